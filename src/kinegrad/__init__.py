@@ -1,0 +1,98 @@
+"""kinegrad: how robots, machines and human bodies move, and exactly how that changes with everything.
+
+The map
+-------
+model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
+             planar, free; placements: translate, rotate
+samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
+kinematics   forward_kinematics, point_motion, jacobian
+dynamics     inverse_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
+energy       kinetic_energy, potential_energy, center_of_mass, momentum
+threads      set_threads, get_threads
+errors       KinegradError and its kinds
+
+Arrays are float64; the last axis is the degree of freedom, leading axes are any batch.
+
+>>> import numpy as np, kinegrad as kg
+>>> human = kg.samples.human43()
+>>> t = np.linspace(0, 3, 301)[:, None]
+>>> q, v, a = (np.broadcast_to(x, (301, 43)) for x in (np.sin(t), np.cos(t), -np.sin(t)))
+>>> kg.inverse_dynamics(human, q, v, a).shape
+(301, 43)
+"""
+
+from kinegrad import samples
+from kinegrad._engine import get_threads, set_threads
+from kinegrad.dynamics import bias_forces, gravity_forces, inverse_dynamics, mass_matrix
+from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
+from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.kinematics import (
+    ForwardKinematics,
+    Jacobian,
+    PointMotion,
+    forward_kinematics,
+    jacobian,
+    point_motion,
+)
+from kinegrad.loads import Loads
+from kinegrad.model import (
+    DH,
+    Inertia,
+    Joint,
+    Model,
+    ModelBuilder,
+    Topology,
+    free,
+    planar,
+    prismatic,
+    revolute,
+    rotate,
+    screw,
+    spherical,
+    translate,
+    universal,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "DH",
+    "ForwardKinematics",
+    "Inertia",
+    "InputError",
+    "Jacobian",
+    "Joint",
+    "KinegradError",
+    "Loads",
+    "Model",
+    "ModelBuilder",
+    "ModelError",
+    "Momentum",
+    "PointMotion",
+    "SingularError",
+    "SolveError",
+    "Topology",
+    "bias_forces",
+    "center_of_mass",
+    "forward_kinematics",
+    "free",
+    "get_threads",
+    "gravity_forces",
+    "inverse_dynamics",
+    "jacobian",
+    "kinetic_energy",
+    "mass_matrix",
+    "momentum",
+    "planar",
+    "point_motion",
+    "potential_energy",
+    "prismatic",
+    "revolute",
+    "rotate",
+    "samples",
+    "screw",
+    "set_threads",
+    "spherical",
+    "translate",
+    "universal",
+]

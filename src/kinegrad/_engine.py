@@ -1,0 +1,323 @@
+"""Between public functions and kernels: constants, one validation gate, scratch memory, threads.
+
+A public function asks :func:`batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
+call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._kernels.finite import all_finite
+from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.width import WIDTH
+from kinegrad.errors import InputError
+from kinegrad.model import Model
+
+Array = NDArray[np.float64]
+Shape = tuple[int, ...]
+
+# --- constants of a model, as kernels want them -----------------------------------------------------------------
+
+
+def mechanism(model: Model) -> tuple[Any, ...]:
+    """The model's constants in the order of :class:`Mechanism`, computed once per model."""
+    found = model.__dict__.get("_mechanism")
+    if found is None:
+        found = tuple(_mechanism(model))
+        object.__setattr__(model, "_mechanism", found)
+    return found  # type: ignore[no-any-return]
+
+
+def _mechanism(model: Model) -> Mechanism:
+    n = model.n
+    rate, P, F = np.empty((n, 2)), np.empty((n, 4, 4)), np.empty((n, 4, 4))
+    for i, joint in enumerate(model.joints):
+        sign, align = _align(np.array(joint.axis))
+        rate[i] = {"revolute": (sign, 0.0), "prismatic": (0.0, sign), "screw": (sign, sign * joint.pitch)}[joint.kind]
+        P[i], F[i] = model.placement[i] @ align, align.T @ model.tip[i]
+    X = np.array([(F[p] @ P[i] if p >= 0 else P[i]) for i, p in enumerate(model.parents)])
+    R, p = F[:, :3, :3], F[:, :3, 3]
+    com = np.einsum("nij,nj->ni", R, model.com) + p
+    inertia = R @ model.inertia @ R.transpose(0, 2, 1)
+    second = 0.5 * np.trace(model.inertia, axis1=1, axis2=2)[:, None, None] * np.eye(3) - model.inertia
+    first = model.mass[:, None] * model.com
+    second = second + first[:, :, None] * model.com[:, None, :]
+    massive = model.mass > 0
+    return Mechanism(
+        parent=np.array(model.parents),
+        rate=rate,
+        X=_rows(X),
+        F=_rows(F),
+        P=_rows(P),
+        inertia=np.column_stack([model.mass, com, _symmetric(inertia)]),
+        J=np.column_stack([_symmetric(second), first, model.mass]),
+        massive=massive.astype(np.int64),
+        passive=np.column_stack([model.stiffness, model.rest, model.damping, model.armature]),
+        gravity=np.array(model.gravity),
+        anchor=int(np.argmax(massive)),
+    )
+
+
+def without_springs(model: Model) -> Model:
+    """The same model with slack springs, made once per model."""
+    if not model.stiffness.any():
+        return model
+    found: Model | None = model.__dict__.get("_without_springs")
+    if found is None:
+        found = model.replace(stiffness=np.zeros(model.n))
+        object.__setattr__(model, "_without_springs", found)
+    return found
+
+
+def _align(axis: Array) -> tuple[float, Array]:
+    """A sign and a rotation that takes z to sign·axis; the identity where it can be."""
+    align = np.eye(4)
+    if abs(axis[2]) == 1.0:
+        return float(axis[2]), align
+    x = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    x /= np.linalg.norm(x)
+    align[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
+    return 1.0, align
+
+
+def _rows(T: Array) -> Array:
+    """(n, 4, 4) transforms as (n, 12): rotation row by row, translation."""
+    return np.ascontiguousarray(np.concatenate([T[:, :3, :3].reshape(-1, 9), T[:, :3, 3]], axis=1))
+
+
+def _symmetric(S: Array) -> Array:
+    return np.stack([S[:, 0, 0], S[:, 1, 1], S[:, 2, 2], S[:, 0, 1], S[:, 0, 2], S[:, 1, 2]], axis=1)
+
+
+# --- the validation gate ----------------------------------------------------------------------------------------
+
+
+class Batch:
+    """Checked arguments of one call, flattened to a common number of states.
+
+    ``shape`` is the common batch shape, ``states`` its size.  Each argument becomes ``(states, columns)``, or
+    ``(1, columns)`` if it is the same for all states; C-contiguous float64, never written to.
+    """
+
+    __slots__ = ("_given", "arguments", "shape", "states")
+
+    def __init__(self, **arguments: tuple[Any, Shape, str]) -> None:
+        given = [(name, real(name, value), core, hint) for name, (value, core, hint) in arguments.items()]
+        shapes = [_split(name, x, core, hint) for name, x, core, hint in given]
+        self.shape = shapes[0]
+        if any(shape != self.shape for shape in shapes):
+            self.shape = _broadcast([name for name, *_ in given], shapes)
+        self.states = math.prod(self.shape)
+        self._given = [x for _, x, _, _ in given]
+        self.arguments = [
+            self._flatten(x, shape, core) for (_, x, core, _), shape in zip(given, shapes, strict=True)
+        ]
+        if self.states:
+            for (name, x, _, _), flat in zip(given, self.arguments, strict=True):
+                if not all_finite(flat):
+                    raise not_finite(name, x)
+
+    def _flatten(self, x: Array, shape: Shape, core: Shape) -> Array:
+        columns = math.prod(core)
+        if shape != self.shape and math.prod(shape) != 1:
+            x = np.broadcast_to(x, self.shape + core)
+        rows = 1 if math.prod(shape) == 1 else self.states
+        return kernel_array(x.reshape(rows, columns))
+
+    def output(self, core: Shape, out: Any = None, name: str = "out", *, zero: bool = False) -> tuple[Array, Array]:
+        """A result array of shape ``shape + core`` and the ``(states, columns)`` array for the kernel to fill.
+
+        They share memory unless `out` is not fit to be filled in place, in which case :func:`finish` copies.
+        """
+        full = self.shape + core
+        flat = (self.states, math.prod(core))
+        if out is None:
+            result = np.zeros(full) if zero else np.empty(full)
+            return result, result.reshape(flat)
+        if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != full:
+            found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+            raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {full}")
+        if not out.flags.writeable:
+            raise InputError(f"`{name}` is read-only; expected a writable array of shape {full}")
+        direct = out.flags.c_contiguous and out.flags.aligned and type(out) is np.ndarray
+        if not direct or any(np.may_share_memory(out, x) for x in self._given):
+            return out, np.zeros(flat) if zero else np.empty(flat)
+        if zero:
+            out.fill(0.0)
+        return out, out.reshape(flat)
+
+
+def finish(result: Array, flat: Array) -> Array:
+    """`result`, filled from the kernel's output `flat` where the two do not share memory."""
+    if not np.may_share_memory(result, flat):
+        result[...] = flat.reshape(result.shape)
+    return result
+
+
+def states(model: Model, **arguments: Any) -> Batch:
+    """The gate for arguments of shape (..., n)."""
+    n = model.n
+    hint = f"model {model.name!r} has {n} degrees of freedom, so its last axis must be {n}"
+    return Batch(**{name: (value, (n,), hint) for name, value in arguments.items()})
+
+
+def real(name: str, value: Any) -> Array:
+    """`value` as a float64 array, or an InputError that says what it is instead."""
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InputError(f"`{name}` is a masked array with masked entries; expected real numbers throughout")
+    try:
+        array = np.asarray(value)
+    except Exception:  # whatever a foreign object raises when asked for its numbers
+        array = np.asarray(None)
+    if array.dtype.kind not in "iuf":
+        what = "complex numbers" if array.dtype.kind == "c" else f"{type(value).__name__} of dtype {array.dtype}"
+        raise InputError(f"`{name}` holds {what}; expected real numbers (float64)")
+    return array.astype(np.float64)
+
+
+def not_finite(name: str, x: Array) -> InputError:
+    where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
+    return InputError(f"`{name}` at index {where} is {x[where]}; expected finite numbers")
+
+
+def kernel_array(x: Array) -> Array:
+    """`x` as kernels are compiled for: C-contiguous, aligned, marked writable (kernels never write to it)."""
+    if not (x.flags.c_contiguous and x.flags.aligned):
+        return np.array(x, order="C")
+    return x if x.flags.writeable else _WritableView(x).view()
+
+
+class _WritableView:
+    def __init__(self, x: Array) -> None:
+        self._owner = x
+        self.__array_interface__ = {**x.__array_interface__, "data": (x.ctypes.data, False)}
+
+    def view(self) -> Array:
+        return np.asarray(self)
+
+
+def _split(name: str, x: Array, core: Shape, hint: str) -> Shape:
+    if x.shape[x.ndim - len(core) :] != core or x.ndim < len(core):
+        raise InputError(f"`{name}` has shape {x.shape}; {hint}")
+    return x.shape[: x.ndim - len(core)]
+
+
+def _broadcast(names: Sequence[str], shapes: Sequence[Shape]) -> Shape:
+    try:
+        return np.broadcast_shapes(*shapes)
+    except ValueError:
+        found = ", ".join(f"`{name}` {shape}" for name, shape in zip(names, shapes, strict=True))
+        raise InputError(f"batch shapes do not broadcast: {found}; expected equal shapes, or 1 where they differ") from None
+
+
+# --- threads and scratch ----------------------------------------------------------------------------------------
+
+_local = threading.local()
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_lock = threading.Lock()
+_GRAIN = 2048  # joint-states a thread should have to do before it is worth waking
+_threads = 0
+
+
+def set_threads(count: int | None) -> None:
+    """Set how many threads calls use when they do not say.
+
+    Parameters
+    ----------
+    count : int or None
+        At least 1; None is the number of processors this process may use (the initial value, unless the
+        environment variable ``KINEGRAD_THREADS`` says otherwise).
+
+    Examples
+    --------
+    >>> set_threads(1)
+    >>> get_threads()
+    1
+    >>> set_threads(None)
+    """
+    global _threads
+    _threads = _default_threads() if count is None else check_threads(count)
+
+
+def get_threads() -> int:
+    """How many threads calls use when they do not say.
+
+    >>> get_threads() >= 1
+    True
+    """
+    return _threads
+
+
+def check_threads(count: Any) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise InputError(f"`threads` is {count!r}; expected a whole number of at least 1")
+    return int(count)
+
+
+def _default_threads() -> int:
+    setting = os.environ.get("KINEGRAD_THREADS")
+    if setting is not None:
+        if not setting.isdigit() or int(setting) < 1:
+            raise ImportError(f"KINEGRAD_THREADS is {setting!r}; expected a whole number of at least 1")
+        return int(setting)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+set_threads(None)
+
+
+def scratch(slots: int) -> Array:
+    """At least `slots` rows of W numbers, private to this thread and reused by its next call."""
+    buffer: Array | None = getattr(_local, "buffer", None)
+    if buffer is None or len(buffer) < slots:
+        buffer = _local.buffer = np.zeros((slots, WIDTH))
+    return buffer
+
+
+def run(kernel: Callable[..., Any], count: int, n: int, slots: int, threads: int | None, *arguments: Any) -> None:
+    """Call ``kernel(*arguments, scratch, start, stop)`` on blocks of `count` states of n joints."""
+    workers = _threads if threads is None else check_threads(threads)
+    workers = min(workers, max(1, count * n // _GRAIN))
+    if workers == 1:
+        if count:
+            kernel(*arguments, scratch(slots), 0, count)
+        return
+    size = -(-count // (workers * WIDTH)) * WIDTH
+    edges = [(start, min(start + size, count)) for start in range(0, count, size)]
+
+    def block(start: int, stop: int) -> None:
+        kernel(*arguments, scratch(slots), start, stop)
+
+    futures = [_workers(workers - 1).submit(block, *edge) for edge in edges[1:]]
+    block(*edges[0])
+    for future in futures:
+        future.result()
+
+
+def _workers(count: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    with _lock:
+        if _pool is None or _pool_size < count:
+            _pool, _pool_size = ThreadPoolExecutor(count, thread_name_prefix="kinegrad"), count
+        return _pool
+
+
+def _forget_pool() -> None:
+    global _pool, _lock
+    _pool, _lock = None, threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)

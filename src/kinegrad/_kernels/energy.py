@@ -1,0 +1,69 @@
+"""Sums over all bodies: energies, centre of mass, momentum.
+
+With c the centre of mass of a link relative to the reference point o and ċ = v + ω×c its velocity,
+
+    T = ½ Σ (m ċ·ċ + ω·Iω) + ½ Σ armature q̇²         V = −Σ m g·(o+c) + ½ Σ stiffness (q − rest)²
+    p = Σ m ċ                                         L = Σ (Iω + m c×ċ), moved from o to the centre of mass
+
+Glossary
+    R p z s   as in kinematics.py;  ω v: spatial velocity at o        world
+    N         slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
+Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum about the centre of mass (3).
+"""
+
+from kinegrad._kernels.jit import kernel
+from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, origin
+from kinegrad._kernels.lanes import gather, scatter, spread
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.spatial import (
+    add, cross, dot, load3, load9, mul, row3, row6, scale, scatter3, store3, sub, symmul, tmul,
+)  # fmt: skip
+from kinegrad._kernels.width import WIDTH
+
+VELOCITY = 18  # ω v
+N = 24
+COLUMNS = 11
+
+
+@kernel
+def energies(m, q, v, out, scratch, start, stop):
+    """out, (states, 11): see the module's docstring."""
+    m = unpack(m)
+    n = len(m.parent)
+    g = (m.gravity[0], m.gravity[1], m.gravity[2])
+    total = 0.0
+    for i in range(n):
+        total += m.inertia[i, 0]
+    for r in range(start, stop, WIDTH):
+        o = anchor(m, q, r, scratch, N)
+        base_at(scratch, scale(-1.0, o))
+        store3(scratch, VELOCITY, origin())
+        store3(scratch, VELOCITY + 3, origin())
+        frames(m, q, r, scratch, n, N)
+        twice_kinetic, twice_elastic = spread(0.0), spread(0.0)
+        first, momentum, angular = origin(), origin(), origin()
+        for i in range(n):
+            up, at = (m.parent[i] + 1) * N, (i + 1) * N
+            dq, stretch = gather(v, r, i), gather(q, r, i) - m.passive[i, 1]
+            w = add(load3(scratch, up + VELOCITY), scale(m.rate[i, 0] * dq, load3(scratch, at + AXIS)))
+            dx = add(load3(scratch, up + VELOCITY + 3), scale(dq, load3(scratch, at + AXIS + 3)))
+            store3(scratch, at + VELOCITY, w)
+            store3(scratch, at + VELOCITY + 3, dx)
+            twice_kinetic = twice_kinetic + m.passive[i, 3] * dq * dq
+            twice_elastic = twice_elastic + m.passive[i, 0] * stretch * stretch
+            if m.massive[i]:
+                R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
+                c = add(load3(scratch, at + FRAME + 9), mul(R, row3(m.inertia, i, 1)))
+                p = scale(mass, add(dx, cross(w, c)))
+                local = tmul(R, w)
+                spin = symmul(row6(m.inertia, i, 4), local)
+                twice_kinetic = twice_kinetic + dot(p, p) / mass + dot(local, spin)
+                first = add(first, scale(mass, c))
+                momentum = add(momentum, p)
+                angular = add(angular, add(mul(R, spin), cross(c, p)))
+        centre = scale(1.0 / total, first)
+        scatter(out, r, 0, 0.5 * twice_kinetic)
+        scatter(out, r, 1, 0.5 * twice_elastic - dot(g, add(first, scale(total, o))))
+        scatter3(out, r, 2, add(centre, o))
+        scatter3(out, r, 5, momentum)
+        scatter3(out, r, 8, sub(angular, cross(centre, momentum)))

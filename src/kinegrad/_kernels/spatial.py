@@ -1,0 +1,156 @@
+"""3-vectors and 3×3 matrices of lane values, as tuples: (x, y, z) and, row by row, nine numbers.
+
+A symmetric matrix is (xx, yy, zz, xy, xz, yz).  Names with ``row`` read constants of the mechanism.
+"""
+
+from kinegrad._kernels.jit import inline
+from kinegrad._kernels.lanes import gather, load, scatter, store
+
+# --- algebra ----------------------------------------------------------------------------------------------------
+
+
+@inline
+def add(a, b):
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
+@inline
+def sub(a, b):
+    return a[0] - b[0], a[1] - b[1], a[2] - b[2]
+
+
+@inline
+def scale(s, a):
+    return s * a[0], s * a[1], s * a[2]
+
+
+@inline
+def dot(a, b):
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@inline
+def cross(a, b):
+    return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
+
+
+@inline
+def mul(R, a):
+    """R a"""
+    return (
+        R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
+        R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
+        R[6] * a[0] + R[7] * a[1] + R[8] * a[2],
+    )
+
+
+@inline
+def tmul(R, a):
+    """Rᵀ a"""
+    return (
+        R[0] * a[0] + R[3] * a[1] + R[6] * a[2],
+        R[1] * a[0] + R[4] * a[1] + R[7] * a[2],
+        R[2] * a[0] + R[5] * a[1] + R[8] * a[2],
+    )
+
+
+@inline
+def symmul(S, a):
+    """S a, S symmetric"""
+    return (
+        S[0] * a[0] + S[3] * a[1] + S[4] * a[2],
+        S[3] * a[0] + S[1] * a[1] + S[5] * a[2],
+        S[4] * a[0] + S[5] * a[1] + S[2] * a[2],
+    )
+
+
+@inline
+def matmul(A, B):
+    """A B"""
+    c0 = mul(A, (B[0], B[3], B[6]))
+    c1 = mul(A, (B[1], B[4], B[7]))
+    c2 = mul(A, (B[2], B[5], B[8]))
+    return c0[0], c1[0], c2[0], c0[1], c1[1], c2[1], c0[2], c1[2], c2[2]
+
+
+@inline
+def congruence(R, S):
+    """R S Rᵀ, S symmetric"""
+    a = symmul(S, (R[0], R[1], R[2]))
+    b = symmul(S, (R[3], R[4], R[5]))
+    c = symmul(S, (R[6], R[7], R[8]))
+    return (
+        R[0] * a[0] + R[1] * a[1] + R[2] * a[2],
+        R[3] * b[0] + R[4] * b[1] + R[5] * b[2],
+        R[6] * c[0] + R[7] * c[1] + R[8] * c[2],
+        R[3] * a[0] + R[4] * a[1] + R[5] * a[2],
+        R[6] * a[0] + R[7] * a[1] + R[8] * a[2],
+        R[6] * b[0] + R[7] * b[1] + R[8] * b[2],
+    )
+
+
+# --- constants of the mechanism ---------------------------------------------------------------------------------
+
+
+@inline
+def row3(x, i, k):
+    return x[i, k], x[i, k + 1], x[i, k + 2]
+
+
+@inline
+def row6(x, i, k):
+    return x[i, k], x[i, k + 1], x[i, k + 2], x[i, k + 3], x[i, k + 4], x[i, k + 5]
+
+
+@inline
+def row9(x, i):
+    return x[i, 0], x[i, 1], x[i, 2], x[i, 3], x[i, 4], x[i, 5], x[i, 6], x[i, 7], x[i, 8]
+
+
+# --- scratch and states -----------------------------------------------------------------------------------------
+
+
+@inline
+def load3(x, k):
+    return load(x, k), load(x, k + 1), load(x, k + 2)
+
+
+@inline
+def store3(x, k, u):
+    store(x, k, u[0])
+    store(x, k + 1, u[1])
+    store(x, k + 2, u[2])
+
+
+@inline
+def add3(x, k, u):
+    """x[k…] += u"""
+    store3(x, k, add(load3(x, k), u))
+
+
+@inline
+def load9(x, k):
+    return (
+        load(x, k), load(x, k + 1), load(x, k + 2),
+        load(x, k + 3), load(x, k + 4), load(x, k + 5),
+        load(x, k + 6), load(x, k + 7), load(x, k + 8),
+    )  # fmt: skip
+
+
+@inline
+def store9(x, k, R):
+    store3(x, k, (R[0], R[1], R[2]))
+    store3(x, k + 3, (R[3], R[4], R[5]))
+    store3(x, k + 6, (R[6], R[7], R[8]))
+
+
+@inline
+def gather3(x, r, k):
+    return gather(x, r, k), gather(x, r, k + 1), gather(x, r, k + 2)
+
+
+@inline
+def scatter3(x, r, k, u):
+    scatter(x, r, k, u[0])
+    scatter(x, r, k + 1, u[1])
+    scatter(x, r, k + 2, u[2])

@@ -1,0 +1,30 @@
+"""How many states one SIMD register holds: 8 with AVX-512, 4 with AVX2, 2 otherwise.
+
+``KINEGRAD_LANES`` overrides it (1, 2, 4, 8 or 16); read once, at import.
+"""
+
+import os
+
+from llvmlite import binding
+
+ALLOWED = (1, 2, 4, 8, 16)
+
+
+def detect() -> int:
+    """Lanes of float64 in the widest register this CPU works well with."""
+    features = binding.get_host_cpu_features()
+    if features.get("avx512f"):
+        return 8
+    return 4 if features.get("avx2") else 2
+
+
+def choose(setting: str | None) -> int:
+    """The width asked for by `setting`, or the CPU's own where there is none."""
+    if not setting:
+        return detect()
+    if setting not in map(str, ALLOWED):
+        raise ImportError(f"KINEGRAD_LANES is {setting!r}; expected one of {ALLOWED}, or leave it unset")
+    return int(setting)
+
+
+WIDTH = choose(os.environ.get("KINEGRAD_LANES"))

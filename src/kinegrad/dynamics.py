@@ -1,0 +1,141 @@
+"""Forces and motion: inverse dynamics by two formulations, the mass matrix, bias and gravity forces."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._kernels import crba, lagrange, rnea
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads, load_batch
+from kinegrad.model import Model
+
+__all__ = ["bias_forces", "gravity_forces", "inverse_dynamics", "mass_matrix"]
+
+Array = NDArray[np.float64]
+METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
+
+
+def inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    method: str = "spatial",
+    out: Array | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The torques and forces τ that the joints must supply:  M(q) a + c(q, v) + g(q) − loads = τ.
+
+    Springs, dampers and armature of the joints are included.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a : array_like, shape (..., n)
+        Coordinates, speeds and accelerations: rad or m, and their time derivatives.  Batch shapes broadcast.
+    loads : Loads, optional
+        External forces and torques on links.
+    method : {"spatial", "lagrange"}
+        Recursive Newton–Euler in the world frame (fastest), or the recursive Lagrangian of [zhakatayev2023].
+    out : ndarray, shape (..., n), optional
+        Filled and returned; may overlap the inputs.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+        N·m or N.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> arm = samples.two_link(gravity=(0, -9.81, 0))
+    >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
+    array([3.924, 0.981])
+    """
+    if method not in METHODS:
+        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
+    kernel, slots = METHODS[method]
+    batch, load_arrays = load_batch(model, loads, q=q, v=v, a=a)
+    result, tau = batch.output((model.n,), out)
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
+    engine.run(kernel, batch.states, model.n, (model.n + 1) * slots, threads, *arguments)
+    return engine.finish(result, tau)
+
+
+def mass_matrix(
+    model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None
+) -> Array:
+    """The joint-space mass matrix M(q), armature included: symmetric, full.
+
+    Parameters
+    ----------
+    model : Model
+    q : array_like, shape (..., n)
+        Coordinates, rad or m.
+    out : ndarray, shape (..., n, n), optional
+        Filled and returned.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, n)
+        kg·m², kg·m or kg.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> mass_matrix(samples.two_link(), [0, 0]).round(3)
+    array([[0.4 , 0.16],
+           [0.16, 0.12]])
+    """
+    batch = engine.states(model, q=q)
+    result, M = batch.output((model.n, model.n), out, zero=True)
+    slots = (model.n + 1) * crba.N
+    engine.run(crba.crba, batch.states, model.n, slots, threads, engine.mechanism(model), batch.arguments[0], M)
+    return engine.finish(result, M)
+
+
+def bias_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    out: Array | None = None,
+    threads: int | None = None,
+) -> Array:
+    """What inverse dynamics gives at rest in acceleration: c(q, v) + g(q) − loads, so that M a + bias = τ.
+
+    Parameters, units and batch rules are those of :func:`inverse_dynamics`; springs and dampers are included.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> bias_forces(samples.two_link(), [0, np.pi / 2], [0, 1]).round(3)
+    array([2.902, 0.   ])
+    """
+    return inverse_dynamics(model, q, v, np.zeros(model.n), loads=loads, out=out, threads=threads)
+
+
+def gravity_forces(
+    model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None
+) -> Array:
+    """The generalised forces g(q) that hold the links against gravity alone (no springs, no loads).
+
+    Parameters, units and batch rules are those of :func:`inverse_dynamics`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> gravity_forces(samples.two_link(gravity=(0, -10, 0)), [0, 0])
+    array([4., 1.])
+    """
+    zero = np.zeros(model.n)
+    return inverse_dynamics(engine.without_springs(model), q, zero, zero, out=out, threads=threads)

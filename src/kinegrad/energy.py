@@ -1,0 +1,116 @@
+"""Energies, centre of mass and momentum of the whole mechanism."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._kernels import energy as kernels
+from kinegrad.errors import ModelError
+from kinegrad.model import Model
+
+__all__ = ["Momentum", "center_of_mass", "kinetic_energy", "momentum", "potential_energy"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Momentum:
+    """Momentum of the whole mechanism, world frame.
+
+    Attributes
+    ----------
+    linear : ndarray, shape (..., 3)
+        kg·m/s.
+    angular : ndarray, shape (..., 3)
+        About the centre of mass, kg·m²/s.
+    """
+
+    linear: Array
+    angular: Array
+
+
+def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Array:
+    """½ vᵀ M(q) v, armature included.
+
+    Parameters
+    ----------
+    model : Model
+    q, v : array_like, shape (..., n)
+        Coordinates and speeds: rad or m, and their time derivatives.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (...)
+        J.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> float(kinetic_energy(samples.two_link(), [0, 0], [1, 0]).round(3))
+    0.2
+    """
+    return _sums(model, threads, q=q, v=v)[..., 0]
+
+
+def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Of gravity, zero with the mass at the world's origin, plus that of the joint springs.
+
+    Parameters as in :func:`kinetic_energy`.  Returns J, shape (...).
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> float(potential_energy(samples.two_link(gravity=(0, -10, 0)), [np.pi / 2, 0]).round(3))
+    4.0
+    """
+    return _sums(model, threads, q=q)[..., 1]
+
+
+def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """Centre of mass of all links, world frame, m, shape (..., 3).
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> center_of_mass(samples.two_link(), [0, 0]).round(3)
+    array([0.4, 0. , 0. ])
+    """
+    return _sums(_with_mass(model), threads, q=q)[..., 2:5]
+
+
+def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Momentum:
+    """Linear momentum, and angular momentum about the centre of mass.
+
+    Parameters as in :func:`kinetic_energy`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> momentum(samples.two_link(), [0, 0], [1, 0]).linear.round(3)
+    array([0. , 0.4, 0. ])
+    """
+    sums = _sums(_with_mass(model), threads, q=q, v=v)
+    return Momentum(sums[..., 5:8].copy(), sums[..., 8:11].copy())
+
+
+def _sums(model: Model, threads: int | None, **state: Any) -> Array:
+    """The columns of ``_kernels/energy.py``, shape (..., 11)."""
+    batch = engine.states(model, **state)
+    q, v = [*batch.arguments, np.zeros((1, model.n))][:2]
+    result, flat = batch.output((kernels.COLUMNS,))
+    slots = (model.n + 1) * kernels.N
+    engine.run(kernels.energies, batch.states, model.n, slots, threads, engine.mechanism(model), q, v, flat)
+    return result
+
+
+def _with_mass(model: Model) -> Model:
+    if not model.total_mass > 0:
+        raise ModelError(f"model {model.name!r} has no mass; expected at least one link with mass")
+    return model

@@ -1,0 +1,92 @@
+"""External loads: for every link at once, a force at a point fixed in the link, and a torque."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad._engine import Batch, real
+from kinegrad.errors import InputError
+from kinegrad.model import Model
+
+__all__ = ["Loads"]
+
+Array = NDArray[np.float64]
+PerLink = ArrayLike | Mapping[str, ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class Loads:
+    """Forces and torques that the surroundings exert on links.
+
+    Each part is an array of shape (..., n, 3) for all links, or a dictionary from link names to arrays of
+    shape (..., 3); what is not given is zero.  Leading axes are batch axes, broadcast with those of the state.
+
+    Parameters
+    ----------
+    force : array_like or dict, optional
+        World frame, N.
+    point : array_like or dict, optional
+        Where the force acts: a point fixed in the link, in the link's frame, m.
+    torque : array_like or dict, optional
+        World frame, N·m.
+
+    Examples
+    --------
+    Ten newtons pull the tip of a two-link arm down:
+
+    >>> from kinegrad import inverse_dynamics, samples
+    >>> arm = samples.two_link(gravity=(0, 0, 0))
+    >>> loads = Loads(force={"forearm": [0, -10, 0]})
+    >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0], loads=loads)
+    array([8., 4.])
+    """
+
+    force: PerLink | None = None
+    point: PerLink | None = None
+    torque: PerLink | None = None
+
+    def arrays(self, model: Model) -> dict[str, Array]:
+        """Force, point and torque of all links of `model`, each (..., n, 3)."""
+        return {what: _per_link(model, what, getattr(self, what)) for what in ("force", "point", "torque")}
+
+
+def load_batch(model: Model, loads: Loads | None, **state: Any) -> tuple[Batch, list[Array]]:
+    """The gate for a state with loads: the batch, and force, point, torque as kernels want them."""
+    n = model.n
+    hint = f"model {model.name!r} has {n} degrees of freedom, so its last axis must be {n}"
+    arguments = {name: (value, (n,), hint) for name, value in state.items()}
+    if loads is None:
+        none = np.empty((0, 3 * n))
+        return Batch(**arguments), [none, none, none]
+    if not isinstance(loads, Loads):
+        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
+    expected = f"expected (..., {n}, 3), three numbers for each of the {n} links of model {model.name!r}"
+    for what, value in loads.arrays(model).items():
+        arguments[f"loads.{what}"] = (value, (n, 3), expected)
+    batch = Batch(**arguments)
+    return batch, batch.arguments[len(state) :]
+
+
+def _per_link(model: Model, what: str, value: PerLink | None) -> Array:
+    if value is None:
+        return np.zeros((model.n, 3))
+    if not isinstance(value, Mapping):
+        return real(f"loads.{what}", value)
+    parts = {model.link_index(link): real(f"loads.{what}[{link!r}]", x) for link, x in value.items()}
+    for link, x in zip(value, parts.values(), strict=True):
+        if x.shape[-1:] != (3,):
+            raise InputError(f"`loads.{what}[{link!r}]` has shape {x.shape}; expected (..., 3)")
+    try:
+        shape = np.broadcast_shapes(*(x.shape[:-1] for x in parts.values()))
+    except ValueError:
+        found = ", ".join(f"{link!r} {np.shape(x)[:-1]}" for link, x in value.items())
+        raise InputError(f"batch shapes of `loads.{what}` do not broadcast: {found}") from None
+    result = np.zeros((*shape, model.n, 3))
+    for i, x in parts.items():
+        result[..., i, :] = x
+    return result

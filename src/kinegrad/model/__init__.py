@@ -1,0 +1,14 @@
+"""What a mechanism is: the immutable :class:`Model`, how to build one, and how its joints connect."""
+
+from kinegrad.model.builder import ModelBuilder
+from kinegrad.model.dh import DH
+from kinegrad.model.inertia import Inertia
+from kinegrad.model.joints import Joint, free, planar, prismatic, revolute, screw, spherical, universal
+from kinegrad.model.model import Model
+from kinegrad.model.placement import rotate, translate
+from kinegrad.model.topology import Topology
+
+__all__ = [
+    "DH", "Inertia", "Joint", "Model", "ModelBuilder", "Topology",
+    "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",
+]  # fmt: skip

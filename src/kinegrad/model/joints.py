@@ -1,0 +1,138 @@
+"""Joints: one-degree-of-freedom primitives, and the common joints that are sequences of them.
+
+A primitive turns about and slides along one axis; a composite joint is a tuple of primitives, which the builder
+strings together with massless virtual links (as [zhakatayev2023] does for the hips and shoulders of its human).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from numpy.typing import ArrayLike
+
+from kinegrad.errors import ModelError
+from kinegrad.model.placement import unit_axis
+
+__all__ = ["Joint", "free", "planar", "prismatic", "revolute", "screw", "spherical", "universal"]
+
+KINDS = ("revolute", "prismatic", "screw")
+
+
+@dataclass(frozen=True)
+class Joint:
+    """One degree of freedom.
+
+    Parameters
+    ----------
+    kind : {"revolute", "prismatic", "screw"}
+        What q moves: an angle [rad], a length [m], or both (q is the angle).
+    axis : tuple of three floats
+        Unit vector in the joint's frame.
+    pitch : float
+        Advance along the axis, m/rad; zero unless `kind` is ``"screw"``.
+    label : str
+        What distinguishes it inside a composite joint: ``"z"`` in ``left_hip.z``.
+    """
+
+    kind: str
+    axis: tuple[float, float, float]
+    pitch: float = 0.0
+    label: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ModelError(f"joint kind is {self.kind!r}; expected one of {', '.join(KINDS)}")
+        if not math.isfinite(self.pitch) or (self.kind != "screw" and self.pitch):
+            raise ModelError(f"`pitch` of a {self.kind} joint is {self.pitch}; expected a finite number, 0 unless a screw")
+
+
+def revolute(axis: str | ArrayLike = "z") -> Joint:
+    """A hinge about `axis`.
+
+    >>> revolute("-x").axis
+    (-1.0, 0.0, 0.0)
+    """
+    return Joint("revolute", _axis(axis))
+
+
+def prismatic(axis: str | ArrayLike = "z") -> Joint:
+    """A slider along `axis`.
+
+    >>> prismatic([0, 1, 1]).kind
+    'prismatic'
+    """
+    return Joint("prismatic", _axis(axis))
+
+
+def screw(axis: str | ArrayLike = "z", *, pitch: float) -> Joint:
+    """A screw about `axis` that advances `pitch` metres a radian.
+
+    >>> screw("z", pitch=0.01).pitch
+    0.01
+    """
+    return Joint("screw", _axis(axis), float(pitch))
+
+
+def spherical(sequence: str = "zyx") -> tuple[Joint, ...]:
+    """Three hinges at one point, turned in the order of `sequence`: any of the twelve Euler sequences.
+
+    >>> [joint.label for joint in spherical("zxz")]
+    ['z', 'x', 'z2']
+    """
+    return _hinges("sequence", sequence, 3)
+
+
+def universal(axes: str = "xy") -> tuple[Joint, ...]:
+    """Two hinges at one point.
+
+    >>> [joint.axis for joint in universal("xz")]
+    [(1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
+    """
+    return _hinges("axes", axes, 2)
+
+
+def planar(normal: str = "z") -> tuple[Joint, ...]:
+    """Two sliders in the plane across `normal`, then a hinge about it.
+
+    >>> [joint.label for joint in planar("z")]
+    ['tx', 'ty', 'rz']
+    """
+    if normal not in ("x", "y", "z"):
+        raise ModelError(f"`normal` is {normal!r}; expected 'x', 'y' or 'z'")
+    first, second = {"x": "yz", "y": "zx", "z": "xy"}[normal]
+    return _sliders(first + second) + (_labelled("revolute", normal, f"r{normal}"),)
+
+
+def free(sequence: str = "zyx") -> tuple[Joint, ...]:
+    """Three sliders x, y, z, then three hinges in the order of `sequence`: a body free in space.
+
+    >>> [joint.label for joint in free("xyz")]
+    ['tx', 'ty', 'tz', 'rx', 'ry', 'rz']
+    """
+    turns = tuple(Joint(j.kind, j.axis, label=f"r{j.label}") for j in spherical(sequence))
+    return _sliders("xyz") + turns
+
+
+def _axis(axis: str | ArrayLike) -> tuple[float, float, float]:
+    x, y, z = unit_axis(axis)
+    return float(x), float(y), float(z)
+
+
+def _labelled(kind: str, letter: str, label: str) -> Joint:
+    return Joint(kind, _axis(letter), label=label)
+
+
+def _sliders(letters: Iterable[str]) -> tuple[Joint, ...]:
+    return tuple(_labelled("prismatic", letter, f"t{letter}") for letter in letters)
+
+
+def _hinges(argument: str, letters: str, count: int) -> tuple[Joint, ...]:
+    good = isinstance(letters, str) and len(letters) == count and set(letters) <= set("xyz")
+    if not good or any(a == b for a, b in zip(letters, letters[1:], strict=False)):
+        raise ModelError(
+            f"`{argument}` is {letters!r}; expected {count} of the letters x, y, z, no two neighbours equal"
+        )
+    labels = [f"{c}2" if c in letters[:k] else c for k, c in enumerate(letters)]
+    return tuple(_labelled("revolute", c, label) for c, label in zip(letters, labels, strict=True))

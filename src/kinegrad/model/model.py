@@ -1,0 +1,336 @@
+"""The mechanism: an immutable open tree of joints and links.
+
+Joint i moves link i relative to its parent link by  A_i(q_i) = P_i · motion(q_i) · F_i.  A model knows nothing of a
+state; everything that depends on q is computed by the functions of :mod:`kinegrad.kinematics` and its neighbours.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad.errors import InputError, ModelError
+from kinegrad.model.dh import DH
+from kinegrad.model.inertia import Inertia, check_inertia
+from kinegrad.model.joints import Joint
+from kinegrad.model.names import check_names, find_name
+from kinegrad.model.placement import check_transform
+from kinegrad.model.summary import summary
+from kinegrad.model.topology import Topology
+
+__all__ = ["Model"]
+
+Array = NDArray[np.float64]
+STANDARD_GRAVITY = (0.0, 0.0, -9.81)
+_PER_LINK = {"mass": (), "com": (3,), "inertia": (3, 3)}
+_PER_JOINT = {
+    "position_limits": (2,), "velocity_limits": (), "effort_limits": (),
+    "stiffness": (), "rest": (), "damping": (), "armature": (),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """An open tree of n one-degree-of-freedom joints, each moving one link.
+
+    Usually made by :class:`ModelBuilder`, :meth:`from_dh` or a function of :mod:`kinegrad.samples`.
+    Arrays are read-only; models compare and hash by value, and pickle.
+
+    Parameters
+    ----------
+    name : str
+    joints : sequence of Joint, length n
+        Kind, axis and pitch of each joint.
+    parents : array_like of int, shape (n,)
+        Parent of each joint, −1 for the world; a parent is numbered before its children.
+    joint_names, link_names : sequence of str, length n
+    placement, tip : array_like, shape (n, 4, 4)
+        The constants P (joint in its parent's link frame) and F (link frame after the joint).
+    mass : array_like, shape (n,)
+        kg.
+    com : array_like, shape (n, 3)
+        Centre of mass in the link frame, m.
+    inertia : array_like, shape (n, 3, 3)
+        About the centre of mass, along the link frame's axes, kg·m².
+    gravity : array_like, shape (3,)
+        World, m/s².
+    position_limits : array_like, shape (n, 2)
+        Lower and upper, rad or m.
+    velocity_limits, effort_limits : array_like, shape (n,)
+        Largest magnitude, rad/s or m/s, and N·m or N.
+    stiffness, rest, damping, armature : array_like, shape (n,)
+        A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.
+
+    Examples
+    --------
+    >>> from kinegrad import ModelBuilder, Inertia, revolute
+    >>> builder = ModelBuilder("pendulum")
+    >>> _ = builder.add("hinge", None, revolute("y"), link="bob", inertia=Inertia.point(1.0, [0, 0, -0.5]))
+    >>> model = builder.build()
+    >>> model.n, model.joint_names, float(model.total_mass)
+    (1, ('hinge',), 1.0)
+    >>> model.replace(mass={"bob": 2.0}) == model
+    False
+    """
+
+    name: str
+    joints: tuple[Joint, ...]
+    parents: NDArray[np.int64]
+    joint_names: tuple[str, ...]
+    link_names: tuple[str, ...]
+    placement: Array
+    tip: Array
+    mass: Array
+    com: Array
+    inertia: Array
+    gravity: Array = field(default_factory=lambda: np.array(STANDARD_GRAVITY))
+    position_limits: Array = None  # type: ignore[assignment]  # None: no limits; set below
+    velocity_limits: Array = None  # type: ignore[assignment]
+    effort_limits: Array = None  # type: ignore[assignment]
+    stiffness: Array = None  # type: ignore[assignment]
+    rest: Array = None  # type: ignore[assignment]
+    damping: Array = None  # type: ignore[assignment]
+    armature: Array = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        set_field = object.__setattr__.__get__(self)
+        set_field("joints", tuple(self.joints))
+        n = len(self.joints)
+        if n == 0:
+            raise ModelError(f"model {self.name!r} has no joints; expected at least one")
+        for joint in self.joints:
+            if not isinstance(joint, Joint):
+                raise ModelError(f"`joints` holds {joint!r}; expected Joint objects such as revolute('z')")
+        set_field("joint_names", check_names("joint_names", self.joint_names, n))
+        set_field("link_names", check_names("link_names", self.link_names, n))
+        set_field("topology", Topology(self.parents, names=self.joint_names))
+        set_field("parents", self.topology.parents)
+        if len(self.parents) != n:
+            raise ModelError(f"`parents` has {len(self.parents)} entries; the model has {n} joints")
+        for what in ("placement", "tip"):
+            given = getattr(self, what)
+            if np.shape(given)[:1] != (n,):
+                raise ModelError(f"`{what}` has shape {np.shape(given)}; expected ({n}, 4, 4)")
+            each = [check_transform(f"`{what}` of joint {j!r}", T) for j, T in zip(self.joint_names, given, strict=True)]
+            set_field(what, _frozen(np.array(each)))
+        set_field("gravity", _frozen(_numbers("gravity", self.gravity, (3,))))
+        defaults = {"position_limits": (-np.inf, np.inf), "velocity_limits": np.inf, "effort_limits": np.inf}
+        for what, shape in (_PER_LINK | _PER_JOINT).items():
+            value = getattr(self, what)
+            if value is None:
+                value = np.broadcast_to(np.asarray(defaults.get(what, 0.0)), (n, *shape))
+            set_field(what, _frozen(_numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
+        for i, link in enumerate(self.link_names):
+            check_inertia(self.mass[i], self.com[i], self.inertia[i], where=f"link {link!r}")
+        self._check_joint_numbers()
+
+    topology: Topology = field(init=False, compare=False)
+
+    def _check_joint_numbers(self) -> None:
+        for what in ("damping", "armature", "velocity_limits", "effort_limits"):
+            for joint, value in zip(self.joint_names, getattr(self, what), strict=True):
+                if not value >= 0:
+                    raise ModelError(f"`{what}` of joint {joint!r} is {value}; expected zero or more")
+        for joint, (lower, upper) in zip(self.joint_names, self.position_limits, strict=True):
+            if not lower <= upper:
+                raise ModelError(
+                    f"`position_limits` of joint {joint!r} are ({lower}, {upper}); expected lower ≤ upper"
+                )
+
+    @classmethod
+    def from_dh(
+        cls,
+        rows: Iterable[DH | Sequence[float]],
+        *,
+        parents: ArrayLike | None = None,
+        branches: tuple[ArrayLike, ArrayLike] | None = None,
+        convention: str = "distal",
+        name: str = "mechanism",
+        joint_names: Sequence[str] | None = None,
+        link_names: Sequence[str] | None = None,
+        inertias: Sequence[Inertia | None] | None = None,
+        **fields: Any,
+    ) -> Model:
+        """A model from a Denavit–Hartenberg table.
+
+        Parameters
+        ----------
+        rows : iterable of DH, or of (theta, d, a, alpha)
+            Angles in rad, lengths in m; plain tuples are revolute joints.
+        parents : array_like of int, shape (n,), optional
+            The topology as a parent vector Υ (0-based, −1 for the world).
+        branches : (phi, psi), optional
+            The topology as branch parents Φ, shape (b,), and first and last joint of each branch Ψ, shape (b, 2),
+            0-based.  Without either, the rows are one chain.
+        convention : {"distal", "proximal"}
+            Where the link frame sits: at the far end of the link, or at the joint (Craig).
+        inertias : sequence of Inertia or None, length n, optional
+            In link frames; None is a massless virtual link.
+        **fields
+            Any further field of :class:`Model`, such as ``gravity``, ``damping``, ``effort_limits``.
+
+        Examples
+        --------
+        >>> arm = Model.from_dh([(0, 0, 0.4, 0), (0, 0, 0.4, 0)], name="two-link arm")
+        >>> arm.n, arm.topology.branch_joints.tolist()
+        (2, [[0, 1]])
+        """
+        table = [row if isinstance(row, DH) else _dh_row(i, row) for i, row in enumerate(rows)]
+        n = len(table)
+        if parents is not None and branches is not None:
+            raise ModelError("`parents` and `branches` are both given; expected one description of the topology")
+        if branches is not None:
+            parents = Topology.from_branches(*branches).parents
+        elif parents is None:
+            parents = np.arange(-1, n - 1)
+        if np.shape(parents) != (n,):
+            raise ModelError(f"the topology has {np.size(parents)} joints; the DH table has {n} rows")
+        names = tuple(joint_names) if joint_names is not None else tuple(f"joint{i}" for i in range(n))
+        bodies = list(inertias) if inertias is not None else [None] * n
+        if len(bodies) != n:
+            raise ModelError(f"`inertias` has {len(bodies)} entries; the DH table has {n} rows")
+        solid = [body if body is not None else Inertia.zero() for body in bodies]
+        placed = [row.placement(convention) for row in table]
+        return cls(
+            name=name,
+            joints=tuple(row.joint() for row in table),
+            parents=np.asarray(parents),
+            joint_names=names,
+            link_names=tuple(link_names) if link_names is not None else tuple(f"link{i}" for i in range(n)),
+            placement=np.array([P for P, _ in placed]).reshape(n, 4, 4),
+            tip=np.array([F for _, F in placed]).reshape(n, 4, 4),
+            mass=np.array([body.mass for body in solid]),
+            com=np.array([body.com for body in solid]).reshape(n, 3),
+            inertia=np.array([body.inertia for body in solid]).reshape(n, 3, 3),
+            **fields,
+        )
+
+    # --- what it is ---------------------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """Number of joints, and of links."""
+        return len(self.joints)
+
+    @property
+    def nq(self) -> int:
+        """Number of coordinates q."""
+        return len(self.joints)
+
+    @property
+    def nv(self) -> int:
+        """Number of speeds v."""
+        return len(self.joints)
+
+    @property
+    def total_mass(self) -> float:
+        """kg"""
+        return float(self.mass.sum())
+
+    def joint_index(self, name: str) -> int:
+        """The number of the joint called `name`."""
+        return find_name("joint", name, self.joint_names, self.name)
+
+    def link_index(self, name: str) -> int:
+        """The number of the link called `name`."""
+        return find_name("link", name, self.link_names, self.name)
+
+    def link_inertia(self, name: str) -> Inertia:
+        """Mass, centre of mass and inertia of the link called `name`."""
+        i = self.link_index(name)
+        return Inertia(self.mass[i], self.com[i], self.inertia[i])
+
+    # --- copies, comparison -------------------------------------------------------------------------------------
+
+    def replace(self, **changes: Any) -> Model:
+        """A copy with some fields changed.
+
+        An array field also takes a dictionary from link or joint names to new values.
+
+        >>> from kinegrad.samples import two_link
+        >>> heavier = two_link().replace(mass={"forearm": 1.5}, gravity=(0, 0, 0))
+        >>> heavier.mass.tolist()
+        [0.5, 1.5]
+        """
+        known = {f.name for f in dataclasses.fields(self) if f.init}
+        for what in changes:
+            if what not in known:
+                raise InputError(f"`{what}` is not a field of Model; expected one of {', '.join(sorted(known))}")
+        for what, value in changes.items():
+            if isinstance(value, Mapping):
+                changes[what] = self._updated(what, value)
+        return dataclasses.replace(self, **changes)
+
+    def _updated(self, what: str, changes: Mapping[str, Any]) -> Array:
+        if what not in _PER_LINK | _PER_JOINT and what not in ("placement", "tip"):
+            raise InputError(f"`{what}` is given by name; expected a plain value")
+        index = self.link_index if what in _PER_LINK else self.joint_index
+        values = getattr(self, what).copy()
+        for name, value in changes.items():
+            try:
+                values[index(name)] = value
+            except (TypeError, ValueError):
+                raise ModelError(
+                    f"`{what}` of {name!r} is {value!r}; expected numbers of shape {values.shape[1:]}"
+                ) from None
+        return np.asarray(values)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        values = (getattr(self, f.name) for f in dataclasses.fields(self) if f.init)
+        # + 0.0 makes −0 and 0 the same bytes, as they are the same number
+        return tuple((v + 0).tobytes() if isinstance(v, np.ndarray) else v for v in values)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Model) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        return _rebuild, (type(self), values)
+
+    def __repr__(self) -> str:
+        return summary(self)
+
+
+def _rebuild(cls: type[Model], values: dict[str, Any]) -> Model:
+    return cls(**values)
+
+
+def _frozen(array: Array) -> Array:
+    array.flags.writeable = False
+    return array
+
+
+def _numbers(what: str, value: Any, shape: tuple[int, ...], *, finite: bool = True) -> Array:
+    """A fresh float64 array of the given shape, or a ModelError that names `what`."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "iuf":
+            raise TypeError
+        array = np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"`{what}` holds {type(value).__name__} {value!r}; expected real numbers") from None
+    if array.shape != shape:
+        raise ModelError(f"`{what}` has shape {array.shape}; expected {shape}")
+    bad = ~np.isfinite(array) if finite else np.isnan(array)
+    if bad.any():
+        where = tuple(int(k) for k in np.argwhere(bad)[0])
+        raise ModelError(f"`{what}` at {where} is {array[where]}; expected a {'finite ' if finite else ''}number")
+    return array
+
+
+def _dh_row(i: int, row: Sequence[float]) -> DH:
+    try:
+        theta, d, a, alpha = row
+    except (TypeError, ValueError):
+        raise ModelError(f"`rows`[{i}] is {row!r}; expected a DH or (theta, d, a, alpha)") from None
+    return DH(theta, d, a, alpha)

@@ -1,0 +1,99 @@
+"""Where one frame sits in another: 4×4 homogeneous transforms, built from turns and shifts, composed with ``@``.
+
+Quarter turns are exact: ``rotate("x", np.pi / 2)`` has zeros and ones, not 6e-17.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad.errors import ModelError
+
+__all__ = ["rotate", "translate", "unit_axis"]
+
+Array = NDArray[np.float64]
+_LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def unit_axis(axis: str | ArrayLike) -> Array:
+    """A unit vector from ``"x"``, ``"-z"`` or any non-zero 3-vector.
+
+    >>> unit_axis("-y") + 0.0
+    array([ 0., -1.,  0.])
+    >>> unit_axis([3, 0, 4])
+    array([0.6, 0. , 0.8])
+    """
+    if isinstance(axis, str):
+        sign, letter = (-1.0, axis[1:]) if axis[:1] in "-−" and axis else (1.0, axis.removeprefix("+"))
+        if letter not in _LETTERS:
+            raise ModelError(f"`axis` is {axis!r}; expected 'x', 'y', 'z', '-x', '-y', '-z' or a 3-vector")
+        return sign * np.array(_LETTERS[letter])
+    try:
+        vector = np.array(axis, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"`axis` is {axis!r}; expected a letter or three numbers") from None
+    if vector.shape != (3,):
+        raise ModelError(f"`axis` has shape {vector.shape}; expected three numbers")
+    length = np.linalg.norm(vector)
+    if not (np.isfinite(length) and length > 0):
+        raise ModelError(f"`axis` is {vector.tolist()}; expected a finite vector that is not zero")
+    return np.asarray(vector / length)
+
+
+def translate(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Array:
+    """A shift by (x, y, z) metres, as a 4×4 transform.
+
+    >>> translate(0, 0, -0.44)[:3, 3]
+    array([ 0.  ,  0.  , -0.44])
+    """
+    T = np.eye(4)
+    T[:3, 3] = x, y, z
+    return T
+
+
+def rotate(axis: str | ArrayLike, angle: float) -> Array:
+    """A turn about `axis` by `angle` radians (right hand), as a 4×4 transform.
+
+    >>> rotate("z", np.pi / 2)[:3, :3] + 0.0
+    array([[ 0., -1.,  0.],
+           [ 1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+    u = unit_axis(axis)
+    c, s = _cos_sin(angle)
+    skew = np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
+    T = np.eye(4)
+    T[:3, :3] = c * np.eye(3) + s * skew + (1.0 - c) * np.outer(u, u)
+    return T
+
+
+def _cos_sin(angle: float) -> tuple[float, float]:
+    """cos and sin, exact at whole multiples of π/2."""
+    quarters = round(angle / (math.pi / 2))
+    if abs(quarters) < 1_000 and angle == quarters * (math.pi / 2):
+        return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
+    return math.cos(angle), math.sin(angle)
+
+
+def check_transform(what: str, value: ArrayLike) -> Array:
+    """A rigid 4×4 transform; a 3-vector means a pure shift."""
+    try:
+        T = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"{what} is {value!r}; expected a 4×4 transform or a 3-vector") from None
+    if T.shape == (3,):
+        T = translate(*T)
+    if T.shape != (4, 4):
+        raise ModelError(f"{what} has shape {T.shape}; expected a 4×4 transform or a 3-vector")
+    if not np.isfinite(T).all():
+        raise ModelError(f"{what} has a number that is not finite")
+    if not np.array_equal(T[3], [0.0, 0.0, 0.0, 1.0]):
+        raise ModelError(f"{what} has last row {T[3].tolist()}; expected [0, 0, 0, 1]")
+    error = float(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max())
+    if error > 1e-9 or np.linalg.det(T[:3, :3]) < 0:
+        reason = "a reflection" if error <= 1e-9 else f"not orthonormal: R Rᵀ is off by {error:.2g}"
+        raise ModelError(f"{what} has a 3×3 block that is {reason}; expected a rotation")
+    return T

@@ -1,0 +1,25 @@
+"""A model on one screen: what ``repr`` shows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from kinegrad.model.model import Model
+
+
+def summary(model: Model) -> str:
+    """Counts, masses, gravity and the tree, one line a branch."""
+    kinds = Counter(joint.kind for joint in model.joints)
+    counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
+    virtual = int((model.mass == 0).sum())
+    gravity = ", ".join(f"{x:g}" for x in model.gravity)
+    passive = [what for what in ("stiffness", "damping", "armature") if getattr(model, what).any()]
+    lines = [
+        f"Model {model.name!r}: {model.n} degrees of freedom ({counts}), {len(model.topology.branches)} branches",
+        f"  mass {model.total_mass:g} kg in {model.n - virtual} links ({virtual} massless), gravity ({gravity}) m/s²",
+    ]
+    if passive:
+        lines.append(f"  joints with {', '.join(passive)}")
+    return "\n".join([*lines, *("  " + line for line in model.topology.draw_text().splitlines())])
