@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -24,6 +24,7 @@ from kinegrad.model import Model
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
+_FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
 
 # --- constants of a model, as kernels want them -----------------------------------------------------------------
 
@@ -106,32 +107,62 @@ class Batch:
 
     ``shape`` is the common batch shape, ``states`` its size.  Each argument becomes ``(states, columns)``, or
     ``(1, columns)`` if it is the same for all states; C-contiguous float64, never written to.
+
+    Parameters
+    ----------
+    model : Model
+    state : dict
+        Arguments of shape (..., n) by name.
+    loads : dict
+        Arguments of shape (..., n, 3) by name.
     """
 
     __slots__ = ("_given", "arguments", "shape", "states")
+    _given: Sequence[Array]
+    arguments: list[Array]
+    shape: Shape
+    states: int
 
-    def __init__(self, **arguments: tuple[Any, Shape, str]) -> None:
-        given = [(name, real(name, value), core, hint) for name, (value, core, hint) in arguments.items()]
-        shapes = [_split(name, x, core, hint) for name, x, core, hint in given]
-        self.shape = shapes[0]
-        if any(shape != self.shape for shape in shapes):
-            self.shape = _broadcast([name for name, *_ in given], shapes)
-        self.states = math.prod(self.shape)
-        self._given = [x for _, x, _, _ in given]
-        self.arguments = [
-            self._flatten(x, shape, core) for (_, x, core, _), shape in zip(given, shapes, strict=True)
-        ]
-        if self.states:
-            for (name, x, _, _), flat in zip(given, self.arguments, strict=True):
-                if not all_finite(flat):
-                    raise not_finite(name, x)
+    def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Any] | None = None) -> None:
+        if loads is not None or not self._take_plain(model, state):
+            self._take_any(model, state, loads or {})
+        if not all_finite(tuple(self.arguments)):
+            raise _not_finite(state | (loads or {}), self._given)
 
-    def _flatten(self, x: Array, shape: Shape, core: Shape) -> Array:
-        columns = math.prod(core)
-        if shape != self.shape and math.prod(shape) != 1:
-            x = np.broadcast_to(x, self.shape + core)
-        rows = 1 if math.prod(shape) == 1 else self.states
-        return kernel_array(x.reshape(rows, columns))
+    def _take_plain(self, model: Model, state: dict[str, Any]) -> bool:
+        """The common case, fast: arrays of one shape that kernels can read as they are."""
+        given = list(state.values())
+        shape = getattr(given[0], "shape", ())
+        if not shape or shape[-1] != len(model.joints):
+            return False
+        for x in given:
+            if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or x.shape != shape or not x.flags.carray:
+                return False
+        self._given = given
+        self.shape = shape[:-1]
+        self.states = count = math.prod(self.shape)
+        flat = (count, shape[-1])
+        self.arguments = [x.reshape(flat) for x in given]
+        return True
+
+    def _take_any(self, model: Model, state: dict[str, Any], loads: dict[str, Any]) -> None:
+        """Anything that is, or becomes, real numbers of shapes that broadcast."""
+        n = model.n
+        arguments = state | loads
+        given = self._given = [real(name, value) for name, value in arguments.items()]
+        cores = [1] * len(state) + [2] * len(loads)
+        for name, x, core in zip(arguments, given, cores, strict=True):
+            if x.shape[max(x.ndim - core, 0) :] != ((n,) if core == 1 else (n, 3)):
+                raise _wrong_shape(model, name, x, core)
+        shapes = [x.shape[:-core] for x, core in zip(given, cores, strict=True)]
+        self.shape = shape = _broadcast(arguments, shapes)
+        self.states = count = math.prod(shape)
+        self.arguments = []
+        for x, own, core in zip(given, shapes, cores, strict=True):
+            rows = 1 if own != shape and math.prod(own) == 1 else count
+            if rows == count and own != shape:
+                x = np.broadcast_to(x, shape + x.shape[-core:])
+            self.arguments.append(kernel_array(x.reshape(rows, n if core == 1 else 3 * n)))
 
     def output(self, core: Shape, out: Any = None, name: str = "out", *, zero: bool = False) -> tuple[Array, Array]:
         """A result array of shape ``shape + core`` and the ``(states, columns)`` array for the kernel to fill.
@@ -141,8 +172,8 @@ class Batch:
         full = self.shape + core
         flat = (self.states, math.prod(core))
         if out is None:
-            result = np.zeros(full) if zero else np.empty(full)
-            return result, result.reshape(flat)
+            filled = np.zeros(flat) if zero else np.empty(flat)
+            return filled.reshape(full), filled
         if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != full:
             found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
             raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {full}")
@@ -158,21 +189,14 @@ class Batch:
 
 def finish(result: Array, flat: Array) -> Array:
     """`result`, filled from the kernel's output `flat` where the two do not share memory."""
-    if not np.may_share_memory(result, flat):
+    if result.base is not flat and not np.may_share_memory(result, flat):
         result[...] = flat.reshape(result.shape)
     return result
 
 
-def states(model: Model, **arguments: Any) -> Batch:
-    """The gate for arguments of shape (..., n)."""
-    n = model.n
-    hint = f"model {model.name!r} has {n} degrees of freedom, so its last axis must be {n}"
-    return Batch(**{name: (value, (n,), hint) for name, value in arguments.items()})
-
-
 def real(name: str, value: Any) -> Array:
     """`value` as a float64 array, or an InputError that says what it is instead."""
-    if type(value) is np.ndarray and value.dtype == np.float64:
+    if type(value) is np.ndarray and value.dtype is _FLOAT64:
         return value
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise InputError(f"`{name}` is a masked array with masked entries; expected real numbers throughout")
@@ -183,7 +207,7 @@ def real(name: str, value: Any) -> Array:
     if array.dtype.kind not in "iuf":
         what = "complex numbers" if array.dtype.kind == "c" else f"{type(value).__name__} of dtype {array.dtype}"
         raise InputError(f"`{name}` holds {what}; expected real numbers (float64)")
-    return array.astype(np.float64)
+    return array.astype(np.float64, copy=False)
 
 
 def not_finite(name: str, x: Array) -> InputError:
@@ -193,9 +217,11 @@ def not_finite(name: str, x: Array) -> InputError:
 
 def kernel_array(x: Array) -> Array:
     """`x` as kernels are compiled for: C-contiguous, aligned, marked writable (kernels never write to it)."""
+    if x.flags.carray:
+        return x
     if not (x.flags.c_contiguous and x.flags.aligned):
         return np.array(x, order="C")
-    return x if x.flags.writeable else _WritableView(x).view()
+    return _WritableView(x).view()
 
 
 class _WritableView:
@@ -207,13 +233,20 @@ class _WritableView:
         return np.asarray(self)
 
 
-def _split(name: str, x: Array, core: Shape, hint: str) -> Shape:
-    if x.shape[x.ndim - len(core) :] != core or x.ndim < len(core):
-        raise InputError(f"`{name}` has shape {x.shape}; {hint}")
-    return x.shape[: x.ndim - len(core)]
+def _wrong_shape(model: Model, name: str, x: Array, core: int) -> InputError:
+    n = model.n
+    if core == 1:
+        hint = f"model {model.name!r} has {n} degrees of freedom, so its last axis must be {n}"
+    else:
+        hint = f"model {model.name!r} has {n} links, so its last axes must be ({n}, 3)"
+    return InputError(f"`{name}` has shape {x.shape}; {hint}")
 
 
-def _broadcast(names: Sequence[str], shapes: Sequence[Shape]) -> Shape:
+def _not_finite(names: Iterable[str], arrays: Sequence[Array]) -> InputError:
+    return next(not_finite(name, x) for name, x in zip(names, arrays, strict=True) if not np.isfinite(x).all())
+
+
+def _broadcast(names: Iterable[str], shapes: Sequence[Shape]) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

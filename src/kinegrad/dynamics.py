@@ -61,7 +61,7 @@ def inverse_dynamics(
     if method not in METHODS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
     kernel, slots = METHODS[method]
-    batch, load_arrays = load_batch(model, loads, q=q, v=v, a=a)
+    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     result, tau = batch.output((model.n,), out)
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
     engine.run(kernel, batch.states, model.n, (model.n + 1) * slots, threads, *arguments)
@@ -95,7 +95,7 @@ def mass_matrix(
     array([[0.4 , 0.16],
            [0.16, 0.12]])
     """
-    batch = engine.states(model, q=q)
+    batch = engine.Batch(model, {"q": q})
     result, M = batch.output((model.n, model.n), out, zero=True)
     slots = (model.n + 1) * crba.N
     engine.run(crba.crba, batch.states, model.n, slots, threads, engine.mechanism(model), batch.arguments[0], M)

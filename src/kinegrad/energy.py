@@ -102,7 +102,7 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
 
 def _sums(model: Model, threads: int | None, **state: Any) -> Array:
     """The columns of ``_kernels/energy.py``, shape (..., 11)."""
-    batch = engine.states(model, **state)
+    batch = engine.Batch(model, state)
     q, v = [*batch.arguments, np.zeros((1, model.n))][:2]
     result, flat = batch.output((kernels.COLUMNS,))
     slots = (model.n + 1) * kernels.N

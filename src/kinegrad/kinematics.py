@@ -161,7 +161,7 @@ def jacobian(
     array([[0. , 0. ],
            [0.8, 0.4]])
     """
-    batch = engine.states(model, q=q)
+    batch = engine.Batch(model, {"q": q})
     links, local, core = _points(model, link, point)
     linear, linear_flat = batch.output((*core, 3, model.n), zero=True)
     angular, angular_flat = batch.output((*core, 3, model.n), zero=True)
@@ -176,7 +176,7 @@ def _state(model: Model, q: Any, v: Any, a: Any) -> tuple[engine.Batch, list[Arr
     if v is None and a is not None:
         raise InputError("`a` is given without `v`; expected both, or neither")
     given = {name: x for name, x in (("q", q), ("v", v), ("a", a)) if x is not None}
-    batch = engine.states(model, **given)
+    batch = engine.Batch(model, given)
     zero = np.zeros((1, model.n))
     return batch, [*batch.arguments, zero, zero][:3]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -55,21 +56,20 @@ class Loads:
         return {what: _per_link(model, what, getattr(self, what)) for what in ("force", "point", "torque")}
 
 
-def load_batch(model: Model, loads: Loads | None, **state: Any) -> tuple[Batch, list[Array]]:
+def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tuple[Batch, Sequence[Array]]:
     """The gate for a state with loads: the batch, and force, point, torque as kernels want them."""
-    n = model.n
-    hint = f"model {model.name!r} has {n} degrees of freedom, so its last axis must be {n}"
-    arguments = {name: (value, (n,), hint) for name, value in state.items()}
     if loads is None:
-        none = np.empty((0, 3 * n))
-        return Batch(**arguments), [none, none, none]
+        return Batch(model, state), (no_load(model.n),) * 3
     if not isinstance(loads, Loads):
         raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
-    expected = f"expected (..., {n}, 3), three numbers for each of the {n} links of model {model.name!r}"
-    for what, value in loads.arrays(model).items():
-        arguments[f"loads.{what}"] = (value, (n, 3), expected)
-    batch = Batch(**arguments)
+    batch = Batch(model, state, {f"loads.{what}": value for what, value in loads.arrays(model).items()})
     return batch, batch.arguments[len(state) :]
+
+
+@cache
+def no_load(n: int) -> Array:
+    """What tells a kernel that there are no loads: no rows."""
+    return np.empty((0, 3 * n))
 
 
 def _per_link(model: Model, what: str, value: PerLink | None) -> Array:

@@ -282,6 +282,8 @@ def test_branch_that_is_not_consecutive():
     assert tree.branches == ((0,), (1, 3, 5), (2, 4))
     with pytest.raises(ModelError, match=r"branch 1: its joints 1, 3, 5 are not consec.*depth_first\(\)"):
         tree.paper_matrices()
+    with pytest.raises(ModelError, match="branch 1: its joints 1, 3 are not"):  # by one number only
+        _ = Topology([-1, 0, 0, 1]).branch_joints
 
 
 @pytest.mark.parametrize(

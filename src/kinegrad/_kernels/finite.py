@@ -4,10 +4,11 @@ from kinegrad._kernels.jit import kernel
 
 
 @kernel
-def all_finite(x):
-    """Whether all of x, (rows, columns), is finite."""
-    flat = x.ravel()
+def all_finite(arrays):
+    """Whether all numbers of a tuple of arrays (rows, columns) are finite."""
     total = 0.0
-    for k in range(len(flat)):
-        total += flat[k] - flat[k]
+    for x in arrays:
+        flat = x.ravel()
+        for k in range(len(flat)):
+            total += flat[k] - flat[k]
     return total == 0.0

@@ -1,0 +1,1 @@
+"""Slow, obvious NumPy formulations that the kernels are compared with."""
