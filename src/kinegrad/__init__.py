@@ -7,6 +7,8 @@ model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prism
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
+derivatives  inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
+             inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
 threads      set_threads, get_threads
 errors       KinegradError and its kinds
@@ -23,6 +25,16 @@ Arrays are float64; the last axis is the degree of freedom, leading axes are any
 
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
+from kinegrad.derivatives import (
+    InverseDynamicsDerivatives,
+    InverseDynamicsGradient,
+    LoadDerivatives,
+    PackedMatrix,
+    inverse_dynamics_derivatives,
+    inverse_dynamics_jvp,
+    inverse_dynamics_load_derivatives,
+    inverse_dynamics_vjp,
+)
 from kinegrad.dynamics import bias_forces, gravity_forces, inverse_dynamics, mass_matrix
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
@@ -60,14 +72,18 @@ __all__ = [
     "ForwardKinematics",
     "Inertia",
     "InputError",
+    "InverseDynamicsDerivatives",
+    "InverseDynamicsGradient",
     "Jacobian",
     "Joint",
     "KinegradError",
+    "LoadDerivatives",
     "Loads",
     "Model",
     "ModelBuilder",
     "ModelError",
     "Momentum",
+    "PackedMatrix",
     "PointMotion",
     "SingularError",
     "SolveError",
@@ -79,6 +95,10 @@ __all__ = [
     "get_threads",
     "gravity_forces",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
+    "inverse_dynamics_jvp",
+    "inverse_dynamics_load_derivatives",
+    "inverse_dynamics_vjp",
     "jacobian",
     "kinetic_energy",
     "mass_matrix",

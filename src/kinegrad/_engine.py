@@ -302,7 +302,7 @@ def check_threads(count: Any) -> int:
 def _default_threads() -> int:
     setting = os.environ.get("KINEGRAD_THREADS")
     if setting is not None:
-        if not setting.isdigit() or int(setting) < 1:
+        if not (setting.isascii() and setting.isdigit() and int(setting)):
             raise ImportError(f"KINEGRAD_THREADS is {setting!r}; expected a whole number of at least 1")
         return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -30,6 +30,7 @@ BOUNDSCHECK = bool(numba.config.BOUNDSCHECK)
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive
 _NOTICE_AFTER = 1.0  # seconds
+_compiling = threading.RLock()
 
 
 @functools.cache
@@ -92,15 +93,16 @@ def kernel(function):
     compile_now = dispatcher.compile
 
     def compile_with_notice(signature):
-        if cache_folder() is not None and isinstance(dispatcher._cache, caching.NullCache):
-            dispatcher._cache = _Cache(function)
-        timer = threading.Timer(_NOTICE_AFTER, _notice, [function.__name__])
-        timer.daemon = True
-        timer.start()
-        try:
-            return compile_now(signature)
-        finally:
-            timer.cancel()
+        with _compiling:  # a second thread that wants the same kernel waits for the first
+            if cache_folder() is not None and isinstance(dispatcher._cache, caching.NullCache):
+                dispatcher._cache = _Cache(function)
+            timer = threading.Timer(_NOTICE_AFTER, _notice, [function.__name__])
+            timer.daemon = True
+            timer.start()
+            try:
+                return compile_now(signature)
+            finally:
+                timer.cancel()
 
     dispatcher.compile = compile_with_notice
     return dispatcher

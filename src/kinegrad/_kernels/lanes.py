@@ -6,6 +6,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
 
     load(x, k), store(x, k, u)          row k of a scratch array (slots, W)
     gather(x, r, k), scatter(x, r, k, u)  column k of the W rows r, r+1, … of an array (rows, columns)
+    unload(x, r, scratch, slot)         all columns of those rows at once, from slots slot, slot+1, …
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
@@ -23,7 +24,7 @@ from numba.core.datamodel import models
 from numba.core.extending import intrinsic, lower_builtin, overload, register_model
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
-from kinegrad._kernels.jit import BOUNDSCHECK
+from kinegrad._kernels.jit import BOUNDSCHECK, inline
 from kinegrad._kernels.width import WIDTH
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -114,6 +115,11 @@ def scatter(x, r, k, u):
     x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k] = u
 
 
+def unload_block(x, r, k, scratch, slot):
+    """Write slots slot … slot+W−1 of scratch into columns k … k+W−1 of rows r … r+W−1 of x, transposed."""
+    x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k : k + WIDTH] = scratch[slot : slot + WIDTH].T
+
+
 def _slot(context, builder, sig, args):
     """Pointer to row k of a C-contiguous (slots, W) array."""
     data = context.make_array(sig.args[0])(context, builder, args[0]).data
@@ -174,6 +180,35 @@ def _scatter(typingctx, x, r, k, u):
     return types.void(x, r, k, u), codegen
 
 
+@intrinsic
+def _unload_block(typingctx, x, r, k, scratch, slot):
+    def codegen(context, builder, sig, args):
+        first = _slot(context, builder, signature(sig.return_type, *sig.args[3:]), args[3:])
+        rows = [builder.load(builder.gep(first, [_INT32(w)]), align=8) for w in range(WIDTH)]
+        for (_, pointer), row in zip(
+            _elements(context, builder, sig, args), _transpose(builder, rows), strict=True
+        ):
+            builder.store(row, builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
+        return context.get_dummy_value()
+
+    return types.void(x, r, k, scratch, slot), codegen
+
+
+def _transpose(builder, rows):
+    """W vectors of W, transposed by exchanging off-diagonal blocks of size 1, 2, 4, …"""
+    size = 1
+    while size < WIDTH:
+        for i in range(WIDTH):
+            if not i & size:
+                a, b = rows[i], rows[i + size]
+                low = [lane if not lane & size else WIDTH + lane - size for lane in range(WIDTH)]
+                high = [lane + size if not lane & size else WIDTH + lane for lane in range(WIDTH)]
+                masks = (ir.Constant(ir.VectorType(_INT32, WIDTH), mask) for mask in (low, high))
+                rows[i], rows[i + size] = (builder.shuffle_vector(a, b, mask) for mask in masks)
+        size *= 2
+    return rows
+
+
 # With bounds checking on, an ordinary (checked) access goes before the unchecked one.
 
 
@@ -207,6 +242,32 @@ def _(x, r, k, u):
         if BOUNDSCHECK
         else (lambda x, r, k, u: _scatter(x, r, k, u))
     )
+
+
+@overload(unload_block)
+def _(x, r, k, scratch, slot):
+    return (
+        (
+            lambda x, r, k, scratch, slot: (
+                x[min(r, len(x) - 1), k + WIDTH - 1],
+                scratch[slot + WIDTH - 1, WIDTH - 1],
+                _unload_block(x, r, k, scratch, slot),
+            )[2]
+        )
+        if BOUNDSCHECK
+        else (lambda x, r, k, scratch, slot: _unload_block(x, r, k, scratch, slot))
+    )
+
+
+@inline
+def unload(x, r, scratch, slot):
+    """Write scratch slots slot, slot+1, … as the columns of rows r … r+W−1 of x."""
+    columns = x.shape[1]
+    whole = columns - columns % WIDTH
+    for k in range(0, whole, WIDTH):
+        unload_block(x, r, k, scratch, slot + k)
+    for k in range(whole, columns):
+        scatter(x, r, k, load(scratch, slot + k))
 
 
 # --- single lanes, comparison -----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a kernel knows of a mechanism: eleven arrays and a number.
+"""What a kernel knows of a mechanism: ten arrays and a number.
 
 Every joint turns about, and slides along, the z axis of its own *joint frame*.  With motion(q) = Rz(ρq)·Tz(ηq),
 

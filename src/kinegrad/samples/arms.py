@@ -5,13 +5,14 @@ from __future__ import annotations
 from math import pi, radians
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from kinegrad.model import DH, Inertia, Model
 
 __all__ = ["puma560", "two_link"]
 
 
-def two_link(*, gravity: float = 9.8062) -> Model:
+def two_link(*, gravity: ArrayLike = (0.0, -9.8062, 0.0)) -> Model:
     """The planar two-link manipulator of [xiang2008], Tables 1 and 2.
 
     Two links of 0.4 m, 0.5 kg and 0.1 kg·m² about the middle of each, turning about z in the vertical x-y
@@ -19,8 +20,8 @@ def two_link(*, gravity: float = 9.8062) -> Model:
 
     Parameters
     ----------
-    gravity : float
-        Along −y, m/s²: 9.8062 in the paper's example 2, 0 in its example 1.
+    gravity : array_like, shape (3,)
+        World, m/s²: 9.8062 along −y in the paper's example 2, zero in its example 1.
 
     Returns
     -------
@@ -45,7 +46,7 @@ def two_link(*, gravity: float = 9.8062) -> Model:
         joint_names=["shoulder", "elbow"],
         link_names=["upper_arm", "forearm"],
         inertias=[link, link],
-        gravity=(0, -gravity, 0),
+        gravity=gravity,
         effort_limits=(10, 10),
     )
 

@@ -59,7 +59,7 @@ def human43(
 
     The letter in ``right_hip.z`` is the world axis along which that joint's axis lies while standing.  Turns
     called x (also of knees and toes) are about −x: a positive knee bends, a positive hip swings back.  The
-    twist of a forearm, ``right_elbow.z``, is about −z.  Below the root there are two turns, ``pelvis.rx`` and
+    twist of a forearm, ``right_elbow.z``, is about −z.  The whole body turns by ``pelvis.rx`` and
     ``pelvis.rz``; the third, about y, is a joint of its own in each of the three branches: ``right_pelvis``,
     ``left_pelvis``, ``lumbar``.
 
@@ -82,9 +82,9 @@ def human43(
     Notes
     -----
     The paper prints no inertias: each limb is a slender rod from its joint to its far end.  Head
-    and hands are then rods with three hinges in a row that turn them, of which a rod feels two, so that the
-    mass matrix is singular (rank 40, less while standing).  Inverse dynamics does not mind; for forward dynamics
-    give the limbs some `thickness`, such as 0.1.
+    and hands are then rods turned by three hinges, of which a rod feels two: the mass matrix has rank 40, and
+    36 while standing.  Inverse dynamics does not mind; for forward dynamics give the limbs some `thickness`,
+    such as 0.1.
 
     In the scan, α of rows 6, 7 and of rows 29, 30 has run together; read as (π/2, −π/2) and (π/2, π/2), as in
     the other leg and arm, they give the upright posture that the paper describes.  No sign of Table 1 was

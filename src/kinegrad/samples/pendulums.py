@@ -65,8 +65,8 @@ def spatial_chain(n: int = 6, *, length: float = 1.0, mass: float = 1.0) -> Mode
     """A spatial chain of `n` equal bars, hinged end to end about x, y, z, x, y, z, …
 
     [anderson2002] times spatial chains of 2, 4, …, 24 degrees of freedom (figure 2) and does not say what
-    they are made of.  These are cylinders ten times as long as thick, since a slender rod has no inertia about
-    its own z.
+    they are made of.  These are cylinders ten times as long as thick: a slender rod has no inertia about its
+    own z.
 
     Parameters
     ----------

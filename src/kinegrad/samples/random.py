@@ -31,7 +31,7 @@ def random_tree(
     """A random tree of `n` joints, the same for the same arguments.
 
     Axes are letters or oblique; placements and tips turn and shift; bodies are boxes or clouds of points.
-    About a quarter of the links with children are massless, at most two in a row, so the mass matrix is regular.
+    About a quarter of the links with children are massless, at most two in a row: the mass matrix is regular.
 
     Parameters
     ----------

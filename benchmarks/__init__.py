@@ -1,0 +1,13 @@
+"""How fast kinegrad is, beside its peers in the same run.
+
+``python -m benchmarks [family …] [--quick] [--json FILE] [--markdown FILE]``, from the repository's root.
+
+To add a family: write ``benchmarks/<family>.py`` with
+
+- a docstring whose first line is the heading of its table, and whose rest is printed below that heading;
+- ``run(repeats: int) -> list[Row]``, usually ``return compare([Case(…), …], repeats)``;
+
+and put its name into :data:`FAMILIES`.
+"""
+
+FAMILIES = ("inverse_dynamics", "mass_matrix", "kinematics", "scaling", "startup")

@@ -1,0 +1,87 @@
+"""Start-up: import, first call, compilation
+
+Each number is measured in a new Python process, with a folder of compiled code of its own: warm for the
+import and the first call (best of 5), empty for each compilation, which happens once on a machine.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from benchmarks.timing import QUICK, Measurement, Row
+
+IMPORT = """
+from time import perf_counter
+import numpy, numba
+start = perf_counter()
+import kinegrad
+print(perf_counter() - start)
+"""
+CALL = """
+from time import perf_counter
+import numpy as np
+import kinegrad as kg
+from kinegrad._kernels.finite import all_finite
+human = kg.samples.human43()
+q = v = a = np.zeros((301, 43))
+{before}
+start = perf_counter()
+{call}
+print(perf_counter() - start)
+"""
+KERNELS = {
+    "all_finite": "all_finite((q,))",
+    "rnea": "kg.inverse_dynamics(human, q, v, a, threads=1)",
+    "lagrange": "kg.inverse_dynamics(human, q, v, a, method='lagrange', threads=1)",
+    "crba": "kg.mass_matrix(human, q, threads=1)",
+    "transforms": "kg.forward_kinematics(human, q, threads=1)",
+    "motion": "kg.forward_kinematics(human, q, v, a, threads=1)",
+    "points": "kg.point_motion(human, q, v, a, link='head', threads=1)",
+    "jacobians": "kg.jacobian(human, q, link='head', threads=1)",
+    "energies": "kg.kinetic_energy(human, q, v, threads=1)",
+}
+# The validation gate, compiled before the clock starts.
+CHECK = "all_finite((q,)); all_finite((q, q)); all_finite((q, q, q))"
+
+
+def run(repeats: int) -> list[Row]:
+    kernels = dict(list(KERNELS.items())[:2]) if repeats <= QUICK else KERNELS
+    first_call = CALL.format(before="", call=KERNELS["rnea"])
+    repeats = min(repeats, 5)
+    with tempfile.TemporaryDirectory() as folder:
+        _seconds(first_call, folder)
+        rows: list[Row] = [
+            _best("import kinegrad, beyond numpy and numba", IMPORT, folder, repeats, target=0.5),
+            _best(
+                "first call of inverse_dynamics, compiled before",
+                first_call,
+                folder,
+                min(repeats, 5),
+                target=1.5,
+            ),
+        ]
+    return rows + [_compilation(name, call) for name, call in kernels.items()]
+
+
+def _best(name: str, code: str, folder: str, repeats: int, target: float) -> Measurement:
+    seconds = [_seconds(code, folder) for _ in range(repeats)]
+    note = f"best of {repeats}; median {statistics.median(seconds):.2f} s"
+    return Measurement(name, min(seconds), "s", target, note)
+
+
+def _compilation(name: str, call: str) -> Measurement:
+    before = "" if name == "all_finite" else CHECK
+    with tempfile.TemporaryDirectory() as folder:
+        seconds = _seconds(CALL.format(before=before, call=call), folder)
+    return Measurement(f"compile `{name}`", seconds, "s", note="with Numba's own start" if not before else "")
+
+
+def _seconds(code: str, folder: str) -> float:
+    """What `code` prints when a new process runs it, with its compiled code in `folder`."""
+    environment = os.environ | {"KINEGRAD_CACHE_DIR": folder, "KINEGRAD_QUIET": "1"}
+    command = [sys.executable, "-c", code]
+    return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)

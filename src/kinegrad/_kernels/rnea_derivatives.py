@@ -1,0 +1,286 @@
+"""∂τ/∂(q, q̇, q̈) in the world frame, exact, touching only joints on one path.
+
+Write S_j = (z, s) for the motion subspace of joint j (its ρ absorbed in z), V and A for spatial velocity and
+acceleration of its parent link (the world accelerating at −g), and
+
+    ψ̇_j = V × S_j         ψ̈_j = A × S_j + V × ψ̇_j                                            [singh2022]
+
+Let i be a joint and, summed over the links of its subtree, I their inertia, (n, p) momentum, (n_f, f) force, and
+2B = v×* I − I v× + (Iv)×̄*, which multiplied out is
+
+    2B = [[K, 0], [−2p×, 0]]     K = ω×Ī − Īω× − v×h× − h×v× − n×  =  symmetric part − n×
+
+with Ī and h the second and first moments: twelve numbers instead of a 6×6.  Then for every j on the path from i to
+the root (j = i included)
+
+    ∂τ_i/∂q_j = S_i·(2B ψ̇_j + I ψ̈_j)         ∂τ_j/∂q_i = S_j·(2B ψ̇_i + I ψ̈_i + S_i ×* F)
+    ∂τ_i/∂q̇_j = S_i·(2B S_j + 2I ψ̇_j)        ∂τ_j/∂q̇_i = S_j·(2B S_i + 2I ψ̇_i)
+    ∂τ_i/∂q̈_j = S_i·I S_j = ∂τ_j/∂q̈_i
+
+and everything else is zero.  What depends on i alone is a *factor*, computed once:
+
+    t = I S_i    b = (2B)ᵀ S_i (its linear part is 0)    u = 2B ψ̇_i + I ψ̈_i + S_i ×* F    w = 2B S_i + 2I ψ̇_i
+
+so that each entry is a short dot product, and products with a vector (jvp, vjp) are sums along paths: O(n).
+
+Loads.  A world force f at a point x of a link, and a world torque h, act on it with (x×f + h, f).  F counts them with
+a minus; but unlike inertia forces they do not turn with the link.  What that leaves over when joint j turns by z_j is
+
+    (x×(z_j×f) + z_j×h, z_j×f)  =  L z_j,     L = [[(x·f)1 − f xᵀ − h×], [−f×]],    summed over the subtree,
+
+which adds S_i·L z_j to ∂τ_i/∂q_j and S_j·L z_i to ∂τ_j/∂q_i: one more factor l = Lᵀ S_i, and L z_i into u.
+
+Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
+    S ψ̇ ψ̈          path slots of a joint: what its descendants read of it        18 slots, closely packed
+    V A              spatial velocity and acceleration of link i                   12
+    m h Ī            mass, first and second moment                                  10, summed over subtree i
+    symmetric n p    of 2B                                                          12, summed
+    n_f f            force                                                           6, summed
+    turn pull        of L: its 3×3 block, and f                                     12, summed
+"""
+
+from kinegrad._kernels.crba import body_inertia
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, origin
+from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.rnea import inertia_force, passive_force
+from kinegrad._kernels.spatial import (
+    add, cross, dot, gather3, load3, load9, mul, scale, store3, store9, sub, symmul, tmul,
+)  # fmt: skip
+from kinegrad._kernels.width import WIDTH
+
+VELOCITY, ACCELERATION = 18, 24  # after the frame and axis of kinematics.py
+MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 30, 31, 34, 40, 46, 52, 58, 67
+N = 70  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+PATH = 18  # path slots per joint, after all of those
+
+
+@inline
+def load6(x, k):
+    return load(x, k), load(x, k + 1), load(x, k + 2), load(x, k + 3), load(x, k + 4), load(x, k + 5)
+
+
+@inline
+def twist(w, v, z, s):
+    """(w, v) × (z, s), the cross product of motions."""
+    return cross(w, z), add(cross(w, s), cross(v, z))
+
+
+@inline
+def coriolis(scratch, at, z):
+    """2B times a motion of angular part z."""
+    n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
+    return sub(symmul(load6(scratch, at + SYMMETRIC), z), cross(n, z)), scale(-2.0, cross(p, z))
+
+
+@inline
+def inertia(scratch, at, z, s):
+    """I times the motion (z, s)."""
+    h = load3(scratch, at + FIRST)
+    return (
+        add(symmul(load6(scratch, at + SECOND), z), cross(h, s)),
+        sub(scale(load(scratch, at + MASS), s), cross(h, z)),
+    )
+
+
+@inline
+def coriolis_symmetric(w, v, h, diagonal, rest):
+    """ω×Ī − Īω× − v×h× − h×v×, as diagonal and off-diagonal (xy, xz, yz)."""
+    x = cross(w, (diagonal[0], rest[0], rest[1]))
+    y = cross(w, (rest[0], diagonal[1], rest[2]))
+    z = cross(w, (rest[1], rest[2], diagonal[2]))
+    hv = dot(h, v)
+    return (
+        2.0 * (x[0] - h[0] * v[0] + hv),
+        2.0 * (y[1] - h[1] * v[1] + hv),
+        2.0 * (z[2] - h[2] * v[2] + hv),
+    ), (
+        x[1] + y[0] - h[0] * v[1] - h[1] * v[0],
+        x[2] + z[0] - h[0] * v[2] - h[2] * v[0],
+        y[2] + z[1] - h[1] * v[2] - h[2] * v[1],
+    )
+
+
+@inline
+def outward(m, q, v, a, force, point, torque, r, scratch):
+    """Frames and motion of all links, what each contributes to the sums, and the path slots."""
+    n = len(m.parent)
+    o = anchor(m, q, r, scratch, N)
+    base_at(scratch, scale(-1.0, o))
+    store3(scratch, VELOCITY, origin())
+    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, ACCELERATION, origin())
+    store3(scratch, ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
+    frames(m, q, r, scratch, n, N)
+    for i in range(n):
+        up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
+        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
+        dw, dx = load3(scratch, up + ACCELERATION), load3(scratch, up + ACCELERATION + 3)
+        z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+        dz, ds = twist(w, x, z, s)
+        az, as_ = twist(dw, dx, z, s)
+        bz, bs = twist(w, x, dz, ds)
+        store3(scratch, path, z)
+        store3(scratch, path + 3, s)
+        store3(scratch, path + 6, dz)
+        store3(scratch, path + 9, ds)
+        store3(scratch, path + 12, add(az, bz))
+        store3(scratch, path + 15, add(as_, bs))
+        dq, ddq = gather(v, r, i), gather(a, r, i)
+        w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
+        dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
+        store3(scratch, at + VELOCITY, w)
+        store3(scratch, at + VELOCITY + 3, x)
+        store3(scratch, at + ACCELERATION, dw)
+        store3(scratch, at + ACCELERATION + 3, dx)
+        own_sums(m, i, at, w, x, dw, dx, scratch)
+        if len(force) > 0:
+            own_load(m, i, at, r, force, point, torque, scratch)
+
+
+@inline
+def own_sums(m, i, at, w, v, dw, dv, scratch):
+    """Link i's own part of all sums but L."""
+    if m.massive[i]:
+        h, diagonal, rest = body_inertia(m, i, scratch, at)
+        store(scratch, at + MASS, m.inertia[i, 0])
+        store3(scratch, at + FIRST, h)
+        store3(scratch, at + SECOND, diagonal)
+        store3(scratch, at + SECOND + 3, rest)
+        on, off = coriolis_symmetric(w, v, h, diagonal, rest)
+        store3(scratch, at + SYMMETRIC, on)
+        store3(scratch, at + SYMMETRIC + 3, off)
+        n, p = inertia(scratch, at, w, v)
+        store3(scratch, at + MOMENTUM, n)
+        store3(scratch, at + MOMENTUM + 3, p)
+        R, x = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
+        moment, f = inertia_force(m, i, R, x, w, v, dw, dv)
+        store3(scratch, at + FORCE, moment)
+        store3(scratch, at + FORCE + 3, f)
+    else:
+        for k in range(MASS, TURN):
+            store(scratch, at + k, 0.0)
+
+
+@inline
+def own_load(m, i, at, r, force, point, torque, scratch):
+    """Link i's load: out of the force sum, and its own part of L."""
+    f, h = gather3(force, r, 3 * i), gather3(torque, r, 3 * i)
+    x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
+    store3(scratch, at + FORCE, sub(load3(scratch, at + FORCE), add(cross(x, f), h)))
+    store3(scratch, at + FORCE + 3, sub(load3(scratch, at + FORCE + 3), f))
+    xf = dot(x, f)
+    turn = (
+        xf - f[0] * x[0], h[2] - f[0] * x[1], -h[1] - f[0] * x[2],
+        -h[2] - f[1] * x[0], xf - f[1] * x[1], h[0] - f[1] * x[2],
+        h[1] - f[2] * x[0], -h[0] - f[2] * x[1], xf - f[2] * x[2],
+    )  # fmt: skip
+    store9(scratch, at + TURN, turn)
+    store3(scratch, at + PULL, f)
+
+
+@inline
+def joint_force(m, i, at, z, s, q, dq, ddq, scratch):
+    """τ_i = S_i·F plus what spring, damper and rotor take."""
+    t = dot(z, load3(scratch, at + FORCE)) + dot(s, load3(scratch, at + FORCE + 3))
+    return t + passive_force(m, i, q, dq, ddq)
+
+
+@inline
+def factors(m, i, at, path, loaded, scratch):
+    """t, b, u, w, l of joint i (6-vectors as two), once the sums of its subtree are complete."""
+    z, s = load3(scratch, path), load3(scratch, path + 3)
+    dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
+    moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
+    n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
+    t, t_ = inertia(scratch, at, z, s)
+    b = add(symmul(load6(scratch, at + SYMMETRIC), z), add(cross(n, z), scale(2.0, cross(p, s))))
+    u, u_ = coriolis(scratch, at, dz)
+    c, c_ = inertia(scratch, at, load3(scratch, path + 12), load3(scratch, path + 15))
+    u = add(add(u, c), add(cross(z, moment), cross(s, f)))
+    u_ = add(add(u_, c_), cross(z, f))
+    w, w_ = coriolis(scratch, at, z)
+    c, c_ = inertia(scratch, at, dz, ds)
+    w, w_ = add(w, scale(2.0, c)), add(w_, scale(2.0, c_))
+    l = origin()  # noqa: E741 (the symbol of the derivation)
+    if loaded:
+        turn, pull = load9(scratch, at + TURN), load3(scratch, at + PULL)
+        l = add(tmul(turn, z), cross(pull, s))  # noqa: E741
+        u, u_ = add(u, mul(turn, z)), sub(u_, cross(pull, z))
+    return t, t_, b, u, u_, w, w_, l
+
+
+@inline
+def hand_on(m, i, loaded, scratch):
+    """Add the sums of subtree i to its parent's."""
+    if m.parent[i] >= 0:
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        for k in range(MASS, TURN):
+            store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
+        if loaded:
+            for k in range(TURN, N):
+                store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
+
+
+@kernel
+def rnea_derivatives(
+    m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+):
+    """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
+
+    pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
+            first, (n,), the first of these pairs of each i.
+    """
+    m = unpack(m)
+    place, first = pairs
+    n, loaded, columns = len(m.parent), len(force) > 0, dtau_dq.shape[1]
+    by_q = (n + 1) * N + n * PATH
+    by_v, by_a = by_q + columns, by_q + 2 * columns
+    for k in range(by_q, by_a + columns):
+        store(scratch, k, 0.0)
+    for r in range(start, stop, WIDTH):
+        outward(m, q, v, a, force, point, torque, r, scratch)
+        for i in range(n - 1, -1, -1):
+            at, path = (i + 1) * N, (n + 1) * N + i * PATH
+            z, s = load3(scratch, path), load3(scratch, path + 3)
+            scatter(tau, r, i, joint_force(m, i, at, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
+            t, t_, b, u, u_, w, w_, l = factors(m, i, at, path, loaded, scratch)  # noqa: E741
+
+            # j = i: one entry of each matrix
+            pair = first[i]
+            row = place[pair, 0]
+            store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
+            store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
+            store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
+
+            # j above i: the part of column i, then that of row i
+            pair, j = first[i] + 1, m.parent[i]
+            while j >= 0:
+                path = (n + 1) * N + j * PATH
+                z, s = load3(scratch, path), load3(scratch, path + 3)
+                row, column = place[pair, 0], place[pair, 1]
+                store(scratch, by_q + column, dot(z, u) + dot(s, u_))
+                store(scratch, by_v + column, dot(z, w) + dot(s, w_))
+                entry = dot(z, t) + dot(s, t_)
+                store(scratch, by_a + column, entry)
+                store(scratch, by_a + row, entry)
+                pair += 1
+                j = m.parent[j]
+            pair, j = first[i] + 1, m.parent[i]
+            while j >= 0:
+                path = (n + 1) * N + j * PATH
+                z = load3(scratch, path)
+                dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
+                row = place[pair, 0]
+                entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
+                if loaded:
+                    entry = entry + dot(l, z)
+                store(scratch, by_q + row, entry)
+                store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
+                pair += 1
+                j = m.parent[j]
+            hand_on(m, i, loaded, scratch)
+        unload(dtau_dq, r, scratch, by_q)
+        unload(dtau_dv, r, scratch, by_v)
+        unload(dtau_da, r, scratch, by_a)

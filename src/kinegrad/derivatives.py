@@ -1,0 +1,343 @@
+"""Exact sensitivities of inverse dynamics: ∂τ/∂(q, v, a) of whole trajectories, their products with vectors,
+and derivatives with respect to loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._kernels import lagrange_derivatives, load_derivatives, rnea_derivatives, rnea_products
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads, load_batch
+from kinegrad.model import Model
+
+__all__ = [
+    "InverseDynamicsDerivatives",
+    "InverseDynamicsGradient",
+    "LoadDerivatives",
+    "PackedMatrix",
+    "inverse_dynamics_derivatives",
+    "inverse_dynamics_jvp",
+    "inverse_dynamics_load_derivatives",
+    "inverse_dynamics_vjp",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PackedMatrix:
+    """The entries of n×n matrices that topology does not make zero.
+
+    Attributes
+    ----------
+    values : ndarray, shape (..., k)
+        One row of k entries for each state, in row-major order of the matrix.
+    rows, cols : ndarray of int, shape (k,)
+        Where they belong.
+    n : int
+        Size of the matrix.
+
+    Examples
+    --------
+    >>> packed = PackedMatrix(np.array([1.0, 2.0]), np.array([0, 1]), np.array([0, 1]), 2)
+    >>> packed.to_dense()
+    array([[1., 0.],
+           [0., 2.]])
+    """
+
+    values: Array
+    rows: NDArray[np.int64]
+    cols: NDArray[np.int64]
+    n: int
+
+    def to_dense(self) -> Array:
+        """Full matrices, shape (..., n, n)."""
+        dense = np.zeros((*self.values.shape[:-1], self.n, self.n))
+        dense[..., self.rows, self.cols] = self.values
+        return dense
+
+    def to_sparse(self, k: int | tuple[int, ...] = ()) -> scipy.sparse.csr_array:
+        """The matrix of state k (an index into the batch) as a SciPy sparse array."""
+        values = self.values[k]
+        if values.ndim != 1:
+            raise InputError(f"`k` is {k!r}, which leaves a batch of shape {values.shape[:-1]}; expected one state")
+        return scipy.sparse.csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamicsDerivatives:
+    """Torques and their derivatives; ``[..., i, j]`` is that of τ_i with respect to coordinate j.
+
+    Attributes
+    ----------
+    tau : ndarray, shape (..., n)
+        N·m or N.
+    dtau_dq, dtau_dv, dtau_da : ndarray, shape (..., n, n), or PackedMatrix
+        With respect to coordinates, speeds and accelerations; the last is the mass matrix.
+    """
+
+    tau: Array
+    dtau_dq: Array | PackedMatrix
+    dtau_dv: Array | PackedMatrix
+    dtau_da: Array | PackedMatrix
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamicsGradient:
+    """Gradients of wᵀτ with respect to coordinates, speeds and accelerations, shape (..., n) each."""
+
+    dq: Array
+    dv: Array
+    da: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LoadDerivatives:
+    """Derivatives of τ with respect to the loads; ``[..., i, l, x]`` is that of τ_i by component x on link l.
+
+    Attributes
+    ----------
+    dtau_dforce : ndarray, shape (..., n, n, 3)
+        World force, N.
+    dtau_dtorque : ndarray, shape (..., n, n, 3)
+        World torque, N·m.
+    dtau_dpoint : ndarray, shape (..., n, n, 3)
+        Where the force acts, in the link's frame, m.
+    """
+
+    dtau_dforce: Array
+    dtau_dtorque: Array
+    dtau_dpoint: Array
+
+
+_KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Model, int], int]]] = {
+    "spatial": (
+        rnea_derivatives.rnea_derivatives,
+        lambda model, columns: (model.n + 1) * rnea_derivatives.N + model.n * rnea_derivatives.PATH + 3 * columns,
+    ),
+    "lagrange": (
+        lagrange_derivatives.lagrange_derivatives,
+        lambda model, columns: lagrange_derivatives.slots(model.n, _pairs(model)) + 3 * columns,
+    ),
+}
+
+
+def inverse_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    method: str = "spatial",
+    packed: bool = False,
+    out: InverseDynamicsDerivatives | None = None,
+    threads: int | None = None,
+) -> InverseDynamicsDerivatives:
+    """τ and its exact derivatives with respect to q, v and a.
+
+    Load points move with their links while world forces and torques keep their direction; both are differentiated.
+    Springs, dampers and armature are included.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a : array_like, shape (..., n)
+        Coordinates, speeds and accelerations: rad or m, and their time derivatives.  Batch shapes broadcast.
+    loads : Loads, optional
+        External forces and torques on links.
+    method : {"spatial", "lagrange"}
+        World-frame spatial algebra (fastest), or the recursions (10)–(17) of [zhakatayev2023].
+    packed : bool
+        Return only the entries that topology does not make zero, as :class:`PackedMatrix`.
+    out : InverseDynamicsDerivatives, optional
+        Arrays to fill and return, memory-mapped ones too: τ of shape (..., n) and three of shape (..., n, n),
+        or (..., k) if packed.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> arm = samples.two_link(gravity=(0, -10, 0))
+    >>> inverse_dynamics_derivatives(arm, [0, 0], [0, 0], [0, 0]).dtau_da.round(3)
+    array([[0.4 , 0.16],
+           [0.16, 0.12]])
+    >>> inverse_dynamics_derivatives(arm, [np.pi / 2, 0], [0, 0], [0, 0], packed=True).dtau_dq.values
+    array([-4., -1., -1., -1.])
+    """
+    if method not in _KERNELS:
+        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, _KERNELS))}")
+    kernel, slots = _KERNELS[method]
+    n = model.n
+    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
+    core: tuple[int, ...] = (model.topology.nonzeros,) if packed else (n, n)
+    given = _given_arrays(out)
+    tau, *matrices = (
+        batch.output((n,) if k == 0 else core, given[k], f"out.{what}")
+        for k, what in enumerate(("tau", "dtau_dq", "dtau_dv", "dtau_da"))
+    )
+    flat = [tau[1], *(matrix[1] for matrix in matrices)]
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, _places(model, packed), *flat)
+    engine.run(kernel, batch.states, n, slots(model, flat[1].shape[1]), threads, *arguments)
+    results = [engine.finish(*pair) for pair in (tau, *matrices)]
+    if out is not None:
+        return out
+    if packed:
+        pattern = model.topology.pattern
+        packs = (PackedMatrix(values, pattern.rows, pattern.cols, n) for values in results[1:])
+        return InverseDynamicsDerivatives(results[0], *packs)
+    return InverseDynamicsDerivatives(*results)
+
+
+def inverse_dynamics_jvp(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    dq: ArrayLike,
+    dv: ArrayLike,
+    da: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The change of τ along a direction: ∂τ/∂q dq + ∂τ/∂v dv + ∂τ/∂a da, in O(n), no matrix formed.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a, dq, dv, da : array_like, shape (..., n)
+        State and direction; batch shapes broadcast.
+    loads : Loads, optional
+        Held fixed in the world, their points moving with the links.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> zero = [0, 0]
+    >>> inverse_dynamics_jvp(samples.two_link(), zero, zero, zero, zero, zero, [1, 0]).round(3)
+    array([0.4 , 0.16])
+    """
+    state = {"q": q, "v": v, "a": a, "dq": dq, "dv": dv, "da": da}
+    batch, load_arrays = load_batch(model, loads, state)
+    result, flat = batch.output((model.n,))
+    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, flat)
+    engine.run(rnea_products.jvp, batch.states, model.n, rnea_products.slots(model.n), threads, *arguments)
+    return result
+
+
+def inverse_dynamics_vjp(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    w: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> InverseDynamicsGradient:
+    """Gradients of wᵀτ with respect to q, v and a, in O(n), no matrix formed.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a, w : array_like, shape (..., n)
+        State and weights; batch shapes broadcast.
+    loads : Loads, optional
+        Held fixed in the world, their points moving with the links.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> zero = [0, 0]
+    >>> inverse_dynamics_vjp(samples.two_link(), zero, zero, zero, [0, 1]).da.round(3)
+    array([0.16, 0.12])
+    """
+    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
+    fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
+    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, *flat)
+    engine.run(rnea_products.vjp, batch.states, model.n, rnea_products.slots(model.n), threads, *arguments)
+    return InverseDynamicsGradient(*fields)
+
+
+def inverse_dynamics_load_derivatives(
+    model: Model, q: ArrayLike, *, loads: Loads | None = None, threads: int | None = None
+) -> LoadDerivatives:
+    """Derivatives of τ with respect to force, torque and point of the load on every link.
+
+    They depend on q and on the loads alone: τ is linear in forces and torques.
+
+    Parameters
+    ----------
+    model : Model
+    q : array_like, shape (..., n)
+        Coordinates, rad or m.
+    loads : Loads, optional
+        Where the forces act and what they are; without it at the origins of the link frames, and zero.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> change = inverse_dynamics_load_derivatives(samples.two_link(), [0, 0])
+    >>> change.dtau_dforce[:, 1, 1]  # a force along y on the forearm's tip takes torque off both joints
+    array([-0.8, -0.4])
+    """
+    n = model.n
+    batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
+    fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
+    slots = (n + 1) * load_derivatives.N
+    arguments = (engine.mechanism(model), batch.arguments[0], force, point, *flat)
+    engine.run(load_derivatives.load_derivatives, batch.states, n, slots, threads, *arguments)
+    return LoadDerivatives(*fields)
+
+
+def _given_arrays(out: Any) -> list[Any]:
+    if out is None:
+        return [None] * 4
+    if not isinstance(out, InverseDynamicsDerivatives):
+        raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
+    arrays = [out.tau, out.dtau_dq, out.dtau_dv, out.dtau_da]
+    return [x.values if isinstance(x, PackedMatrix) else x for x in arrays]
+
+
+def _pairs(model: Model) -> int:
+    """How many (joint, ancestor or itself) pairs there are."""
+    return (model.topology.nonzeros + model.n) // 2
+
+
+def _places(model: Model, packed: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Columns of entries (i, j) and (j, i) for i = n−1 … 0 and j from i up to the root, and where each i begins.
+
+    Made once per model.
+    """
+    key = f"_places_{packed}"
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = model.__dict__.get(key)
+    if found is None:
+        n, topology = model.n, model.topology
+        pairs = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
+        i, j = np.array(pairs, dtype=np.int64).T
+        number = np.arange(n * n).reshape(n, n)
+        if packed:
+            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
+        first = np.searchsorted(-i, -np.arange(n))
+        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
+        object.__setattr__(model, key, found)
+    return found

@@ -1,0 +1,95 @@
+"""With array access checked (NUMBA_BOUNDSCHECK=1) no kernel leaves its arrays, and results stay the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.kernels.child import child, output
+from tests.kernels.everything import everything, models
+
+SIZES = (1, 3, 4, 9)
+ROOT = Path(__file__).parents[2]
+
+CHECKED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import numpy as np
+from kinegrad import _engine as engine
+from kinegrad._kernels import jit
+from tests.kernels.everything import everything, models
+
+assert jit.BOUNDSCHECK
+exact = lambda slots: np.zeros((slots, engine.WIDTH))  # no slack from an earlier, larger call
+engine.scratch = exact
+results = {
+    f"{i} {states} {name}": x
+    for i, model in enumerate(models())
+    for states in %r
+    for name, x in everything(model, states).items()
+}
+np.savez(sys.argv[2], **results)
+"""
+
+# One slot or one column too few must be noticed, or the test above could not fail.
+CAUGHT = """
+import numba
+import numpy as np
+from kinegrad._kernels.lanes import gather, load, scatter, store, unload
+from kinegrad._kernels.width import WIDTH
+
+@numba.njit
+def load_row(x, k):
+    store(x, 0, load(x, k))
+
+@numba.njit
+def store_row(x, k):
+    store(x, k, 1.0)
+
+@numba.njit
+def gather_column(x, k):
+    store(x, 0, gather(x, 0, k))
+
+@numba.njit
+def scatter_column(x, k):
+    scatter(x, 0, k, 1.0)
+
+@numba.njit
+def unload_slots(x, slot):
+    unload(np.zeros((3, WIDTH + 1)), 0, x, slot)
+
+unload_slots(np.zeros((WIDTH + 3, WIDTH)), 2)
+try:
+    unload_slots(np.zeros((WIDTH + 3, WIDTH)), 3)
+except IndexError:
+    pass
+else:
+    raise SystemExit("unload was not caught")
+for function, limit in ((load_row, 5), (store_row, 5), (gather_column, WIDTH), (scatter_column, WIDTH)):
+    function(np.zeros((5, WIDTH)), limit - 1)
+    try:
+        function(np.zeros((5, WIDTH)), limit)
+    except IndexError:
+        continue
+    raise SystemExit(f"{function.__name__} was not caught")
+"""
+
+
+@pytest.mark.slow
+def test_no_kernel_leaves_its_arrays(tmp_path):
+    output(child(CHECKED % (SIZES,), ROOT, tmp_path / "checked.npz", NUMBA_BOUNDSCHECK="1"))
+    checked = np.load(tmp_path / "checked.npz")
+    usual = {
+        f"{i} {states} {name}": x
+        for i, model in enumerate(models())
+        for states in SIZES
+        for name, x in everything(model, states).items()
+    }
+    assert set(checked) == set(usual)
+    for name, x in usual.items():
+        # branches in between may change which sums are contracted: a few roundings
+        np.testing.assert_allclose(checked[name], x, rtol=1e-13, atol=1e-13 * np.abs(x).max(), err_msg=name)
+
+
+def test_access_out_of_bounds_is_caught():
+    output(child(CAUGHT, NUMBA_BOUNDSCHECK="1"))
