@@ -16,9 +16,7 @@ from benchmarks.timing import QUICK, REPEATS
 
 def main() -> None:
     parser = argparse.ArgumentParser("python -m benchmarks", description="Time kinegrad beside its peers.")
-    parser.add_argument(
-        "families", nargs="*", metavar="family", help=f"of {', '.join(FAMILIES)}; all if none"
-    )
+    parser.add_argument("families", nargs="*", metavar="family", help=f"of {', '.join(FAMILIES)}; all if none")
     parser.add_argument("--quick", action="store_true", help="few repetitions, to see that it runs")
     parser.add_argument("--json", type=Path, default=Path("out/benchmarks.json"), metavar="FILE")
     parser.add_argument("--markdown", type=Path, default=Path("out/benchmarks.md"), metavar="FILE")

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 from kinegrad import Loads, Model
 from kinegrad.samples import SAMPLES, random_tree
 
-# Examples take as long as a shared machine lets them, so there is no deadline; in CI they are the same each time.
+# A shared machine takes the time it takes, so examples have no deadline; in CI they are the same each time.
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
@@ -32,7 +32,7 @@ def sample(request) -> Model:
 
 
 def tree(seed: int, **options) -> Model:
-    """A random tree: 1 to 15 joints, any kinds, one to three roots, springs, dampers, rotors, oblique gravity."""
+    """A tree of 1 to 15 joints, any kinds, one to three roots, springs, dampers, rotors, oblique gravity."""
     rng = np.random.default_rng([seed, 7])
     n = int(rng.integers(1, 16))
     options = {

@@ -1,7 +1,7 @@
 """Inverse dynamics by two formulations, the mass matrix, bias and gravity forces.
 
-Against each other, against the two routes of the oracle, against identities of mechanics, and against formulas
-and numbers worked out on paper.
+Against each other, the two routes of the oracle, identities of mechanics, and formulas and numbers worked out
+on paper.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def only_motion(model):
     return model.replace(gravity=(0, 0, 0), stiffness=zero, damping=zero)
 
 
-# --- two formulations, and the oracle's two routes ------------------------------------------------------------------
+# --- two formulations, and the oracle's two routes ----------------------------------------------------------
 
 
 @models
@@ -47,7 +47,7 @@ def test_formulations_agree(model, loaded):
 
 @pytest.mark.parametrize("first", range(0, 200, 20))
 def test_formulations_agree_on_random_trees(first):
-    """Oblique axes, screws, several roots, massless links, springs, dampers, rotors and loads, all at once."""
+    """Oblique axes, screws, several roots, massless links, springs, dampers, rotors, loads, all at once."""
     for seed in range(first, first + 20):
         model, loads = tree(seed), random_loads(tree(seed), seed)
         state = random_state(model, seed)
@@ -55,7 +55,7 @@ def test_formulations_agree_on_random_trees(first):
 
 
 def test_random_trees_are_not_all_alike():
-    """The tests above would prove little if no tree had a screw, a second root, a spring or a massless link."""
+    """The tests above prove little if no tree has a screw, a second root, a spring or a massless link."""
     grown = [tree(seed) for seed in range(40)]
     assert {joint.kind for model in grown for joint in model.joints} == {"revolute", "prismatic", "screw"}
     assert {model.n for model in grown} >= {1, 2, 15}
@@ -74,7 +74,7 @@ def test_torques_equal_regular_lagrangian(model, method):
     assert_close(kg.inverse_dynamics(model, *state, loads=loads, method=method), desired, CLOSE)
 
 
-# The oracle differentiates the whole mass matrix n times, O(n⁴): 40 joints would take seconds for no more insight.
+# The oracle differentiates the whole mass matrix n times, O(n⁴): 40 joints take seconds and show no more.
 @pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.n <= 10])
 def test_torques_equal_lagrange_equation_of_energies(name):
     """d/dt ∂T/∂v − ∂T/∂q + ∂V/∂q from nothing but energies; complex steps have no truncation error."""
@@ -106,7 +106,7 @@ def test_random_trees_equal_oracle(seed):
         assert_close(tau, by_transforms, CLOSE)
 
 
-# --- the mass matrix ------------------------------------------------------------------------------------------------
+# --- the mass matrix ----------------------------------------------------------------------------------------
 
 
 @models
@@ -149,19 +149,19 @@ def test_mass_matrix_of_random_trees_is_positive(seed):
     ids=lambda model: f"{model.name}({model.n})",
 )
 def test_mass_matrix_is_positive(model):
-    """Cholesky fails on a matrix that is not; all limbs of this human are thick, unlike those of the default."""
+    """Cholesky fails on a matrix that is not; the limbs of this human are thick, unlike the default's."""
     np.linalg.cholesky(kg.mass_matrix(model, random_state(model, batch=(3,))[0]))
 
 
 def test_mass_matrix_of_thin_human_has_rank_40():
-    """Slender hands and head feel two of the three hinges that turn them; rounding is 1e-16 of the largest."""
+    """Slender hands and head feel two of the three hinges that turn them; rounding leaves 1e-16."""
     M = kg.mass_matrix(samples.human43(), random_state(samples.human43())[0])
     values = np.linalg.eigvalsh(M)
     assert (np.abs(values[:3]) < 1e-13 * values[-1]).all()
     assert values[3] > 1e-8 * values[-1]
 
 
-# --- identities -----------------------------------------------------------------------------------------------------
+# --- identities ---------------------------------------------------------------------------------------------
 
 
 @models
@@ -201,8 +201,8 @@ def test_gravity_forces_of_samples_are_the_slope_of_potential_energy(model):
 def check_power(model, seed):
     """d(T + V)/dt is the power of motors and loads, less what the dampers take.
 
-    The rate on the left is exact (complex step); both sides are compared by the sum of the powers' sizes, since
-    the powers of single joints and loads may cancel.
+    The rate on the left is exact (complex step); both sides are compared by the sum of the powers' sizes,
+    since the powers of single joints and loads may cancel.
     """
     q, v, a = random_state(model, seed)
     loads = random_loads(model, seed)
@@ -230,7 +230,7 @@ def test_power_balance_of_random_trees(seed):
 
 @trees
 def test_velocity_forces_do_no_work(seed):
-    """Ṁ − 2C is skew: vᵀ Ṁ v = 2 vᵀ c, where c = C v are the velocity forces and Ṁ is exact by complex step."""
+    """Ṁ − 2C is skew: vᵀ Ṁ v = 2 vᵀ c, with c = C v the velocity forces and Ṁ exact, by complex step."""
     model = tree(seed)
     q, v, _ = random_state(model, seed)
     c = kg.bias_forces(only_motion(model), q, v)
@@ -247,7 +247,7 @@ def test_velocity_forces_are_quadratic_in_speed(model):
     assert np.array_equal(kg.bias_forces(model, q, 2 * v), 4 * kg.bias_forces(model, q, v))
 
 
-# --- formulas on paper ----------------------------------------------------------------------------------------------
+# --- formulas on paper --------------------------------------------------------------------------------------
 
 
 def xiang_torques(theta, dtheta, ddtheta, f, g=9.8062):
@@ -289,7 +289,7 @@ def test_two_link_arm_follows_the_paper(method, seed):
 
 @pytest.mark.parametrize("method", METHODS)
 def test_pelvis_carries_the_weight_of_a_standing_human(method):
-    """q of pelvis.tz points up, so what holds the person there is +m g; nothing holds it forward or sideways."""
+    """q of pelvis.tz points up, so what holds the person there is +m g; nothing pushes sideways."""
     human, zero = samples.human43(), np.zeros(43)
     assert kg.point_motion(human, np.eye(43)[0], link="trunk").position[2] == pytest.approx(1 + 0.49)
     tau = kg.inverse_dynamics(human, zero, zero, zero, method=method)
@@ -321,11 +321,11 @@ def test_load_in_the_hand_reaches_the_shoulder(method):
         assert change[human.joint_index(joint)] == 0.0, "other limbs do not feel it"
 
 
-# --- far from the origin --------------------------------------------------------------------------------------------
+# --- far from the origin ------------------------------------------------------------------------------------
 
-# Positions 1 km away are rounded to 1e-13 m, arms of 1 m long to as much, so torques keep about 12 digits. Moments
-# about the world's origin instead would be a thousand times larger, products of inertia a million times, and leave
-# 1e-10 and worse: a reference point in the body (the anchor) avoids that.
+# Positions 1 km away are rounded to 1e-13 m, arms of 1 m to as much, so torques keep about 12 digits. Moments
+# about the world's origin would be a thousand times larger, moments of inertia a million times, and leave 1e-10 and
+# worse: a reference point in the body (the anchor) avoids that.
 FAR = 1e-11
 
 
@@ -349,12 +349,10 @@ def test_torques_do_not_depend_on_where_a_machine_is_bolted(method):
     turn = kg.rotate("z", 0.7)
     far = near.replace(placement={root: kg.translate(1000, -700, 300) @ turn @ near.placement[0]})
     state = random_state(near, 6)
-    assert_close(
-        kg.inverse_dynamics(far, *state, method=method), kg.inverse_dynamics(near, *state, method=method), FAR
-    )
+    assert_close(kg.inverse_dynamics(far, *state, method=method), kg.inverse_dynamics(near, *state, method=method), FAR)
 
 
-# --- arguments ------------------------------------------------------------------------------------------------------
+# --- arguments ----------------------------------------------------------------------------------------------
 
 
 def test_batch_axes_broadcast_and_change_nothing():

@@ -80,9 +80,7 @@ def test_free_fall_conserves_energy_and_momentum():
     q, v, _ = random_state(model, 8)
     a = np.linalg.solve(kg.mass_matrix(model, q), -kg.bias_forces(model, q, v))
     momentum = kg.momentum(model, q, v)
-    dp, dL = (
-        oracle.rate(lambda q, v, k=k: oracle.momentum(model, q, v)[k], (q, v), (v, a)) for k in (0, 1)
-    )
+    dp, dL = (oracle.rate(lambda q, v, k=k: oracle.momentum(model, q, v)[k], (q, v), (v, a)) for k in (0, 1))
     assert np.abs(dp).max() < 1e-11 * np.abs(momentum.linear).max()  # a carries the condition of M, about 1e3
     assert np.abs(dL).max() < 1e-11 * np.abs(momentum.angular).max()
 

@@ -10,6 +10,7 @@ import pytest
 import kinegrad as kg
 from kinegrad import InputError, inverse_dynamics, mass_matrix
 from kinegrad import _engine as engine
+from kinegrad._kernels.jit import JIT
 from kinegrad._kernels.width import WIDTH
 
 N = 6
@@ -397,7 +398,9 @@ def test_the_size_of_a_batch_and_the_place_in_it_do_not_matter(size):
         same_bits(results(MODEL, *LARGE[:, part]), WANTED[part])
 
 
-@pytest.mark.xfail(WIDTH > 1, strict=True, reason="a lane beyond 1e5 rad changes its neighbours' sines")
+@pytest.mark.xfail(
+    JIT and WIDTH > 1, strict=True, reason="a lane beyond 1e5 rad changes its neighbours' sines"
+)
 def test_wild_company_does_not_matter():
     arm = kg.samples.spatial_chain(4)
     q, v, a = states(97, n=4)

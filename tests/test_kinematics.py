@@ -73,11 +73,11 @@ def test_long_chain_equals_oracle(check):
     check(samples.spatial_chain(40), 2)
 
 
-# --- [zhakatayev2023] (6) -------------------------------------------------------------------------------------------
+# --- [zhakatayev2023] (6) -----------------------------------------------------------------------------------
 
 
 def test_points_move_by_derivatives_of_transforms():
-    """[zhakatayev2023] (6): ᵖr = T r, ᵖṙ = Ṫ r, ᵖr̈ = T̈ r, with Ṫ and T̈ as rates along q(t) = q + v t + ½ a t².
+    """[zhakatayev2023] (6): T r, Ṫ r and T̈ r, with Ṫ and T̈ the rates along q(t) = q + v t + ½ a t².
 
     Ṫ is a complex step of the oracle's T; T̈ a complex step of its Ṫ.
     """
@@ -107,7 +107,7 @@ def test_a_turning_arm_accelerates_inwards():
     np.testing.assert_allclose(hand.acceleration, [-3.2, 0, 0], atol=1e-15)
 
 
-# --- shapes ---------------------------------------------------------------------------------------------------------
+# --- shapes -------------------------------------------------------------------------------------------------
 
 
 def test_fields_that_were_not_asked_for_are_none():
@@ -160,7 +160,7 @@ def test_batches_broadcast_to_the_same_bits():
         assert np.array_equal(getattr(motion, field)[2, 3], getattr(alone, field))
 
 
-# --- errors ---------------------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------
 
 
 def test_acceleration_needs_velocity():
@@ -185,7 +185,11 @@ def test_unknown_link_comes_with_the_closest_names(function):
     [
         ("forearm", [0, 0], r"`point` has shape \(2,\); expected \(3,\)"),
         ("forearm", [[0, 0, 0]], r"`point` has shape \(1, 3\); expected \(3,\)"),
-        (["forearm", "upper_arm"], np.zeros((3, 3)), r"`point` has shape \(3, 3\); expected \(3,\) or \(2, 3\)"),
+        (
+            ["forearm", "upper_arm"],
+            np.zeros((3, 3)),
+            r"`point` has shape \(3, 3\); expected \(3,\) or \(2, 3\)",
+        ),
         ("forearm", [0, np.nan, 0], r"`point` at index \(1,\) is nan; expected finite numbers"),
         ("forearm", "tip", "`point` holds str"),
     ],

@@ -20,7 +20,7 @@ def dictionary(model, array):
     return {link: array[..., i, :] for i, link in enumerate(model.link_names)}
 
 
-# --- what they do ---------------------------------------------------------------------------------------------------
+# --- what they do -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -70,7 +70,7 @@ def test_gravity_is_a_load_at_each_center_of_mass():
     assert_close(torques(weightless, state, weights), torques(model, state), CLOSE)
 
 
-# --- how they are given ---------------------------------------------------------------------------------------------
+# --- how they are given -------------------------------------------------------------------------------------
 
 
 def test_by_name_equals_by_array():
@@ -144,7 +144,7 @@ def test_loads_are_not_changed_and_arrays_are_fresh():
     assert all(x.shape == (model.n, 3) for x in arrays.values())
 
 
-# --- errors ---------------------------------------------------------------------------------------------------------
+# --- errors -------------------------------------------------------------------------------------------------
 
 
 def bad(loads, message, batch=()):
@@ -162,17 +162,26 @@ def test_batches_that_do_not_fit_are_named():
 
 
 def test_unknown_links_come_with_the_closest_names():
-    bad(Loads(torque={"right_hnd": [0, 0, 1]}), r"link 'right_hnd' does not exist in model 'human43'.*'right_hand'")
+    bad(
+        Loads(torque={"right_hnd": [0, 0, 1]}),
+        r"link 'right_hnd' does not exist in model 'human43'.*'right_hand'",
+    )
 
 
 @pytest.mark.parametrize("what", ["force", "point", "torque"])
 def test_wrong_values_are_named(what):
     bad(Loads(**{what: [1, 2, 3]}), rf"`loads.{what}` has shape \(3,\); model 'human43' has 43 links")
     bad(Loads(**{what: np.zeros((3, 43))}), rf"`loads.{what}` has shape \(3, 43\)")
-    bad(Loads(**{what: {"head": [1, 2]}}), rf"`loads.{what}\['head'\]` has shape \(2,\); expected \(\.\.\., 3\)")
+    bad(
+        Loads(**{what: {"head": [1, 2]}}),
+        rf"`loads.{what}\['head'\]` has shape \(2,\); expected \(\.\.\., 3\)",
+    )
     bad(Loads(**{what: {"head": "up"}}), rf"`loads.{what}\['head'\]` holds str")
     bad(Loads(**{what: "up"}), f"`loads.{what}` holds str")
-    bad(Loads(**{what: {"head": [0, np.inf, 0]}}), f"`loads.{what}` at index .* is inf; expected finite numbers")
+    bad(
+        Loads(**{what: {"head": [0, np.inf, 0]}}),
+        f"`loads.{what}` at index .* is inf; expected finite numbers",
+    )
 
 
 @pytest.mark.parametrize("loads", [np.zeros((43, 3)), {"head": [0, 0, 1]}, "gravity", 3])

@@ -35,7 +35,7 @@ def mechanism(model: Model) -> tuple[Any, ...]:
     if found is None:
         found = tuple(_mechanism(model))
         object.__setattr__(model, "_mechanism", found)
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def _mechanism(model: Model) -> Mechanism:
@@ -251,7 +251,7 @@ def _broadcast(names: Iterable[str], shapes: Sequence[Shape]) -> Shape:
         return np.broadcast_shapes(*shapes)
     except ValueError:
         found = ", ".join(f"`{name}` {shape}" for name, shape in zip(names, shapes, strict=True))
-        raise InputError(f"batch shapes do not broadcast: {found}; expected equal shapes, or 1 where they differ") from None
+        raise InputError(f"batch shapes do not broadcast: {found}; expected them equal, or 1 where not") from None
 
 
 # --- threads and scratch ----------------------------------------------------------------------------------------
@@ -315,8 +315,15 @@ def scratch(slots: int) -> Array:
     """At least `slots` rows of W numbers, private to this thread and reused by its next call."""
     buffer: Array | None = getattr(_local, "buffer", None)
     if buffer is None or len(buffer) < slots:
-        buffer = _local.buffer = np.zeros((slots, WIDTH))
+        buffer = _local.buffer = _aligned(slots)
     return buffer
+
+
+def _aligned(slots: int) -> Array:
+    """(slots, W) zeros that begin on a cache line, so that no slot straddles two."""
+    memory = np.zeros(slots * WIDTH + 8)
+    skip = -(memory.ctypes.data // 8) % 8
+    return memory[skip : skip + slots * WIDTH].reshape(slots, WIDTH)
 
 
 def run(kernel: Callable[..., Any], count: int, n: int, slots: int, threads: int | None, *arguments: Any) -> None:

@@ -112,9 +112,7 @@ def inverse_dynamics(
     method: Annotated[
         Method, typer.Option(help="Newton–Euler (fastest) or the Lagrangian of zhakatayev2023.")
     ] = Method.spatial,
-    threads: Annotated[
-        int | None, typer.Option(metavar="N", help="Threads; by default all processors.")
-    ] = None,
+    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads; by default all processors.")] = None,
 ) -> None:
     """Compute the torques of a motion, from a file into a file.
 

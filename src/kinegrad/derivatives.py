@@ -12,7 +12,7 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import lagrange_derivatives, load_derivatives, rnea_derivatives, rnea_products
+from kinegrad._kernels import kinematics, lagrange_derivatives, load_derivatives, rnea_derivatives, rnea_products
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
@@ -301,9 +301,9 @@ def inverse_dynamics_load_derivatives(
     array([-0.8, -0.4])
     """
     n = model.n
-    batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
+    batch, (force, point, _torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
     fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
-    slots = (n + 1) * load_derivatives.N
+    slots = (n + 1) * kinematics.N
     arguments = (engine.mechanism(model), batch.arguments[0], force, point, *flat)
     engine.run(load_derivatives.load_derivatives, batch.states, n, slots, threads, *arguments)
     return LoadDerivatives(*fields)

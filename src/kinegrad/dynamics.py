@@ -68,9 +68,7 @@ def inverse_dynamics(
     return engine.finish(result, tau)
 
 
-def mass_matrix(
-    model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None
-) -> Array:
+def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
     """The joint-space mass matrix M(q), armature included: symmetric, full.
 
     Parameters
@@ -124,9 +122,7 @@ def bias_forces(
     return inverse_dynamics(model, q, v, np.zeros(model.n), loads=loads, out=out, threads=threads)
 
 
-def gravity_forces(
-    model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None
-) -> Array:
+def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
     """The generalised forces g(q) that hold the links against gravity alone (no springs, no loads).
 
     Parameters, units and batch rules are those of :func:`inverse_dynamics`.

@@ -44,8 +44,8 @@ def arithmetic(x, c, k, out):
 
 def run_arithmetic(x, c, k):
     compiled, interpreted = np.empty((20, WIDTH)), np.empty((20, WIDTH))
-    arithmetic(x, c, k, compiled)
     with np.errstate(all="ignore"):
+        arithmetic(x, c, k, compiled)
         plain(arithmetic)(x, c, k, interpreted)
         u, v = x
         expected = [u + v, u - v, u * v, u / v, -u, u + c, c + u, u - c, c - u, u * c, c * u, u / c, c / u]

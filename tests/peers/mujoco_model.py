@@ -1,7 +1,7 @@
 """The same mechanism as MuJoCo XML.
 
-A MuJoCo body moves by several joints in a row, all given in the body's frame at q = 0, and must have mass. So a
-link with mass is a body, and takes the joints of the massless links before it along:
+A MuJoCo body moves by several joints in a row, all given in the body's frame at q = 0, and must have mass. So
+a link with mass is a body, and takes the joints of the massless links before it along:
 
     P₁ motion₁ F₁ · P₂ motion₂ F₂  =  P₁C · (C⁻¹ motion₁ C) · motion₂ · F₂        with C = F₁ P₂
 
@@ -26,7 +26,7 @@ def can_be_mujoco(model: Model) -> bool:
 
 
 def to_mujoco(model: Model) -> mujoco.MjModel:
-    """Body by body; springs, dampers and armature included.  Joints keep their order where numbering is depth-first."""
+    """Body by body; springs, dampers and armature included.  Depth-first joints keep their numbers."""
     assert can_be_mujoco(model), "screws and massless links that branch are not MuJoCo's"
     root = ET.Element("mujoco", model=model.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="false")
@@ -38,7 +38,7 @@ def to_mujoco(model: Model) -> mujoco.MjModel:
 
 
 def add_body(model: Model, above: ET.Element, start: np.ndarray, joints: list[int]) -> None:
-    """The body of the first link with mass after `joints`, in the frame `above` with `start` the parent's tip."""
+    """The body of the first link with mass after `joints`, in the body `above` whose tip is `start`."""
     while not model.mass[joints[-1]]:
         joints = [*joints, *model.topology.children(joints[-1])]
     # the frame of each joint at q = 0, seen from the parent body's frame

@@ -10,13 +10,13 @@ from tests.conftest import SLIDERS_AND_HINGES, assert_close, random_loads, rando
 mujoco = pytest.importorskip("mujoco")
 from tests.peers.mujoco_model import can_be_mujoco, to_mujoco  # noqa: E402  needs MuJoCo
 
-# As with Pinocchio, 1e-15 to 1e-14; and MuJoCo keeps orientations as quaternions, read from text and normalised,
-# which costs some 1e-16 a body. A quaternion that is wrong in its 13th digit would be a bug of the conversion.
+# As with Pinocchio, 1e-15 to 1e-14; and MuJoCo keeps orientations as quaternions, read from text and
+# normalised, which costs some 1e-16 a body.
 CLOSE = 1e-12
 
 
 def human():
-    """Limbs with thickness, and a pelvis with mass: MuJoCo has no bodies without mass or with a moment of zero."""
+    """Limbs with thickness, and a pelvis with mass: MuJoCo has no bodies without mass or moments."""
     body = kg.Inertia.sphere(1.0, 0.1)
     link = "pelvis.rz"
     return samples.human43(thickness=0.1).replace(mass={link: body.mass}, inertia={link: body.inertia})
@@ -104,8 +104,8 @@ def test_inverse_dynamics_with_loads(peer):
 def test_torques_make_mujoco_accelerate_as_asked(peer):
     """Forward after inverse: MuJoCo, driven by kinegrad's τ and pushed by the same loads, has acceleration a.
 
-    It wants each load as a wrench at the body's centre of mass.  Solving with M costs its condition number, up to
-    1e6 here, of the 1e-15 of the torques.
+    It wants each load as a wrench at the body's centre of mass.  Solving with M costs its condition
+    number, up to 1e6 here, of the 1e-15 of the torques.
     """
     model, twin, data, (q, v, a) = peer
     loads = loads_on_bodies(model, 21)

@@ -1,4 +1,4 @@
-"""The same numbers as Pinocchio, a C++ library written by others from other formulas (local frames, 6-vectors)."""
+"""The same numbers as Pinocchio, a C++ library by others, from other formulas (local frames, 6-vectors)."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tests.conftest import assert_close, parts, random_loads, random_state, tree
 pin = pytest.importorskip("pinocchio")
 from tests.peers.pinocchio_model import external_forces, to_pinocchio  # noqa: E402  needs Pinocchio
 
-# Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest entry.
+# Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest.
 CLOSE = 1e-12
 
 
@@ -90,9 +90,7 @@ def test_frame_jacobians(peer):
     model, twin, _, (q, _, _) = peer
     points = np.random.default_rng(18).normal(size=(model.n, 3))
     frames = [
-        twin.addFrame(
-            pin.Frame(name, i + 1, 0, pin.SE3(model.tip[i]) * pin.SE3(np.eye(3), x), pin.FrameType.OP_FRAME)
-        )
+        twin.addFrame(pin.Frame(name, i + 1, 0, pin.SE3(model.tip[i]) * pin.SE3(np.eye(3), x), pin.FrameType.OP_FRAME))
         for i, (name, x) in enumerate(zip(model.link_names, points, strict=True))
     ]
     data = twin.createData()
@@ -108,7 +106,9 @@ def test_center_of_mass_and_momentum(peer):
     desired = pin.computeCentroidalMomentum(twin, data, q, v)
     momentum = kg.momentum(model, q, v)
     assert_close(
-        np.concatenate([momentum.linear, momentum.angular]), np.concatenate([desired.linear, desired.angular]), CLOSE
+        np.concatenate([momentum.linear, momentum.angular]),
+        np.concatenate([desired.linear, desired.angular]),
+        CLOSE,
     )
 
 

@@ -19,7 +19,20 @@ from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, o
 from kinegrad._kernels.lanes import load, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
-    add, add3, congruence, cross, dot, load3, load9, mul, row3, row6, scale, store3, sub, symmul,
+    add,
+    add3,
+    congruence,
+    cross,
+    dot,
+    load3,
+    load9,
+    mul,
+    row3,
+    row6,
+    scale,
+    store3,
+    sub,
+    symmul,
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 

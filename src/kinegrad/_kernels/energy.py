@@ -16,7 +16,20 @@ from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, o
 from kinegrad._kernels.lanes import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
-    add, cross, dot, load3, load9, mul, row3, row6, scale, scatter3, store3, sub, symmul, tmul,
+    add,
+    cross,
+    dot,
+    load3,
+    load9,
+    mul,
+    row3,
+    row6,
+    scale,
+    scatter3,
+    store3,
+    sub,
+    symmul,
+    tmul,
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 

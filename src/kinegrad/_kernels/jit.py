@@ -20,12 +20,12 @@ import threading
 from pathlib import Path
 
 import numba
-from numba.core import caching
+from numba.core import caching, config
 
 from kinegrad._kernels.width import WIDTH
 
-JIT = not numba.config.DISABLE_JIT
-BOUNDSCHECK = bool(numba.config.BOUNDSCHECK)
+JIT = not config.DISABLE_JIT
+BOUNDSCHECK = bool(config.BOUNDSCHECK)
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive

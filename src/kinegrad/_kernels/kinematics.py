@@ -20,7 +20,20 @@ from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.lanes import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
-    add, cross, gather3, load3, load9, matmul, mul, row3, row9, scale, scatter3, store3, store9, sub,
+    add,
+    cross,
+    gather3,
+    load3,
+    load9,
+    matmul,
+    mul,
+    row3,
+    row9,
+    scale,
+    scatter3,
+    store3,
+    store9,
+    sub,
 )  # fmt: skip
 from kinegrad._kernels.trigonometry import sincos
 from kinegrad._kernels.width import WIDTH

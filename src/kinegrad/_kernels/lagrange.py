@@ -30,7 +30,19 @@ from kinegrad._kernels.lanes import gather, load, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import passive_force
 from kinegrad._kernels.spatial import (
-    add, add3, dot, gather3, load3, load9, matmul, mul, row3, row9, scale, store3, store9,
+    add,
+    add3,
+    dot,
+    gather3,
+    load3,
+    load9,
+    matmul,
+    mul,
+    row3,
+    row9,
+    scale,
+    store3,
+    store9,
 )  # fmt: skip
 from kinegrad._kernels.trigonometry import sincos
 from kinegrad._kernels.width import WIDTH

@@ -35,8 +35,35 @@ Glossary (as in lagrange.py; ∂ of a pair (i, m) is by m's coordinate unless it
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lagrange import (
-    AXIS, A, E, G, H, K, N, R, S, T, U, add12, block, carry, columns, edge, joint_matrices, join, load12, outer,
-    outward, pseudo_inertia_times, scale12, start_from_world, store12, sum12, times_derivative, times_transform, trace,
+    AXIS,
+    A,
+    E,
+    G,
+    H,
+    K,
+    N,
+    R,
+    S,
+    T,
+    U,
+    add12,
+    block,
+    carry,
+    columns,
+    edge,
+    join,
+    joint_matrices,
+    load12,
+    outer,
+    outward,
+    pseudo_inertia_times,
+    scale12,
+    start_from_world,
+    store12,
+    sum12,
+    times_derivative,
+    times_transform,
+    trace,
 )  # fmt: skip
 from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload
 from kinegrad._kernels.mechanism import unpack
@@ -51,7 +78,7 @@ DT, DS, DR, DRV, DH, DHV, DHA = 0, 12, 24, 36, 48, 60, 72  # of each pair
 PAIR = 84
 
 
-def slots(n, pairs):
+def slots(n: int, pairs: int) -> int:
     """Scratch slots for n joints and that many pairs (without those of the results)."""
     return (n + 1) * (N + JOINT) + pairs * PAIR
 
@@ -98,9 +125,7 @@ def kinematic_sensitivities(m, i, dq, ddq, pair, above, up, extra, scratch):
 
 
 @kernel
-def lagrange_derivatives(
-    m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
-):
+def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
     """Q, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
     pairs : place, (pairs, 2), the columns of entries (i, m) and (m, i), for i = n−1 … 0 and m from i up to the root;

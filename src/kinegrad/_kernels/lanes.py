@@ -185,9 +185,7 @@ def _unload_block(typingctx, x, r, k, scratch, slot):
     def codegen(context, builder, sig, args):
         first = _slot(context, builder, signature(sig.return_type, *sig.args[3:]), args[3:])
         rows = [builder.load(builder.gep(first, [_INT32(w)]), align=8) for w in range(WIDTH)]
-        for (_, pointer), row in zip(
-            _elements(context, builder, sig, args), _transpose(builder, rows), strict=True
-        ):
+        for (_, pointer), row in zip(_elements(context, builder, sig, args), _transpose(builder, rows), strict=True):
             builder.store(row, builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
         return context.get_dummy_value()
 
@@ -219,11 +217,7 @@ def _(x, k):
 
 @overload(store)
 def _(x, k, u):
-    return (
-        (lambda x, k, u: (x[k, WIDTH - 1], _store(x, k, u))[1])
-        if BOUNDSCHECK
-        else (lambda x, k, u: _store(x, k, u))
-    )
+    return (lambda x, k, u: (x[k, WIDTH - 1], _store(x, k, u))[1]) if BOUNDSCHECK else (lambda x, k, u: _store(x, k, u))
 
 
 @overload(gather)

@@ -21,7 +21,21 @@ from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, l
 from kinegrad._kernels.lanes import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
-    add, add3, cross, dot, gather3, load3, load9, mul, row3, row6, scale, store3, sub, symmul, tmul,
+    add,
+    add3,
+    cross,
+    dot,
+    gather3,
+    load3,
+    load9,
+    mul,
+    row3,
+    row6,
+    scale,
+    store3,
+    sub,
+    symmul,
+    tmul,
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
@@ -71,9 +85,7 @@ def rnea(m, q, v, a, force, point, torque, tau, scratch, start, stop):
         # outward: motion of every link and the force it takes
         for i in range(n):
             up, at = (m.parent[i] + 1) * N, (i + 1) * N
-            w, dx, dw, ddx = move(
-                m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i)
-            )
+            w, dx, dw, ddx = move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
             moment, f = origin(), origin()
             if m.massive[i]:
                 R, p = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)

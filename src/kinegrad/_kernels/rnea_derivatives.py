@@ -46,7 +46,19 @@ from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import inertia_force, passive_force
 from kinegrad._kernels.spatial import (
-    add, cross, dot, gather3, load3, load9, mul, scale, store3, store9, sub, symmul, tmul,
+    add,
+    cross,
+    dot,
+    gather3,
+    load3,
+    load9,
+    mul,
+    scale,
+    store3,
+    store9,
+    sub,
+    symmul,
+    tmul,
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
@@ -224,9 +236,7 @@ def hand_on(m, i, loaded, scratch):
 
 
 @kernel
-def rnea_derivatives(
-    m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
-):
+def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
     pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;

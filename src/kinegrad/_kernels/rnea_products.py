@@ -18,7 +18,7 @@ from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_derivatives import N, PATH, factors, hand_on, outward
+from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward
 from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
 from kinegrad._kernels.width import WIDTH
 
@@ -31,7 +31,7 @@ def base(n):
     return (n + 1) * N + n * PATH
 
 
-def slots(n):
+def slots(n: int) -> int:
     """Scratch slots for n joints."""
     return (n + 1) * N + n * PATH + (n + 1) * SUM
 
@@ -99,7 +99,8 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
             ddz, dds = load3(scratch, path + 12), load3(scratch, path + 15)
             above, above_ = load3(scratch, up), load3(scratch, up + 3)
             sum_b = add(load3(scratch, at + 6), scale(weight, b))
-            sum_t, sum_t_ = add(load3(scratch, at + 9), scale(weight, t)), add(load3(scratch, at + 12), scale(weight, t_))
+            sum_t = add(load3(scratch, at + 9), scale(weight, t))
+            sum_t_ = add(load3(scratch, at + 12), scale(weight, t_))
             sum_l = add(load3(scratch, at + 15), scale(weight, l))
             change = dot(dz, sum_b) + dot(ddz, sum_t) + dot(dds, sum_t_) + dot(z, sum_l)
             scatter(by_q, r, i, change + dot(u, above) + dot(u_, above_) + m.passive[i, 0] * weight)

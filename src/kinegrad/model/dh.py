@@ -42,7 +42,7 @@ class DH:
     Joint 3 of the 43-degree-of-freedom human moves with d = −q₃:
 
     >>> DH(d=0.0, variable="-d").joint()
-    Joint(kind='prismatic', axis=(-0.0, -0.0, -1.0), pitch=0.0, label='')
+    Joint(kind='prismatic', axis=(0.0, 0.0, -1.0), pitch=0.0, label='')
     """
 
     theta: float = 0.0

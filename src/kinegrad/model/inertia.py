@@ -140,9 +140,7 @@ class Inertia:
         return cls.frustum(mass, r, r, start, end)
 
     @classmethod
-    def frustum(
-        cls, mass: float, radius_start: float, radius_end: float, start: ArrayLike, end: ArrayLike
-    ) -> Inertia:
+    def frustum(cls, mass: float, radius_start: float, radius_end: float, start: ArrayLike, end: ArrayLike) -> Inertia:
         """A solid cone cut off, kg, with faces of two radii, m, between their centres (3,), m.
 
         >>> Inertia.frustum(1.0, 0.0, 0.1, [0, 0, 0], [0, 0, 1]).com.tolist()  # a cone from its apex

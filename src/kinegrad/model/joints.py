@@ -6,6 +6,7 @@ strings together with massless virtual links (as [zhakatayev2023] does for the h
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -45,7 +46,9 @@ class Joint:
         if self.kind not in KINDS:
             raise ModelError(f"joint kind is {self.kind!r}; expected one of {', '.join(KINDS)}")
         if not math.isfinite(self.pitch) or (self.kind != "screw" and self.pitch):
-            raise ModelError(f"`pitch` of a {self.kind} joint is {self.pitch}; expected a finite number, 0 unless a screw")
+            raise ModelError(
+                f"`pitch` of a {self.kind} joint is {self.pitch}; expected a finite number, 0 but for a screw"
+            )
 
 
 def revolute(axis: str | ArrayLike = "z") -> Joint:
@@ -101,8 +104,8 @@ def planar(normal: str = "z") -> tuple[Joint, ...]:
     """
     if normal not in ("x", "y", "z"):
         raise ModelError(f"`normal` is {normal!r}; expected 'x', 'y' or 'z'")
-    first, second = {"x": "yz", "y": "zx", "z": "xy"}[normal]
-    return _sliders(first + second) + (_labelled("revolute", normal, f"r{normal}"),)
+    across = {"x": "yz", "y": "zx", "z": "xy"}[normal]
+    return (*_sliders(across), _labelled("revolute", normal, f"r{normal}"))
 
 
 def free(sequence: str = "zyx") -> tuple[Joint, ...]:
@@ -130,7 +133,7 @@ def _sliders(letters: Iterable[str]) -> tuple[Joint, ...]:
 
 def _hinges(argument: str, letters: str, count: int) -> tuple[Joint, ...]:
     good = isinstance(letters, str) and len(letters) == count and set(letters) <= set("xyz")
-    if not good or any(a == b for a, b in zip(letters, letters[1:], strict=False)):
+    if not good or any(a == b for a, b in itertools.pairwise(letters)):
         raise ModelError(
             f"`{argument}` is {letters!r}; expected {count} of the letters x, y, z, no two neighbours equal"
         )

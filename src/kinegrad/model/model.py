@@ -117,8 +117,8 @@ class Model:
             given = getattr(self, what)
             if np.shape(given)[:1] != (n,):
                 raise ModelError(f"`{what}` has shape {np.shape(given)}; expected ({n}, 4, 4)")
-            each = [check_transform(f"`{what}` of joint {j!r}", T) for j, T in zip(self.joint_names, given, strict=True)]
-            set_field(what, _frozen(np.array(each)))
+            named = zip(self.joint_names, given, strict=True)
+            set_field(what, _frozen(np.array([check_transform(f"`{what}` of joint {j!r}", T) for j, T in named])))
         set_field("gravity", _frozen(_numbers("gravity", self.gravity, (3,))))
         defaults = {"position_limits": (-np.inf, np.inf), "velocity_limits": np.inf, "effort_limits": np.inf}
         for what, shape in (_PER_LINK | _PER_JOINT).items():
@@ -139,9 +139,7 @@ class Model:
                     raise ModelError(f"`{what}` of joint {joint!r} is {value}; expected zero or more")
         for joint, (lower, upper) in zip(self.joint_names, self.position_limits, strict=True):
             if not lower <= upper:
-                raise ModelError(
-                    f"`position_limits` of joint {joint!r} are ({lower}, {upper}); expected lower ≤ upper"
-                )
+                raise ModelError(f"`position_limits` of joint {joint!r} are ({lower}, {upper}); expected lower ≤ upper")
 
     @classmethod
     def from_dh(

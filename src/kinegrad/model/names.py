@@ -28,7 +28,9 @@ def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:
         return names.index(name)
     except ValueError:
         close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4)
-        hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"it has {', '.join(names[:8])}" + (
-            ", …" if len(names) > 8 else ""
+        hint = (
+            f"did you mean {' or '.join(map(repr, close))}?"
+            if close
+            else f"it has {', '.join(names[:8])}" + (", …" if len(names) > 8 else "")
         )
         raise InputError(f"{what} {name!r} does not exist in model {model!r}; {hint}") from None

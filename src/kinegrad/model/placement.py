@@ -21,7 +21,7 @@ _LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 def unit_axis(axis: str | ArrayLike) -> Array:
     """A unit vector from ``"x"``, ``"-z"`` or any non-zero 3-vector.
 
-    >>> unit_axis("-y") + 0.0
+    >>> unit_axis("-y")
     array([ 0., -1.,  0.])
     >>> unit_axis([3, 0, 4])
     array([0.6, 0. , 0.8])
@@ -30,7 +30,7 @@ def unit_axis(axis: str | ArrayLike) -> Array:
         sign, letter = (-1.0, axis[1:]) if axis[:1] in "-−" and axis else (1.0, axis.removeprefix("+"))
         if letter not in _LETTERS:
             raise ModelError(f"`axis` is {axis!r}; expected 'x', 'y', 'z', '-x', '-y', '-z' or a 3-vector")
-        return sign * np.array(_LETTERS[letter])
+        return sign * np.array(_LETTERS[letter]) + 0.0  # no negative zeros
     try:
         vector = np.array(axis, dtype=np.float64)
     except (TypeError, ValueError):

@@ -83,9 +83,7 @@ class Topology:
     parents: IntArray
     names: tuple[str, ...] | None
 
-    def __init__(
-        self, parents: ArrayLike, *, single_root: bool = False, names: Sequence[str] | None = None
-    ) -> None:
+    def __init__(self, parents: ArrayLike, *, single_root: bool = False, names: Sequence[str] | None = None) -> None:
         array = _integers("parents", parents, ndim=1)
         if names is not None and len(names) != len(array):
             raise ModelError(f"`names` has {len(names)} entries; expected {len(array)}, one a joint")
