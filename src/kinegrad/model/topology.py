@@ -19,11 +19,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError
+from kinegrad.model.topology_checks import WORLD, IntArray, check_parents, integers, join, second_column
 
 __all__ = ["PaperMatrices", "Pattern", "Storage", "Topology", "joint_ranges"]
-
-IntArray = NDArray[np.int64]
-WORLD = -1
 
 
 class PaperMatrices(NamedTuple):
@@ -84,12 +82,12 @@ class Topology:
     names: tuple[str, ...] | None
 
     def __init__(self, parents: ArrayLike, *, single_root: bool = False, names: Sequence[str] | None = None) -> None:
-        array = _integers("parents", parents, ndim=1)
+        array = integers("parents", parents, ndim=1)
         if names is not None and len(names) != len(array):
             raise ModelError(f"`names` has {len(names)} entries; expected {len(array)}, one a joint")
         object.__setattr__(self, "parents", _read_only(array))
         object.__setattr__(self, "names", None if names is None else tuple(names))
-        _check_parents(array, "parents", "joint", names=self.names)
+        check_parents(array, "parents", "joint", names=self.names)
         if single_root:
             _ = self.root
 
@@ -104,7 +102,7 @@ class Topology:
         >>> Topology.from_branches([-1, 0, 0], [[0, 1], [2, 2], [3, 4]]).parents
         array([-1,  0,  1,  1,  3])
         """
-        parents = _join(_integers("phi", phi, ndim=1), _integers("psi", psi, ndim=2), base=0)
+        parents = join(integers("phi", phi, ndim=1), integers("psi", psi, ndim=2), base=0)
         return cls(parents, single_root=single_root)
 
     @classmethod
@@ -119,9 +117,9 @@ class Topology:
         Topology(9 joints, 3 branches)
         """
         if upsilon is not None and phi is None and psi is None:
-            return cls(_check_parents(_second_column("upsilon", upsilon), "upsilon", "joint", base=1))
+            return cls(check_parents(second_column("upsilon", upsilon), "upsilon", "joint", base=1))
         if upsilon is None and phi is not None and psi is not None:
-            return cls(_join(_second_column("phi", phi), _integers("psi", psi, ndim=2) - 1, base=1))
+            return cls(join(second_column("phi", phi), integers("psi", psi, ndim=2) - 1, base=1))
         raise ModelError("`from_paper` takes either `upsilon` alone, or both `phi` and `psi`")
 
     def paper_matrices(self) -> PaperMatrices:
@@ -275,7 +273,7 @@ class Topology:
         >>> Topology([-1, 0, 0, 1]).renumbered([0, 1, 3, 2]).parents
         array([-1,  0,  1,  0])
         """
-        old = _integers("order", order, ndim=1)
+        old = integers("order", order, ndim=1)
         if not np.array_equal(np.sort(old), np.arange(self.n)):
             raise ModelError(f"`order` is not a permutation: expected each joint from 0 to {self.n - 1} once")
         new = np.append(np.argsort(old), WORLD)  # new[-1] is the world's
@@ -367,86 +365,3 @@ def _read_only(array: NDArray[Any]) -> IntArray:
     array = array.astype(np.int64)
     array.flags.writeable = False
     return array
-
-
-def _integers(argument: str, values: ArrayLike, *, ndim: int) -> IntArray:
-    """`values` as a fresh int64 array, shape (n,) or (n, 2), or an error that names the first bad entry."""
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ModelError(f"`{argument}` is ragged; expected rows of one length") from error
-    if array.size == 0:
-        raise ModelError(f"`{argument}` is empty; expected at least one entry")
-    if array.ndim != ndim or array.shape[1:] not in [(), (2,)]:
-        raise ModelError(f"`{argument}` has shape {array.shape}; expected (n{', 2' if ndim == 2 else ','})")
-    if array.dtype.kind not in "iuf":
-        raise ModelError(f"`{argument}` has dtype {array.dtype}; expected whole numbers")
-    for place in np.argwhere((array != np.floor(array)) | ~(np.abs(array) < 2**53))[:1].tolist():
-        raise ModelError(f"`{argument}{place}` is {array[tuple(place)]}; expected a whole number")
-    return array.astype(np.int64)
-
-
-def _second_column(argument: str, matrix: ArrayLike) -> IntArray:
-    """Parents, from 0, in a matrix of the paper, whose first column must count 1, 2, …"""
-    numbers, parents = _integers(argument, matrix, ndim=2).T
-    for k in np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))[:1]:
-        raise ModelError(f"`{argument}[{k}, 0]` is {numbers[k]}; expected {k + 1}: it counts 1, 2, …")
-    return np.asarray(parents - 1)
-
-
-def _check_parents(
-    parents: IntArray, argument: str, kind: str, *, base: int = 0, names: Sequence[str] | None = None
-) -> IntArray:
-    """`parents` if each is the world or a lower number, else an error that counts from `base`."""
-
-    def called(i: int) -> str:
-        return f"{kind} {i + base}" + (f" ({names[i]!r})" if names else "")
-
-    numbers, last = np.arange(len(parents)), len(parents) - 1
-    for i in np.flatnonzero((parents < WORLD) | (parents > last))[:1]:
-        found, lowest = parents[i] + base, f"{WORLD + base} (the world)"
-        raise ModelError(f"`{argument}` gives {called(i)} parent {found}; expected {lowest} to {last + base}")
-    for i in np.flatnonzero(parents == numbers)[:1]:
-        raise ModelError(f"`{argument}` makes {called(i)} its own parent; expected a lower number")
-    for i in np.flatnonzero(parents > numbers)[:1]:
-        if cycle := _cycle(parents):
-            path = " → ".join(called(j) for j in [*cycle, cycle[0]])
-            raise ModelError(f"`{argument}` has a cycle, child → parent: {path}; expected a tree")
-        parent = called(parents[i])
-        raise ModelError(f"`{argument}` numbers {called(i)} before its parent, {parent}; expected after")
-    return parents
-
-
-def _cycle(parents: IntArray) -> list[int]:
-    """Members of one cycle, lowest first, each followed by its parent, or nothing."""
-    far = np.append(parents, WORLD)  # far[-1] is the world's
-    for _ in range(len(parents).bit_length()):
-        far = far[far]  # the 2nd, 4th, 8th … ancestor: in the end the world, or on a cycle
-    cycle: list[int] = np.sort(far[far != WORLD])[:1].tolist()
-    while cycle and (i := int(parents[cycle[-1]])) != cycle[0]:
-        cycle.append(i)
-    return cycle
-
-
-def _join(phi: IntArray, psi: IntArray, *, base: int) -> IntArray:
-    """Parents of the joints from Φ (b,) and Ψ (b, 2), both from 0; errors count from `base`."""
-    if len(phi) != len(psi):
-        raise ModelError(f"`phi` has {len(phi)} branches and `psi` has {len(psi)}; expected as many in both")
-    _check_parents(phi, "phi", "branch", base=base)
-    for k in np.flatnonzero(psi[:, 0] > psi[:, 1])[:1]:
-        first, last = psi[k] + base
-        raise ModelError(f"`psi` runs branch {k + base} backwards, {first} to {last}; expected first ≤ last")
-    order = np.argsort(psi[:, 0], kind="stable")
-    expected = np.append(0, psi[order, 1] + 1)  # each branch starts after the end of the one before
-    for k in np.flatnonzero(psi[order, 0] != expected[:-1])[:1]:
-        first, last = psi[order[k]] + base
-        if k == 0:
-            fault = f"does not start at joint {base}"
-        else:
-            gap = psi[order[k], 0] > expected[k]
-            fault = f"{'leaves a gap after' if gap else 'overlaps'} branch {order[k - 1] + base}"
-        found = f"branch {order[k] + base} is {first} to {last}"
-        raise ModelError(f"`psi` {fault}: {found}; expected it to start at {expected[k] + base}")
-    parents = np.arange(-1, expected[-1] - 1)
-    parents[psi[:, 0]] = np.where(phi == WORLD, WORLD, psi[phi, 1])
-    return _check_parents(parents, "psi", "joint", base=base)

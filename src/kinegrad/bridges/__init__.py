@@ -1,0 +1,14 @@
+"""kinegrad inside other people's programs: inverse dynamics with its exact derivatives, for JAX, PyTorch and CasADi.
+
+to_jax      a JAX function: jit, vmap, grad, jacfwd, jacrev                 pip install 'kinegrad[jax]'
+to_torch    a PyTorch function: backward, forward mode, torch.func          pip install 'kinegrad[torch]'
+to_casadi   a CasADi function with a sparse Jacobian, for nlpsol and Opti   pip install 'kinegrad[casadi]'
+
+Each takes ``(model, *, loads=None)`` and gives τ(q, v, a).  The packages are imported when one of these is called.
+"""
+
+from kinegrad.bridges.casadi_bridge import to_casadi
+from kinegrad.bridges.jax_bridge import to_jax
+from kinegrad.bridges.torch_bridge import to_torch
+
+__all__ = ["to_casadi", "to_jax", "to_torch"]

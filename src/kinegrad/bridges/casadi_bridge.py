@@ -1,0 +1,130 @@
+"""Inverse dynamics as a CasADi function."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from kinegrad.bridges.gate import package, state_shape
+from kinegrad.derivatives import PackedMatrix, inverse_dynamics_derivatives
+from kinegrad.dynamics import inverse_dynamics
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+
+__all__ = ["to_casadi"]
+
+
+def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> Any:
+    """Inverse dynamics for CasADi: a function τ(q, v, a) with an exact, sparse Jacobian.
+
+    For ``nlpsol``, ``Opti`` and everything else that differentiates once; with IPOPT, set
+    ``{"ipopt.hessian_approximation": "limited-memory"}``, for there are no second derivatives.
+
+    Parameters
+    ----------
+    model : Model
+    loads : Loads, optional
+        External forces and torques on links, constants of the function.
+    states : int
+        How many states the function takes at once: a whole trajectory in one call is much faster than a call, or
+        ``map``, for each of its instants.
+
+    Returns
+    -------
+    casadi.Function
+        Inputs ``q``, ``v``, ``a`` and output ``tau``, each n × states: a column a state.  It stays alive as long as
+        the program, because CasADi does not keep it; the same arguments give the same function.
+
+    Raises
+    ------
+    ImportError
+        CasADi is not installed.
+    InputError
+        `states` is not a positive whole number, or the loads do not broadcast with them.
+
+    Examples
+    --------
+    Examples that run are in docs/bridges.md; in short::
+
+        tau = to_casadi(model)
+        solver = casadi.nlpsol("solver", "ipopt", {"x": q, "f": casadi.sumsqr(tau(q, 0, 0))}, options)
+    """
+    package("casadi")
+    if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 1:
+        raise InputError(f"`states` is {states!r}; expected a whole number of at least 1")
+    shape = (int(states), model.n)
+    if state_shape(model, loads, q=shape) != shape:
+        raise InputError(f"`loads` have more states than the {states} of `states`; expected as many, or one for all")
+    return _callback(model, loads, int(states))
+
+
+@cache
+def _callback(model: Model, loads: Loads | None, states: int) -> Any:
+    casadi = package("casadi")
+    n = model.n
+    dense = casadi.Sparsity.dense(n, states)
+    pattern = model.topology.pattern
+    by_column = np.lexsort((pattern.rows, pattern.cols))  # CasADi's order; kinegrad's is by row
+    block = casadi.Sparsity.triplet(n, n, pattern.rows.tolist(), pattern.cols.tolist())
+    blocks = casadi.diagcat(*[block] * states)
+
+    def state(buffers: Any) -> list[Any]:
+        return [np.zeros((states, n)) if x is None else np.frombuffer(x).reshape(states, n) for x in buffers[:3]]
+
+    class Buffered(casadi.Callback):  # type: ignore[misc]
+        """A function that reads and writes CasADi's memory, where a state is a row for NumPy."""
+
+        def __init__(self, name: str, inputs: dict[str, Any], outputs: dict[str, Any], options: Any) -> None:
+            casadi.Callback.__init__(self)
+            self.inputs, self.outputs = inputs, outputs
+            self.construct(name, options)
+
+        def get_n_in(self) -> int:
+            return len(self.inputs)
+
+        def get_n_out(self) -> int:
+            return len(self.outputs)
+
+        def get_name_in(self, i: int) -> str:
+            return list(self.inputs)[i]
+
+        def get_name_out(self, i: int) -> str:
+            return list(self.outputs)[i]
+
+        def get_sparsity_in(self, i: int) -> Any:
+            return list(self.inputs.values())[i]
+
+        def get_sparsity_out(self, i: int) -> Any:
+            return list(self.outputs.values())[i]
+
+        def has_eval_buffer(self) -> bool:
+            return True
+
+    class Jacobian(Buffered):
+        def eval_buffer(self, arguments: Any, results: Any) -> int:
+            exact = inverse_dynamics_derivatives(model, *state(arguments), loads=loads, packed=True)
+            for matrix, result in zip((exact.dtau_dq, exact.dtau_dv, exact.dtau_da), results, strict=True):
+                if result is not None:
+                    assert isinstance(matrix, PackedMatrix)
+                    np.frombuffer(result)[:] = matrix.values[:, by_column].ravel()
+            return 0
+
+    class InverseDynamics(Buffered):
+        def eval_buffer(self, arguments: Any, results: Any) -> int:
+            if results[0] is not None:
+                out = np.frombuffer(results[0]).reshape(states, n)
+                inverse_dynamics(model, *state(arguments), loads=loads, out=out)
+            return 0
+
+        def has_jacobian(self) -> bool:
+            return True
+
+        def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
+            self.jacobian_kept = Jacobian(name, dict.fromkeys(inputs, dense), dict.fromkeys(outputs, blocks), options)
+            return self.jacobian_kept
+
+    state_in = dict.fromkeys(("q", "v", "a"), dense)
+    return InverseDynamics("inverse_dynamics", state_in, {"tau": dense}, {})

@@ -1,0 +1,39 @@
+"""What the bridges share: importing an optional package, checking shapes before values are known."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from kinegrad.errors import KinegradError
+from kinegrad.loads import Loads, load_batch
+from kinegrad.model import Model
+
+
+def package(name: str) -> Any:
+    """The optional package called `name`, or an ImportError that says how to get it."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name:  # installed, but something it needs is not
+            raise
+        raise ImportError(
+            f"kinegrad.bridges.to_{name} needs the package {name!r}, which is not installed: "
+            f"pip install 'kinegrad[{name}]'",
+            name=name,
+        ) from error
+
+
+def state_shape(model: Model, loads: Loads | None, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common shape (..., n) of arguments of these shapes and of the loads, or kinegrad's usual InputError."""
+    batch, _ = load_batch(model, loads, {name: np.zeros(shape) for name, shape in shapes.items()})
+    return (*batch.shape, model.n)
+
+
+def second_order(where: str) -> KinegradError:
+    return KinegradError(
+        f"second derivatives of inverse dynamics are not available through {where}; expected a method that needs "
+        "first derivatives only (gradients, Jacobians, quasi-Newton or Gauss–Newton Hessians)"
+    )

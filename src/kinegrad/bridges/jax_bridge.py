@@ -1,0 +1,98 @@
+"""Inverse dynamics as a JAX function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kinegrad.bridges.gate import package, second_order, state_shape
+from kinegrad.derivatives import inverse_dynamics_derivatives
+from kinegrad.dynamics import inverse_dynamics
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+
+__all__ = ["to_jax"]
+
+
+def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, Any], Any]:
+    """Inverse dynamics for JAX: τ(q, v, a), with exact first derivatives.
+
+    Works under ``jit``, ``vmap`` (one call for the whole batch), ``grad``, ``jacfwd`` and ``jacrev``.  The numbers are
+    computed by kinegrad on the processor, also when JAX runs on a GPU.  Second derivatives raise a KinegradError.
+
+    Parameters
+    ----------
+    model : Model
+    loads : Loads, optional
+        External forces and torques on links, constants of the function.
+
+    Returns
+    -------
+    callable
+        ``tau(q, v, a)``: arrays of shape (..., n) whose batch shapes broadcast, to an array of shape (..., n).
+        Integers and float32 are converted to float64.
+
+    Raises
+    ------
+    ImportError
+        JAX is not installed.
+    InputError
+        From the function: wrong shapes, or JAX is set to single precision, as it is unless told otherwise by
+        ``jax.config.update("jax_enable_x64", True)``.
+
+    Examples
+    --------
+    Examples that run are in docs/bridges.md; in short::
+
+        tau = to_jax(model)
+        effort = jax.jit(jax.grad(lambda q: (tau(q, v, a) ** 2).sum()))
+    """
+    jax = package("jax")
+    jnp = package("jax").numpy
+    n = model.n
+
+    def call(function: Callable[..., Any], cores: tuple[tuple[int, ...], ...], *state: Any) -> Any:
+        """`function` of NumPy arrays at all states; results have shapes (..., *core)."""
+        results = tuple(jax.ShapeDtypeStruct(state[0].shape[:-1] + core, jnp.float64) for core in cores)
+        # All of the state have one shape here, so with a new first axis of length 1 or N they still broadcast.
+        return jax.pure_callback(function, results, *state, vmap_method="expand_dims")
+
+    def host_value(*state: Any) -> tuple[Any, ...]:
+        return (inverse_dynamics(model, *map(np.asarray, state), loads=loads),)
+
+    def host_derivatives(*state: Any) -> tuple[Any, ...]:
+        result = inverse_dynamics_derivatives(model, *map(np.asarray, state), loads=loads)
+        return result.tau, result.dtau_dq, result.dtau_dv, result.dtau_da
+
+    @jax.custom_jvp
+    def derivatives(q: Any, v: Any, a: Any) -> Any:
+        return call(host_derivatives, ((n,), (n, n), (n, n), (n, n)), q, v, a)
+
+    @derivatives.defjvp  # type: ignore[untyped-decorator]
+    def _(primals: Any, tangents: Any) -> Any:
+        raise second_order("JAX")
+
+    @jax.custom_jvp
+    def tau(q: Any, v: Any, a: Any) -> Any:
+        return call(host_value, ((n,),), q, v, a)[0]
+
+    @tau.defjvp  # type: ignore[untyped-decorator]
+    def _(primals: Any, tangents: Any) -> Any:
+        value, *matrices = derivatives(*primals)
+        # Linear in the tangents, as JAX wants it: transposed, this is the gradient.
+        return value, sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
+
+    def inverse_dynamics_jax(q: Any, v: Any, a: Any) -> Any:
+        if not jax.config.jax_enable_x64:
+            raise InputError(
+                "JAX is set to single precision; kinegrad computes in double: "
+                "call jax.config.update('jax_enable_x64', True) when the program starts"
+            )
+        state = [jnp.asarray(x, dtype=jnp.float64) for x in (q, v, a)]
+        shape = state_shape(model, loads, **{name: x.shape for name, x in zip("qva", state, strict=True)})
+        return tau(*(jnp.broadcast_to(x, shape) for x in state))
+
+    return inverse_dynamics_jax

@@ -1,0 +1,141 @@
+"""A report as one HTML page that needs nothing else: figures inside it, no scripts, nothing from the network."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+__all__ = ["Page"]
+
+STYLE = """
+:root { color-scheme: light; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #f4f5f7; color: #1b2733; font: 17px/1.6 Charter, "Bitstream Charter", Georgia, serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 3rem 2.5rem 4rem; background: #fff; min-height: 100vh; }
+h1, h2, nav, table, figcaption, caption, .numbers, .about { font-family: system-ui, "Helvetica Neue", Arial, sans-serif; }
+h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.01em; }
+h2 { font-size: 1.3rem; margin: 3rem 0 .6rem; padding-top: 1rem; border-top: 1px solid #dde2e7; }
+p { margin: .7rem 0; max-width: 46rem; }
+.lead { font-size: 1.12rem; color: #3b4a59; }
+a { color: #1d5c96; text-decoration: none; } a:hover { text-decoration: underline; }
+.numbers { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0; padding: 0; list-style: none; }
+.numbers li { flex: 1 1 12rem; padding: .9rem 1rem; background: #f2f6fa; border-left: 4px solid #2f6fab; }
+.numbers b { display: block; font-size: 1.45rem; line-height: 1.25; white-space: nowrap; }
+.numbers span { font-size: .84rem; line-height: 1.35; color: #4a5a6a; display: block; }
+nav { margin: 1.5rem 0; font-size: .95rem; columns: 2; } nav ol { margin: 0; padding-left: 1.4rem; }
+.note { padding: .9rem 1.2rem; background: #fdf3f4; border-left: 4px solid #d1495b; }
+.note p { max-width: none; }
+figure { margin: 1.6rem 0; } figure img { display: block; width: 100%; height: auto; }
+figcaption, caption { font-size: .88rem; line-height: 1.45; color: #4a5a6a; text-align: left; }
+figcaption { margin-top: .5rem; } caption { caption-side: bottom; padding-top: .5rem; }
+figcaption b, caption b { color: #1b2733; }
+.table { overflow-x: auto; margin: 1.4rem 0; }
+table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4; }
+th, td { padding: .38rem .7rem .38rem 0; text-align: left; border-bottom: 1px solid #e6eaee; vertical-align: top; }
+th { border-bottom: 2px solid #1b2733; font-weight: 600; vertical-align: bottom; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+tr.quoted td { color: #6a7784; }
+.about { margin-top: 3rem; font-size: .85rem; color: #4a5a6a; } .about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
+.about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
+code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
+@media print { body { background: #fff; } main { padding: 0; } figure, table { break-inside: avoid; } }
+"""
+
+
+class Page:
+    """A page that is put together from top to bottom.
+
+    What is called `html` may hold tags and must be escaped by the caller where it is not a constant;
+    what is called `text` is escaped here.
+
+    Parameters
+    ----------
+    title : str
+        Text.
+    lead : str
+        A paragraph of HTML under it.
+
+    Examples
+    --------
+    >>> page = Page("Pendulum", "It <b>swings</b>.")
+    >>> page.section("Motion", "motion")
+    >>> page.paragraph("To and fro.")
+    >>> page.render().count('href="#motion"')
+    1
+    """
+
+    def __init__(self, title: str, lead: str) -> None:
+        self.title, self.lead = title, lead
+        self._sections: list[tuple[str, str]] = []
+        self._top: list[str] = []
+        self._body: list[str] = []
+
+    def numbers(self, numbers: Iterable[tuple[str, str]]) -> None:
+        """Large numbers at the top of the page, each with a line of HTML that says what it is."""
+        items = (f"<li><b>{number}</b><span>{what}</span></li>" for number, what in numbers)
+        self._top.append(f'<ul class="numbers">{"".join(items)}</ul>')
+
+    def section(self, title: str, anchor: str) -> None:
+        """A heading, listed in the table of contents."""
+        self._sections.append((title, anchor))
+        self._body.append(f'<h2 id="{escape(anchor)}">{escape(title)}</h2>')
+
+    def paragraph(self, html: str) -> None:
+        """A paragraph."""
+        self._body.append(f"<p>{html}</p>")
+
+    def note(self, *paragraphs: str) -> None:
+        """Paragraphs of HTML that stand out."""
+        self._body.append(f'<div class="note">{"".join(f"<p>{html}</p>" for html in paragraphs)}</div>')
+
+    def figure(self, png: bytes, label: str, caption: str) -> None:
+        """A picture with its label in bold and an HTML caption."""
+        data = base64.b64encode(png).decode("ascii")
+        image = f'<img src="data:image/png;base64,{data}" alt="{escape(label)}">'
+        self._body.append(f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>")
+
+    def table(
+        self,
+        header: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        label: str,
+        caption: str,
+        *,
+        words: int = 1,
+        quoted: Sequence[int] = (),
+    ) -> None:
+        """A table of HTML cells; the first `words` columns hold words, the others numbers.
+
+        `quoted` are the rows that are not ours, shown in grey.
+        """
+
+        def line(tag: str, cells: Sequence[str]) -> str:
+            kinds = ["" if k < words else ' class="number"' for k in range(len(cells))]
+            return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
+
+        body = "".join(
+            f"<tr{' class="quoted"' if k in quoted else ''}>{line('td', row)}</tr>" for k, row in enumerate(rows)
+        )
+        head = f"<thead><tr>{line('th', header)}</tr></thead>"
+        caption = f"<caption><b>{label}.</b> {caption}</caption>"
+        self._body.append(f'<div class="table"><table>{caption}{head}<tbody>{body}</tbody></table></div>')
+
+    def about(self, facts: Mapping[str, str]) -> None:
+        """How the page was made, as texts by name."""
+        items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts.items())
+        self._body.append(f'<div class="about"><dl>{items}</dl></div>')
+
+    def render(self) -> str:
+        """The page."""
+        contents = "".join(f'<li><a href="#{anchor}">{escape(title)}</a></li>' for title, anchor in self._sections)
+        return (
+            '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+            f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
+            f'<h1>{escape(self.title)}</h1>\n<p class="lead">{self.lead}</p>\n'
+            + "\n".join(self._top)
+            + f'\n<nav aria-label="Contents"><ol>{contents}</ol></nav>\n'
+            + "\n".join(self._body)
+            + "\n</main>\n</body>\n</html>\n"
+        )
