@@ -20,8 +20,8 @@ __all__ = ["to_casadi"]
 def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> Any:
     """Inverse dynamics for CasADi: a function τ(q, v, a) with an exact, sparse Jacobian.
 
-    For ``nlpsol``, ``Opti`` and everything else that differentiates once; with IPOPT, set
-    ``{"ipopt.hessian_approximation": "limited-memory"}``, for there are no second derivatives.
+    For ``nlpsol``, ``Opti`` and everything else that differentiates once.  There are no second derivatives: with IPOPT,
+    set ``{"ipopt.hessian_approximation": "limited-memory"}``, or give it a Gauss–Newton Hessian (docs/bridges.md).
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     def state(buffers: Any) -> list[Any]:
         return [np.zeros((states, n)) if x is None else np.frombuffer(x).reshape(states, n) for x in buffers[:3]]
 
-    class Buffered(casadi.Callback):  # type: ignore[misc]
+    class Buffered(casadi.Callback):  # type: ignore[misc, name-defined]
         """A function that reads and writes CasADi's memory, where a state is a row for NumPy."""
 
         def __init__(self, name: str, inputs: dict[str, Any], outputs: dict[str, Any], options: Any) -> None:

@@ -51,7 +51,7 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
         effort = jax.jit(jax.grad(lambda q: (tau(q, v, a) ** 2).sum()))
     """
     jax = package("jax")
-    jnp = package("jax").numpy
+    jnp = jax.numpy
     n = model.n
 
     def call(function: Callable[..., Any], cores: tuple[tuple[int, ...], ...], *state: Any) -> Any:
@@ -67,23 +67,23 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
         result = inverse_dynamics_derivatives(model, *map(np.asarray, state), loads=loads)
         return result.tau, result.dtau_dq, result.dtau_dv, result.dtau_da
 
-    @jax.custom_jvp
-    def derivatives(q: Any, v: Any, a: Any) -> Any:
-        return call(host_derivatives, ((n,), (n, n), (n, n), (n, n)), q, v, a)
+    def value(*state: Any) -> Any:
+        return call(host_value, ((n,),), *state)[0]
 
-    @derivatives.defjvp  # type: ignore[untyped-decorator]
-    def _(primals: Any, tangents: Any) -> Any:
+    def value_and_derivatives(*state: Any) -> Any:
+        return call(host_derivatives, ((n,), (n, n), (n, n), (n, n)), *state)
+
+    def value_jvp(state: Any, tangents: Any) -> Any:
+        tau, *matrices = exact(*state)
+        # Linear in the tangents, as JAX wants it: transposed, this is the gradient.
+        return tau, sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
+
+    def no_jvp(state: Any, tangents: Any) -> Any:
         raise second_order("JAX")
 
-    @jax.custom_jvp
-    def tau(q: Any, v: Any, a: Any) -> Any:
-        return call(host_value, ((n,),), q, v, a)[0]
-
-    @tau.defjvp  # type: ignore[untyped-decorator]
-    def _(primals: Any, tangents: Any) -> Any:
-        value, *matrices = derivatives(*primals)
-        # Linear in the tangents, as JAX wants it: transposed, this is the gradient.
-        return value, sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
+    tau, exact = jax.custom_jvp(value), jax.custom_jvp(value_and_derivatives)
+    tau.defjvp(value_jvp)
+    exact.defjvp(no_jvp)
 
     def inverse_dynamics_jax(q: Any, v: Any, a: Any) -> Any:
         if not jax.config.jax_enable_x64:

@@ -51,9 +51,9 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
     torch = package("torch")
 
     def host(function: Callable[..., Any], *tensors: Any) -> Any:
-        return function(model, *(x.detach().numpy() for x in tensors), loads=loads)
+        return function(model, *(x.numpy(force=True) for x in tensors), loads=loads)
 
-    class FirstOrder(torch.autograd.Function):  # type: ignore[misc]
+    class FirstOrder(torch.autograd.Function):  # type: ignore[misc, name-defined]
         """A function of tensors of one shape, computed by kinegrad, in batches too."""
 
         @staticmethod

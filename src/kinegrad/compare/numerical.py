@@ -66,8 +66,8 @@ def numerical_jacobian(
     >>> numerical_jacobian(lambda x: [x[0] * x[1], np.sin(x[1])], [2.0, 0.0]).round(8)
     array([[0., 2.],
            [0., 1.]])
-    >>> numerical_jacobian(np.sin, 1.0, "complex") - np.cos(1.0)
-    np.float64(0.0)
+    >>> float(numerical_jacobian(np.sin, 1.0, "complex") - np.cos(1.0))
+    0.0
 
     How the torques of an arm change with its posture, all points in one call:
 
@@ -132,7 +132,9 @@ _METHODS: dict[str, Callable[[_Evaluate, Array, ArrayLike | None], Array]] = {
 def _steps(f: _Evaluate, x: Array, step: ArrayLike | None, scale: float) -> Array:
     """Steps by component that survive addition: x + h differs from x, and from x − h, by what is divided by."""
     h = scale * np.maximum(1.0, np.abs(x)) if step is None else _given_steps(f, step)
-    lost = (x + h == x) | (x - h == x) | ~np.isfinite(x + h) | ~np.isfinite(x - h)
+    with np.errstate(over="ignore"):
+        up, down = x + h, x - h
+    lost = (up == x) | (down == x) | ~np.isfinite(up) | ~np.isfinite(down)
     if lost.any():
         j = int(np.argmax(lost))
         raise InputError(
@@ -195,7 +197,7 @@ class _Evaluate:
 
     def _values(self, points: NDArray[Any]) -> ArrayLike:
         count = len(points)
-        inputs = points.reshape(count, *self.shape)
+        inputs = points.reshape(count, *self.shape).copy()  # the function may write to it
         if self.batched:
             values = np.asarray(self.function(inputs))
             if values.shape[:1] != (count,):
@@ -217,7 +219,8 @@ class _Evaluate:
             moved = np.flatnonzero(points[k] != self.x)
             where = f" moved at index {self.index(int(moved[0]))}" if len(moved) else ""
             raise InputError(
-                f"`function` at index {tuple(component)} is {values[tuple(bad[0])]} for x{where}; expected finite numbers"
+                f"`function` at index {tuple(component)} is {values[tuple(bad[0])]} for x{where}; "
+                "expected finite numbers"
             )
         return values
 

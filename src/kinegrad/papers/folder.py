@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +22,7 @@ def whole_folder(out: str | os.PathLike[str]) -> Iterator[Path]:
 
     Examples
     --------
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with whole_folder(Path(place, "results")) as folder:
     ...         _ = (folder / "a.txt").write_text("1")
@@ -37,14 +38,17 @@ def whole_folder(out: str | os.PathLike[str]) -> Iterator[Path]:
             if target.exists() and not target.is_dir():
                 raise InputError(f"{out}: is a file; expected a folder, or a name for a new one")
             made = _make(target.parent)
-            temporary = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+            temporary.mkdir()
         except OSError as error:
             raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
         yield temporary
         try:
-            target.mkdir(exist_ok=True)
-            for path in sorted(temporary.iterdir()):
-                os.replace(path, target / path.name)
+            if target.exists():
+                for path in sorted(temporary.iterdir()):
+                    os.replace(path, target / path.name)
+            else:
+                temporary.rename(target)
         except OSError as error:
             raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
         made = []

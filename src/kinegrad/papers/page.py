@@ -114,9 +114,8 @@ class Page:
             kinds = ["" if k < words else ' class="number"' for k in range(len(cells))]
             return "".join(f"<{tag}{kind}>{cell}</{tag}>" for kind, cell in zip(kinds, cells, strict=True))
 
-        body = "".join(
-            f"<tr{' class="quoted"' if k in quoted else ''}>{line('td', row)}</tr>" for k, row in enumerate(rows)
-        )
+        grey = ' class="quoted"'
+        body = "".join(f"<tr{grey if k in quoted else ''}>{line('td', row)}</tr>" for k, row in enumerate(rows))
         head = f"<thead><tr>{line('th', header)}</tr></thead>"
         caption = f"<caption><b>{label}.</b> {caption}</caption>"
         self._body.append(f'<div class="table"><table>{caption}{head}<tbody>{body}</tbody></table></div>')

@@ -1,0 +1,34 @@
+"""Bridges are optional: nothing is imported before it is asked for, and what is missing is named."""
+
+import subprocess
+import sys
+
+import pytest
+
+from kinegrad import bridges, samples
+
+PACKAGES = ("jax", "torch", "casadi")
+packages = pytest.mark.parametrize("name", PACKAGES)
+
+
+@packages
+def test_a_missing_package_is_named_with_its_extra(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, name, None)  # as if not installed
+    with pytest.raises(ImportError, match=rf"to_{name} needs the package '{name}'.*pip install 'kinegrad\[{name}\]'"):
+        getattr(bridges, f"to_{name}")(samples.two_link())
+
+
+@packages
+def test_a_broken_package_speaks_for_itself(name, monkeypatch, tmp_path):
+    (tmp_path / f"{name}.py").write_text("import part_that_is_missing")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    with pytest.raises(ImportError, match="part_that_is_missing"):
+        getattr(bridges, f"to_{name}")(samples.two_link())
+
+
+def test_importing_kinegrad_imports_none_of_them():
+    code = "import sys, kinegrad.bridges, kinegrad.compare; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "kinegrad.bridges" in loaded
+    assert not {*PACKAGES, "numdifftools"} & set(loaded)

@@ -1,0 +1,123 @@
+"""The PyTorch bridge: values and derivatives are kinegrad's, backward, forward and through torch.func."""
+
+import numpy as np
+import pytest
+
+from kinegrad import InputError, KinegradError, inverse_dynamics, inverse_dynamics_derivatives, samples
+from kinegrad.bridges import to_torch, torch_bridge
+from tests.conftest import assert_close, random_loads, random_state
+
+torch = pytest.importorskip("torch")
+# PyTorch warns of its own code when forward mode is first used.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+CLOSE = 1e-12  # the same kernels and their O(n) products, which agree to some 1e-15
+MODEL = samples.puma560()
+FIELDS = ("dtau_dq", "dtau_dv", "dtau_da")
+
+
+def tensors(state, **options):
+    return [torch.tensor(x, **options) for x in state]
+
+
+@pytest.mark.parametrize("model", [MODEL, samples.human43()], ids=("puma560", "human43"))
+@pytest.mark.parametrize("loaded", [False, True])
+def test_values_and_jacobians(model, loaded):
+    loads = random_loads(model) if loaded else None
+    state = random_state(model)
+    tau = to_torch(model, loads=loads)
+    exact = inverse_dynamics_derivatives(model, *state, loads=loads)
+    assert_close(tau(*tensors(state)).numpy(), exact.tau, CLOSE)
+    looped = lambda f, _: lambda *x: torch.autograd.functional.jacobian(f, x)  # noqa: E731
+    for transformation in (looped, torch.func.jacrev, torch.func.jacfwd):
+        for jacobian, field in zip(transformation(tau, (0, 1, 2))(*tensors(state)), FIELDS, strict=True):
+            assert_close(jacobian.numpy(), getattr(exact, field), CLOSE)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_gradcheck(batch):
+    arm = samples.two_link(gravity=(0, -9.81, 0))
+    state = tensors(random_state(arm, 1, batch), requires_grad=True)
+    assert torch.autograd.gradcheck(to_torch(arm), state, check_forward_ad=True)
+
+
+def test_gradient_of_a_loss_with_broadcasting():
+    q, v, a = random_state(MODEL, 5, (2, 3))
+    v, a = v[0, 0], a[:, :1]
+    leaves = tensors((q, v, a), requires_grad=True)
+    (to_torch(MODEL)(*leaves) ** 2).sum().div(2).backward()
+    exact = inverse_dynamics_derivatives(MODEL, q, v, a)
+    full = [np.einsum("bti,btij->btj", exact.tau, getattr(exact, field)) for field in FIELDS]
+    for leaf, desired in zip(leaves, (full[0], full[1].sum((0, 1)), full[2].sum(1, keepdims=True)), strict=True):
+        assert_close(leaf.grad.numpy(), desired, CLOSE)
+
+
+def test_batched_loads():
+    loads = random_loads(MODEL, 2, (3,))
+    state = random_state(MODEL, 2)
+    assert_close(
+        to_torch(MODEL, loads=loads)(*tensors(state)).numpy(), inverse_dynamics(MODEL, *state, loads=loads), CLOSE
+    )
+
+
+@pytest.mark.parametrize("dims", [(0, 0, 0), (0, None, None), (None, None, 1)])
+def test_vmap_is_one_call(dims, monkeypatch):
+    calls = []
+
+    def counted(model, *state, **options):
+        calls.append(np.broadcast_shapes(*(x.shape for x in state)))
+        return inverse_dynamics(model, *state, **options)
+
+    monkeypatch.setattr(torch_bridge, "inverse_dynamics", counted)
+    batch = random_state(MODEL, 1, (5,))
+    state = [x[0] if dim is None else x for x, dim in zip(batch, dims, strict=True)]
+    given = [x.T if dim == 1 else x for x, dim in zip(state, dims, strict=True)]
+    actual = torch.func.vmap(to_torch(MODEL), in_dims=dims)(*tensors(given))
+    assert_close(actual.numpy(), inverse_dynamics(MODEL, *state), CLOSE)
+    assert calls == [(5, 6)]
+
+
+def test_vmap_of_jacobians():
+    state = random_state(MODEL, 4, (7,))
+    exact = inverse_dynamics_derivatives(MODEL, *state)
+    tau = to_torch(MODEL)
+    assert_close(torch.func.vmap(torch.func.jacrev(tau))(*tensors(state)).numpy(), exact.dtau_dq, CLOSE)
+    assert_close(torch.func.vmap(torch.func.jacfwd(tau, 1))(*tensors(state)).numpy(), exact.dtau_dv, CLOSE)
+
+
+def test_results_do_not_change_with_their_inputs():
+    state = tensors(random_state(MODEL))
+    tau = to_torch(MODEL)(*state)
+    before = tau.clone()
+    for x in state:
+        x.zero_()
+    assert torch.equal(tau, before)
+
+
+@pytest.mark.parametrize(
+    "second",
+    [
+        lambda f, q: torch.autograd.functional.hessian(f, q),
+        lambda f, q: torch.func.hessian(f)(q),
+        lambda f, q: torch.func.jacfwd(torch.func.jacfwd(f))(q),
+    ],
+)
+def test_second_derivatives_are_refused(second):
+    q, v, a = tensors(random_state(MODEL))
+    with pytest.raises(KinegradError, match="second derivatives of inverse dynamics are not available through PyTorch"):
+        second(lambda q: to_torch(MODEL)(q, v, a).sum(), q)
+
+
+@pytest.mark.parametrize(
+    ("v", "message"),
+    [
+        (torch.zeros(6), r"`v` is a tensor of torch.float32; expected a tensor of torch.float64: call .double\(\)"),
+        (np.zeros(6), "`v` is a ndarray; expected a tensor of torch.float64"),
+        (torch.zeros(6, dtype=torch.float64, device="meta"), r"`v` is on device 'meta'; expected 'cpu': call .cpu\(\)"),
+        (torch.zeros(5, dtype=torch.float64), r"`v` has shape \(5,\); model 'puma560' has 6 degrees of freedom"),
+        (torch.full((6,), torch.nan, dtype=torch.float64), r"`v` at index \(0,\) is nan"),
+    ],
+)
+def test_mistakes_are_named(v, message):
+    zero = torch.zeros(6, dtype=torch.float64)
+    with pytest.raises(InputError, match=message):
+        to_torch(MODEL)(zero, v, zero)
