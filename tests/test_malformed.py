@@ -322,15 +322,8 @@ def check_model(model):
     """A model that was accepted computes what the oracle computes from its constants."""
     assert isinstance(model, kg.Model)
     state, loads = random_state(model, 7), random_loads(model, 7)
-    constants = (
-        model.placement,
-        model.mass,
-        model.com,
-        model.inertia,
-        model.gravity,
-        model.stiffness,
-        model.damping,
-    )
+    numbers = ("placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature")
+    constants = [*(getattr(model, what) for what in numbers), np.array([joint.pitch for joint in model.joints])]
     if not all(np.abs(x).max() < 1e6 for x in constants):
         return  # products of such numbers overflow, in the oracle as well
     desired = oracle.regular_lagrangian(model, *state, *parts(loads))

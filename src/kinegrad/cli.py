@@ -1,4 +1,5 @@
-"""The command line: ``kinegrad info``, ``kinegrad inverse-dynamics``, ``kinegrad demo``.
+"""The command line: ``kinegrad info``, ``kinegrad inverse-dynamics``, ``kinegrad demo``,
+``kinegrad reproduce``.
 
 Thin: it reads arguments, calls the public API and prints.  What a user can get wrong ends with one line on
 stderr and exit code 2; Ctrl-C with 130.
@@ -7,7 +8,7 @@ stderr and exit code 2; Ctrl-C with 130.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,10 +21,13 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 import kinegrad as kg
+from kinegrad.papers import PAPERS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    from kinegrad.papers.zhakatayev2023 import Report
 
     Array = NDArray[np.float64]
 
@@ -167,6 +171,27 @@ def demo(
     console.print(f"figure: {_plain(path)}", soft_wrap=True)
 
 
+@app.command()
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"A paper: {', '.join(PAPERS)}.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where page, figures and numbers go; by default out/PAPER.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds instead of minutes: slow methods at a few instants only.")
+    ] = False,
+) -> None:
+    """Run a paper's experiment again: its figures and tables, as one HTML page.
+
+    zhakatayev2023: sensitivities of the 43-joint human, analytic and numerical, their errors and their cost.
+    """
+    from kinegrad.papers import load
+
+    console = _console()
+    report = _with_progress(load(_known("paper", paper, PAPERS)).reproduce, out or Path("out", paper), quick)
+    _print_report(console, report)
+
+
 def main() -> None:
     """Run the command line, as the program ``kinegrad`` does."""
     app(prog_name="kinegrad")
@@ -176,16 +201,36 @@ def main() -> None:
 
 
 def _sample(name: str) -> kg.Model:
+    samples = kg.samples.SAMPLES
+    return samples[_known("model", name, samples)]()
+
+
+def _known(what: str, name: str, names: Collection[str]) -> str:
+    """`name` if it is among `names`, or an error with the closest."""
     import difflib
 
-    samples = kg.samples.SAMPLES
-    if name not in samples:
-        close = difflib.get_close_matches(name, samples, n=3, cutoff=0.4)
-        hint = f"expected one of {SAMPLE_NAMES}"
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+        hint = f"expected one of {', '.join(names)}"
         if close:
             hint = f"did you mean {' or '.join(map(repr, close))}?"
-        raise kg.InputError(f"model {name!r} does not exist; {hint}")
-    return samples[name]()
+        raise kg.InputError(f"{what} {name!r} does not exist; {hint}")
+    return name
+
+
+def _with_progress(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function's result, with a bar for each of the stages that it reports, while it runs."""
+    from rich.progress import Progress, TaskID
+
+    tasks: dict[str, TaskID] = {}
+    with Progress(console=_console(stderr=True), transient=True) as bars:
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(_plain(stage), total=total)
+            bars.update(tasks[stage], completed=done)
+
+        return function(*arguments, show)
 
 
 def _torques(model: kg.Model, q: Array, v: Array, a: Array, method: str, threads: int | None) -> Array:
@@ -335,6 +380,32 @@ def _print_torques(console: Console, model: kg.Model, t: Array | None, tau: Arra
         table.add_row(_plain(model.joint_names[i]), f"{size[k, i]:.4g}", unit, when)
     _section(console, f"torques, {which}", table)
     console.print()
+
+
+def _print_report(console: Console, report: Report) -> None:
+    """What [zhakatayev2023] done again has found."""
+    curves = _table(["entry", "method"], ["largest value", "RMS error", "largest error", "at t, s"])
+    for row in report.curves:
+        entry = f"∂Q{row.torque}/∂{row.by}{row.joint}"
+        errors = f"{row.largest_value:.4g}", f"{row.rms:.2g}", f"{row.largest:.3g}", f"{row.at:.2f}"
+        curves.add_row(entry, row.method, *errors)
+    _section(console, "six sensitivities, numerical against analytic; joints from 1, as in the paper", curves)
+    matrices = _table(["matrix", "method"], ["instants", "largest RMS error", "median", "largest entry"])
+    for each in report.matrices:
+        numbers = f"{each.largest:.2g}", f"{each.median:.2g}", f"{each.largest_value:.4g}"
+        matrices.add_row(f"∂Q/∂{each.by}", each.method.replace("_", ", "), str(each.instants), *numbers)
+    _section(console, f"all {report.entries} entries of each matrix", matrices)
+    exact = "exactly zero" if report.zeros_exact else "not exactly zero"
+    console.print(f"{report.zeros} are zero by topology; the analytic ones are {exact} there")
+    costs = _table(["method", "threads", "how"], [f"{report.instants} instants"])
+    for cost in report.timings:
+        scaled = f"scaled to {report.instants} instants from {cost.measured}"
+        how = "quoted" if not cost.measured else "measured" if cost.measured == report.instants else scaled
+        costs.add_row(cost.what, str(cost.threads or ""), how, _duration(cost.seconds))
+    _section(console, "time for the three matrices", costs)
+    console.print()
+    console.print(_plain(report.spike_statement))
+    console.print(f"page: {_plain(report.page)}", soft_wrap=True)
 
 
 def _axis(axis: Sequence[float]) -> str:

@@ -70,6 +70,7 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     by_column = np.lexsort((pattern.rows, pattern.cols))  # CasADi's order; kinegrad's is by row
     block = casadi.Sparsity.triplet(n, n, pattern.rows.tolist(), pattern.cols.tolist())
     blocks = casadi.diagcat(*[block] * states)
+    kept: list[Any] = []  # CasADi does not keep Python callbacks alive: this does, as the cache does the function
 
     def state(buffers: Any) -> list[Any]:
         return [np.zeros((states, n)) if x is None else np.frombuffer(x).reshape(states, n) for x in buffers[:3]]
@@ -129,8 +130,9 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
             return True
 
         def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
-            self.jacobian_kept = Jacobian(name, dict.fromkeys(inputs, dense), dict.fromkeys(outputs, blocks), options)
-            return self.jacobian_kept
+            jacobian = Jacobian(name, dict.fromkeys(inputs, dense), dict.fromkeys(outputs, blocks), options)
+            kept.append(jacobian)
+            return jacobian
 
     state_in = dict.fromkeys(("q", "v", "a"), dense)
     return InverseDynamics("inverse_dynamics", state_in, {"tau": dense}, {})

@@ -11,9 +11,12 @@ __all__ = ["Page"]
 STYLE = """
 :root { color-scheme: light; }
 * { box-sizing: border-box; }
-body { margin: 0; background: #f4f5f7; color: #1b2733; font: 17px/1.6 Charter, "Bitstream Charter", Georgia, serif; }
+body { margin: 0; background: #f4f5f7; color: #1b2733;
+  font: 17px/1.6 Charter, "Bitstream Charter", Georgia, serif; }
 main { max-width: 60rem; margin: 0 auto; padding: 3rem 2.5rem 4rem; background: #fff; min-height: 100vh; }
-h1, h2, nav, table, figcaption, caption, .numbers, .about { font-family: system-ui, "Helvetica Neue", Arial, sans-serif; }
+h1, h2, nav, table, figcaption, caption, .numbers, .about {
+  font-family: system-ui, "Helvetica Neue", Arial, sans-serif;
+}
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.01em; }
 h2 { font-size: 1.3rem; margin: 3rem 0 .6rem; padding-top: 1rem; border-top: 1px solid #dde2e7; }
 p { margin: .7rem 0; max-width: 46rem; }
@@ -37,7 +40,8 @@ th { border-bottom: 2px solid #1b2733; font-weight: 600; vertical-align: bottom;
 th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 th:last-child, td:last-child { padding-right: 0; }
 tr.quoted td { color: #6a7784; }
-.about { margin-top: 3rem; font-size: .85rem; color: #4a5a6a; } .about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
+.about { margin-top: 3rem; font-size: .85rem; color: #4a5a6a; }
+.about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
 .about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
 sup, sub { line-height: 0; font-size: .72em; }
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }

@@ -7,7 +7,7 @@ import io
 import os
 import platform
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kinegrad.model import Topology
-from kinegrad.papers import zhakatayev2023 as paper
+from kinegrad.papers import zhakatayev2023_experiment as paper
 from kinegrad.papers.page import Page
-from kinegrad.papers.zhakatayev2023 import BREAKDOWN, Entry, Experiment, Progress, Report, Timing
+from kinegrad.papers.zhakatayev2023_experiment import BREAKDOWN, Entry, Experiment, Progress, Timing
 from kinegrad.view import draw_branch_graph, draw_joint_graph
 from kinegrad.view.sensitivities import Curve, plot_comparison, plot_curves, plot_error_maps
 from kinegrad.view.skeleton import plot_skeleton
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from kinegrad.papers.zhakatayev2023 import Report
 
 __all__ = ["about", "duration", "write_page"]
 
@@ -45,7 +47,7 @@ DOI = "doi:10.1007/s11071-023-08433-7"
 
 def write_page(folder: Path, report: Report, x: Experiment, say: Progress) -> Report:
     """Write figures and page into a folder; the report with the figures' final paths."""
-    makers = {
+    makers: dict[str, Callable[[], Figure]] = {
         "figure_1_example_tree": lambda: _graphs(FIGURE_1, 12, 4.6),
         "figure_2_human": lambda: plot_skeleton(x.model, show_numbers_from=1),
         "figure_3_human_graphs": lambda: _graphs(Topology(x.model.parents), 12, 8.6),
@@ -152,9 +154,10 @@ def _error_maps(x: Experiment, method: str) -> Figure:
 
 def _page(report: Report, pictures: dict[str, bytes]) -> Page:
     lead = (
-        "Sensitivities of the inverse dynamics of a human body with 43 joints, exact and numerical: the experiment of "
-        "A. Zhakatayev, Y. Rogovchenko and M. Pätzold, <i>Recursive inverse dynamics sensitivity analysis of "
-        f"open-tree-type multibody systems</i>, Nonlinear Dynamics, 2023 ({DOI}), run again with kinegrad."
+        "Sensitivities of the inverse dynamics of a human body with 43 joints, exact and numerical: the "
+        "experiment of A. Zhakatayev, Y. Rogovchenko and M. Pätzold, <i>Recursive inverse dynamics "
+        f"sensitivity analysis of open-tree-type multibody systems</i>, Nonlinear Dynamics, 2023 ({DOI}), "
+        "run again with kinegrad."
     )
     page = Page("zhakatayev2023, reproduced", lead)
     analytic, adaptive = _timing(report, "analytic, spatial"), _timing(report, "numdifftools")
@@ -174,8 +177,9 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
     _timings(page, report)
     page.section("How this page was made", "made")
     page.paragraph(
-        "By one command, with nothing entered by hand. All numbers are in <code>results.json</code>, the RMS error of "
-        "every entry in <code>rms.csv</code>. A second run gives the same, times and date apart."
+        "By one command, with nothing entered by hand. All numbers are in <code>results.json</code>, the "
+        "RMS error of every entry in <code>rms.csv</code>. A second run gives the same, times and date "
+        "apart."
     )
     page.about(report.about)
     return page
@@ -184,44 +188,49 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
 def _setting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.section("The mechanism and its motion", "setting")
     page.paragraph(
-        "A tree of joints with one degree of freedom each is described by the parent of each joint, or more briefly by "
-        "its branches: unbroken chains between junctions. Joints are numbered from 1 on this page, as in the paper."
+        "A tree of joints with one degree of freedom each is described by the parent of each joint, or "
+        "more briefly by its branches: unbroken chains between junctions. Joints are numbered from 1 on "
+        "this page, as in the paper."
     )
     page.figure(
         pictures["figure_1_example_tree"], "Figure 1",
-        "A tree of 11 joints in 6 branches. Joints 3 and 5 are junctions; 6, 7, 9 and 11 are leaves. A branch has the "
-        "same colour in both graphs.",
+        "A tree of 11 joints in 6 branches. Joints 3 and 5 are junctions; 6, 7, 9 and 11 are leaves. A "
+        "branch has the same colour in both graphs.",
     )  # fmt: skip
     page.paragraph(
-        "The human body has 43 joints that move 20 limbs of 77.5 kg in all; the other links are massless steps of joints "
-        "with several axes. The paper prints lengths and masses but no moments of inertia: here each limb is a slender "
-        "rod, so that values may differ from the paper’s where inertia matters."
+        "The human body has 43 joints that move 20 limbs of 77.5 kg in all; the other links are massless "
+        "steps of joints with several axes. The paper prints lengths and masses but no moments of "
+        "inertia: here each limb is a slender rod, so that values may differ from the paper’s where "
+        "inertia matters."
     )
     page.figure(
         pictures["figure_2_human"], "Figure 2",
-        "The human standing, all coordinates zero. Arrows are joint axes, the green dot is the pelvis, which is at the "
-        "world’s origin. The third axis of the whole body’s rotation is repeated in both legs and the trunk "
-        "(6, 14, 22).",
+        "The human standing, all coordinates zero. Arrows are joint axes, the green dot is the pelvis, "
+        "which is at the world’s origin. The third axis of the whole body’s rotation is repeated in both "
+        "legs and the trunk (6, 14, 22).",
     )  # fmt: skip
     page.figure(
         pictures["figure_3_human_graphs"], "Figure 3",
-        "Joint graph and branch graph of the human: 43 joints, 7 branches. A torque depends only on joints above and "
-        f"below its own, which makes {report.zeros} of the {report.entries} entries of each matrix zero.",
+        "Joint graph and branch graph of the human: 43 joints, 7 branches. A torque depends only on "
+        f"joints above and below its own, which makes {report.zeros} of the {report.entries} entries of "
+        "each matrix zero.",
     )  # fmt: skip
     page.paragraph(
-        f"Every coordinate moves as <i>q<sub>i</sub></i> = sin 2π<i>t</i>, sampled at {report.instants} instants in 3 s. "
-        "At each instant the derivatives of all 43 torques <i>Q</i> with respect to all coordinates <i>q</i>, "
-        "speeds <i>q̇</i> and accelerations <i>q̈</i> are taken: exactly, and by numerical differentiation."
+        f"Every coordinate moves as <i>q<sub>i</sub></i> = sin 2π<i>t</i>, sampled at {report.instants} "
+        "instants in 3 s. At each instant the derivatives of all 43 torques <i>Q</i> with respect to all "
+        "coordinates <i>q</i>, speeds <i>q̇</i> and accelerations <i>q̈</i> are taken: exactly, and by "
+        "numerical differentiation."
     )
 
 
 def _figures_4_5(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.section("Six sensitivities over time", "sensitivities")
     page.paragraph(
-        "The six entries that the paper shows. Two adaptive numerical methods are laid over the exact curves, each "
-        "differentiating by that one coordinate, at every instant: <b>numdifftools</b>, a Python package whose steps "
-        "do not shrink with the coordinate, and <b>jacobianest’s rule</b>, the way in which the MATLAB function used in "
-        "the paper chooses its steps, written anew for kinegrad (the authors’ own program was not run)."
+        "The six entries that the paper shows. Two adaptive numerical methods are laid over the exact "
+        "curves, each differentiating by that one coordinate, at every instant: <b>numdifftools</b>, a "
+        "Python package whose steps do not shrink with the coordinate, and <b>jacobianest’s rule</b>, the "
+        "way in which the MATLAB function used in the paper chooses its steps, written anew for kinegrad "
+        "(the authors’ own program was not run)."
     )
     page.figure(
         pictures["figure_4_sensitivities"], "Figure 4",
@@ -234,8 +243,8 @@ def _figures_4_5(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     )  # fmt: skip
     rows = [
         [
-            _entry(Entry(row.torque, row.by, row.joint)), METHODS[row.method], UNITS[row.by], _number(row.largest_value, 3),
-            _number(row.rms), _number(row.largest), f"{row.at:.2f}",
+            _entry(Entry(row.torque, row.by, row.joint)), METHODS[row.method], UNITS[row.by],
+            _number(row.largest_value, 3), _number(row.rms), _number(row.largest), f"{row.at:.2f}",
         ]
         for row in report.curves
     ]  # fmt: skip
@@ -250,8 +259,8 @@ def _spikes_seen(report: Report) -> str:
     if not seen:
         return "No method errs visibly."
     parts = (
-        f"{_entry(Entry(row.torque, row.by, row.joint))} errs by up to {_number(row.largest)} {UNITS[row.by]} "
-        f"({_number(100 * row.largest / row.largest_value)} % of the largest value)"
+        f"{_entry(Entry(row.torque, row.by, row.joint))} errs by up to {_number(row.largest)} "
+        f"{UNITS[row.by]} ({_number(100 * row.largest / row.largest_value)} % of the largest value)"
         for row in seen
     )
     methods = " and ".join(dict.fromkeys(METHODS[row.method] for row in seen))
@@ -272,22 +281,25 @@ def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     ]  # fmt: skip
     rows = [
         [
-            f"{s.t:.1f}", _number(s.coordinate), _number(s.torque, 4), _number(s.exact, 6), _number(abs(s.numdifftools - s.exact)),
-            _number(s.jacobianest, 6), _number(abs(s.jacobianest - s.exact)), _number(abs(s.jacobianest_at_zero - s.exact)),
+            f"{s.t:.1f}", _number(s.coordinate), _number(s.torque, 4), _number(s.exact, 6),
+            _number(abs(s.numdifftools - s.exact)), _number(s.jacobianest, 6), _number(abs(s.jacobianest - s.exact)),
+            _number(abs(s.jacobianest_at_zero - s.exact)),
         ]
         for s in report.spikes
     ]  # fmt: skip
     page.table(
         header, rows, "Table 2",
-        f"{_entry(paper.BROKEN)}, N·m/rad, where sin 2π<i>t</i> vanishes. In double precision it is exactly zero only at "
-        "<i>t</i> = 0. The last column sets <i>q</i><sub>14</sub> to zero exactly and changes nothing else.",
+        f"{_entry(paper.BROKEN)}, N·m/rad, where sin 2π<i>t</i> vanishes. In double precision it is "
+        "exactly zero only at <i>t</i> = 0. The last column sets <i>q</i><sub>14</sub> to zero exactly "
+        "and changes nothing else.",
         words=0,
     )  # fmt: skip
     page.paragraph(
         "The paper attributes the spikes to torque and coordinate vanishing together. In this model "
-        f"<i>Q</i><sub>18</sub> is {_number(half.torque, 4)} N·m at <i>t</i> = 0.5 s, not zero, and at <i>t</i> = 0, where "
-        f"posture, torque and derivative are the same, the same rule errs by {_number(abs(first.jacobianest - first.exact))} "
-        "only. It is the way the step is chosen that decides."
+        f"<i>Q</i><sub>18</sub> is {_number(half.torque, 4)} N·m at <i>t</i> = 0.5 s, not zero, and at "
+        "<i>t</i> = 0, where posture, torque and derivative are the same, the same rule errs by "
+        f"{_number(abs(first.jacobianest - first.exact))} only. It is the way the step is chosen that "
+        "decides."
     )
 
 
@@ -297,12 +309,13 @@ def _why(report: Report) -> str:
         return "The spikes of the paper are not seen in this run."
     largest = 100 * abs(half.coordinate)
     return (
-        "The reason lies in the steps. That rule makes them proportional to the coordinate unless it is exactly zero, "
-        f"100 times <i>q</i> at most. At <i>t</i> = 0.5 s sin 2π<i>t</i> is not zero but {_number(half.coordinate)}, "
-        f"what rounding leaves of sin π, so the largest step is {_number(largest)} rad. The smaller ones change the "
-        "torque by less than its last digit; their quotients are all zero, agree perfectly, and so are trusted most: "
-        f"the estimate is {_number(half.jacobianest, 4)}, the derivative {_number(half.exact, 4)}. With the coordinate set to zero "
-        f"exactly, the same rule errs by {_number(abs(half.jacobianest_at_zero - half.exact))}."
+        "The reason lies in the steps. That rule makes them proportional to the coordinate unless it is "
+        "exactly zero, 100 times <i>q</i> at most. At <i>t</i> = 0.5 s sin 2π<i>t</i> is not zero but "
+        f"{_number(half.coordinate)}, what rounding leaves of sin π, so the largest step is "
+        f"{_number(largest)} rad. The smaller ones change the torque by less than its last digit; their "
+        "quotients are all zero, agree perfectly, and so are trusted most: the estimate is "
+        f"{_number(half.jacobianest, 4)}, the derivative {_number(half.exact, 4)}. With the coordinate set "
+        f"to zero exactly, the same rule errs by {_number(abs(half.jacobianest_at_zero - half.exact))}."
     )
 
 
@@ -310,10 +323,10 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     page.section("All entries", "entries")
     exact = "exactly zero" if report.zeros_exact else "NOT exactly zero"
     page.paragraph(
-        f"Of the {report.entries} entries of each matrix {report.zeros} belong to joints of which neither moves the other. "
-        f"The analytic derivatives are {exact} there, at all {report.instants} instants. For the other "
-        f"{report.entries - report.zeros} the error of a numerical method is taken at each instant; its root mean square "
-        "over time is one number an entry."
+        f"Of the {report.entries} entries of each matrix {report.zeros} belong to joints of which neither "
+        f"moves the other. The analytic derivatives are {exact} there, at all {report.instants} instants. "
+        f"For the other {report.entries - report.zeros} the error of a numerical method is taken at each "
+        "instant; its root mean square over time is one number an entry."
     )
     rows = [
         [
@@ -326,8 +339,8 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     header = ["matrix", "method", "instants", "largest entry", "largest RMS error", "where", "median", "at zeros"]
     page.table(
         header, rows, "Table 3",
-        "RMS errors over time, in N, N·m and their quotients by m, rad and s, as the joints slide or turn. <i>At zeros</i>: "
-        f"the largest estimate among the {report.zeros} entries that must vanish.",
+        "RMS errors over time, in N, N·m and their quotients by m, rad and s, as the joints slide or "
+        f"turn. <i>At zeros</i>: the largest estimate among the {report.zeros} entries that must vanish.",
         words=2,
     )  # fmt: skip
     captions = {
@@ -339,8 +352,8 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
         row = next(row for row in report.matrices if row.method == method)
         page.figure(
             pictures[f"errors_{method}"], f"Figure {7 + k}",
-            f"RMS error of {what}, {row.instants} of {report.instants} instants. Grey: zero by topology; darkest: zero "
-            "or below the scale. White lines divide branches.",
+            f"RMS error of {what}, {row.instants} of {report.instants} instants. Grey: zero by topology; "
+            "darkest: zero or below the scale. White lines divide branches.",
         )  # fmt: skip
 
 
@@ -365,16 +378,17 @@ def _timings(page: Page, report: Report) -> None:
         ["method", "threads", "how", "torque evaluations an instant", f"{report.instants} instants", "times the first"],
         rows, "Table 4",
         "Time for the three matrices at all instants. Analytic ones and Pinocchio: in turn, best of "
-        f"{paper.REPEATS}, kernels loaded before. Numerical ones: one run, evaluating inverse dynamics compiled by "
-        "kinegrad, on as many threads as it sees fit. The paper’s times are its own, on an Intel Core i5-10310U.",
+        f"{paper.REPEATS}, kernels loaded before. Numerical ones: one run, evaluating inverse dynamics "
+        "compiled by kinegrad, on as many threads as it sees fit. The paper’s times are its own, on an "
+        "Intel Core i5-10310U.",
         words=3, quoted=[k for k, row in enumerate(report.timings) if not row.measured],
     )  # fmt: skip
     adaptive = _timing(report, "numdifftools")
     page.paragraph(
-        "The paper’s numerical time was "
-        f"{_number(paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC)} times its analytic one; here adaptive differentiation takes "
-        f"{_number(adaptive.seconds / base)} times as long as the analytic derivatives. The ratio is smaller because the torques "
-        "that both methods live on are compiled here, not because numerical differentiation has become cheap."
+        f"The paper’s numerical time was {_number(paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC)} times its "
+        f"analytic one; here adaptive differentiation takes {_number(adaptive.seconds / base)} times as "
+        "long as the analytic derivatives. The ratio is smaller because the torques that both methods "
+        "live on are compiled here, not because numerical differentiation has become cheap."
     )
 
 

@@ -150,7 +150,8 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
     possible[topology.pattern.rows, topology.pattern.cols] = True
     sizes = np.concatenate([values[possible & (values > 0)] for values in errors.values()])
     low, high = (sizes.min(), sizes.max()) if sizes.size else (FLOOR, 1.0)
-    norm = LogNorm(10.0 ** np.floor(np.log10(max(low, FLOOR))), 10.0 ** np.ceil(np.log10(max(high, 10 * FLOOR))))
+    low, high = 10.0 ** np.floor(np.log10(max(low, FLOOR))), 10.0 ** np.ceil(np.log10(max(high, 10 * FLOOR)))
+    norm = LogNorm(low, high)
     figure = Figure(figsize=(4.1 * len(errors) + 0.8, 4.7), layout="constrained")
     grid = figure.subplots(1, len(errors), squeeze=False)[0]
     extent = (
@@ -161,7 +162,7 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
     )
     for ax, (title, values) in zip(grid, errors.items(), strict=True):
         ax.set_facecolor("#e3e7eb")
-        shown = np.ma.masked_where(~possible, np.maximum(values, norm.vmin))  # type: ignore[no-untyped-call]
+        shown = np.ma.masked_where(~possible, np.maximum(values, low))
         image = ax.imshow(shown, norm=norm, cmap="viridis", extent=extent, interpolation="none")
         for joints in topology.branches[1:]:
             place = joints[0] + show_numbers_from - 0.5

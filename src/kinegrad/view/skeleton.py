@@ -116,7 +116,7 @@ def draw_skeleton(
         _draw_world(ax, camera, np.array([corners[:, 0].min() - 0.02 * size, corners[:, 1].min()]), 0.09 * size)
     points = joint_points(model, q)
     places = np.array([begin[joints[0]] for joints in points])
-    ax.scatter(*places[:, :2].T, s=26, c="white", edgecolors=INK, linewidths=1.2, zorder=5)
+    ax.scatter(places[:, 0], places[:, 1], s=26, c="white", edgecolors=INK, linewidths=1.2, zorder=5)
     ax.scatter(0, 0, s=44, c=WORLD, edgecolors="white", linewidths=0.9, zorder=6)
     if show_numbers_from is not None:
         _label(ax, model, points, places, show_numbers_from, size)
@@ -171,7 +171,8 @@ def _arrow(ax: Axes, place: Array, along: Array, colour: str) -> None:
 def _draw_world(ax: Axes, camera: Array, origin: Array, length: float) -> None:
     for along, name in zip(length * camera.T, ("x₀", "y₀", "z₀"), strict=True):
         _arrow(ax, origin, along, WORLD)
-        ax.text(*(origin + 1.25 * along[:2]), name, color=WORLD, fontsize=10, ha="center", va="center")
+        x, y = origin + 1.25 * along[:2]
+        ax.text(x, y, name, color=WORLD, fontsize=10, ha="center", va="center")
 
 
 def _label(ax: Axes, model: Model, points: Sequence[Sequence[int]], places: Array, base: int, size: float) -> None:
