@@ -141,7 +141,7 @@ def disguised(draw, x):
     if kind == 1:
         return draw(nonsense | any_array)
     for name in draw(st.lists(st.sampled_from(list(DISGUISES)), min_size=1, max_size=2)):
-        if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu":
+        if not isinstance(x, np.ndarray) or isinstance(x, np.matrix) or x.dtype.kind not in "fiu":
             break
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy's, about the disguise itself
@@ -546,7 +546,7 @@ def test_inertias(data):
     good = makers[maker]
     wrong = data.draw(st.integers(0, len(good) - 1))
     body = attempt(maker, *(data.draw(spoiled(x)) if k == wrong else x for k, x in enumerate(good)))
-    if body is not None and np.abs(body.pseudo).max() < 1e100:
+    if body is not None and max(body.mass, np.abs(body.com).max(), np.abs(body.inertia).max()) < 1e50:
         assert moments_exist(body)
 
 

@@ -119,6 +119,12 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
                 inverse_dynamics(model, *state(arguments), loads=loads, out=out)
             return 0
 
+        def has_jac_sparsity(self, output: int, of: int) -> bool:
+            return True
+
+        def get_jac_sparsity(self, output: int, of: int, symmetric: bool) -> Any:
+            return blocks
+
         def has_jacobian(self) -> bool:
             return True
 

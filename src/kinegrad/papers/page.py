@@ -32,12 +32,14 @@ figcaption { margin-top: .5rem; } caption { caption-side: bottom; padding-top: .
 figcaption b, caption b { color: #1b2733; }
 .table { overflow-x: auto; margin: 1.4rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4; }
-th, td { padding: .38rem .7rem .38rem 0; text-align: left; border-bottom: 1px solid #e6eaee; vertical-align: top; }
+th, td { padding: .38rem .8rem .38rem 0; text-align: left; border-bottom: 1px solid #e6eaee; vertical-align: top; }
 th { border-bottom: 2px solid #1b2733; font-weight: 600; vertical-align: bottom; }
-th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
+th:last-child, td:last-child { padding-right: 0; }
 tr.quoted td { color: #6a7784; }
 .about { margin-top: 3rem; font-size: .85rem; color: #4a5a6a; } .about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
 .about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
+sup, sub { line-height: 0; font-size: .72em; }
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 @media print { body { background: #fff; } main { padding: 0; } figure, table { break-inside: avoid; } }
 """

@@ -7,7 +7,7 @@ import io
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -36,6 +36,7 @@ METHODS = {
     "forward": "forward differences",
     "central": "central differences",
     "jacobianest": "jacobianest’s rule",
+    "jacobianest_elsewhere": "the same, half seconds left out",
     "numdifftools": "numdifftools",
 }
 DPI = 150
@@ -47,7 +48,7 @@ def write_page(folder: Path, report: Report, x: Experiment, say: Progress) -> Re
     makers = {
         "figure_1_example_tree": lambda: _graphs(FIGURE_1, 12, 4.6),
         "figure_2_human": lambda: plot_skeleton(x.model, show_numbers_from=1),
-        "figure_3_human_graphs": lambda: _graphs(Topology(x.model.parents), 12, 7.2),
+        "figure_3_human_graphs": lambda: _graphs(Topology(x.model.parents), 12, 8.6),
         "figure_4_sensitivities": lambda: plot_comparison(x.t, _curves(x, paper.FIGURE_4)),
         "figure_5_sensitivities": lambda: plot_comparison(x.t, _curves(x, paper.FIGURE_5)),
         "figure_6_motion": lambda: plot_curves(x.t, _motion(x), marks=(0.5, 1.0)),
@@ -89,12 +90,11 @@ def duration(seconds: float) -> str:
     """Seconds in a unit that reads well.
 
     >>> duration(0.00125), duration(75), duration(2.62e5)
-    ('1.25 ms', '75 s', '3.03 days')
+    ('1.25 ms', '75.0 s', '3.03 days')
     """
-    for unit, size, least in (("days", 86400, 2), ("h", 3600, 2), ("min", 60, 2), ("s", 1, 1), ("ms", 1e-3, 1)):
-        if seconds >= least * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds * 1e6:.3g} µs"
+    units = (("days", 86400, 2), ("h", 3600, 2), ("min", 60, 2), ("s", 1, 1), ("ms", 1e-3, 1), ("µs", 1e-6, 0))
+    name, size = next((unit, size) for unit, size, least in units if seconds >= least * size)
+    return f"{seconds / size:#.3g}".rstrip(".") + f" {name}"
 
 
 def _processor() -> str:
@@ -163,7 +163,7 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
         [
             (duration(analytic.seconds), f"all three 43×43 matrices at {report.instants} instants, exact, one thread"),
             (duration(adaptive.seconds), f"the same by adaptive differentiation, numdifftools, {label}"),
-            (f"{adaptive.seconds / analytic.seconds:.2g}×", "as long for numbers that are less exact"),
+            (f"{_number(adaptive.seconds / analytic.seconds)}×", "as long, for numbers that are less exact"),
             (f"{report.zeros} of {report.entries}", "entries of each matrix that the tree makes zero"),
         ]
     )
@@ -195,7 +195,7 @@ def _setting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.paragraph(
         "The human body has 43 joints that move 20 limbs of 77.5 kg in all; the other links are massless steps of joints "
         "with several axes. The paper prints lengths and masses but no moments of inertia: here each limb is a slender "
-        "rod, so that values differ from the paper’s where inertia matters."
+        "rod, so that values may differ from the paper’s where inertia matters."
     )
     page.figure(
         pictures["figure_2_human"], "Figure 2",
@@ -230,12 +230,11 @@ def _figures_4_5(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     )  # fmt: skip
     page.figure(
         pictures["figure_5_sensitivities"], "Figure 5",
-        "Torque of the left knee (18) by the pelvis joint of the left leg (14). The spikes of the paper are in the "
-        "first row, in jacobianest’s rule alone.",
+        "Torque of the left knee (18) by the pelvis joint of the left leg (14). " + _spikes_seen(report),
     )  # fmt: skip
     rows = [
         [
-            _entry(Entry(row.torque, row.by, row.joint)), METHODS[row.method], UNITS[row.by], f"{row.largest_value:.4g}",
+            _entry(Entry(row.torque, row.by, row.joint)), METHODS[row.method], UNITS[row.by], _number(row.largest_value, 3),
             _number(row.rms), _number(row.largest), f"{row.at:.2f}",
         ]
         for row in report.curves
@@ -244,10 +243,25 @@ def _figures_4_5(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     page.table(header, rows, "Table 1", "Errors of the six curves against the exact derivatives.", words=3)
 
 
+def _spikes_seen(report: Report) -> str:
+    """Which rows of figure 5 have errors that show, and by which method."""
+    rows = [row for row in report.curves if (row.torque, row.joint) == (18, 14)]
+    seen = [row for row in rows if row.largest > BREAKDOWN * row.largest_value]
+    if not seen:
+        return "No method errs visibly."
+    parts = (
+        f"{_entry(Entry(row.torque, row.by, row.joint))} errs by up to {_number(row.largest)} {UNITS[row.by]} "
+        f"({_number(100 * row.largest / row.largest_value)} % of the largest value)"
+        for row in seen
+    )
+    methods = " and ".join(dict.fromkeys(METHODS[row.method] for row in seen))
+    return f"Errors that show are those of {methods} alone: {'; '.join(parts)}."
+
+
 def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.section("Where numerical differentiation breaks down, and why", "spikes")
     first, half = report.spikes[0], report.spikes[1]
-    page.note(f"<b>{report.spike_statement}</b>", _why(report))
+    page.note(f"<b>{paper.spike_statement(report.spikes, _number)}</b>", _why(report))
     page.figure(
         pictures["figure_6_motion"], "Figure 6",
         "Coordinates, a speed and torques of the motion; dashed lines at <i>t</i> = 0.5 s and 1 s.",
@@ -258,8 +272,8 @@ def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     ]  # fmt: skip
     rows = [
         [
-            f"{s.t:.1f}", _number(s.coordinate), f"{s.torque:.4g}", f"{s.exact:.6g}", _number(abs(s.numdifftools - s.exact)),
-            f"{s.jacobianest:.6g}", _number(abs(s.jacobianest - s.exact)), _number(abs(s.jacobianest_at_zero - s.exact)),
+            f"{s.t:.1f}", _number(s.coordinate), _number(s.torque, 4), _number(s.exact, 6), _number(abs(s.numdifftools - s.exact)),
+            _number(s.jacobianest, 6), _number(abs(s.jacobianest - s.exact)), _number(abs(s.jacobianest_at_zero - s.exact)),
         ]
         for s in report.spikes
     ]  # fmt: skip
@@ -271,7 +285,7 @@ def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     )  # fmt: skip
     page.paragraph(
         "The paper attributes the spikes to torque and coordinate vanishing together. In this model "
-        f"<i>Q</i><sub>18</sub> is {half.torque:.4g} N·m at <i>t</i> = 0.5 s, not zero, and at <i>t</i> = 0, where "
+        f"<i>Q</i><sub>18</sub> is {_number(half.torque, 4)} N·m at <i>t</i> = 0.5 s, not zero, and at <i>t</i> = 0, where "
         f"posture, torque and derivative are the same, the same rule errs by {_number(abs(first.jacobianest - first.exact))} "
         "only. It is the way the step is chosen that decides."
     )
@@ -287,7 +301,7 @@ def _why(report: Report) -> str:
         f"100 times <i>q</i> at most. At <i>t</i> = 0.5 s sin 2π<i>t</i> is not zero but {_number(half.coordinate)}, "
         f"what rounding leaves of sin π, so the largest step is {_number(largest)} rad. The smaller ones change the "
         "torque by less than its last digit; their quotients are all zero, agree perfectly, and so are trusted most: "
-        f"the estimate is {half.jacobianest:.3g}, the derivative {half.exact:.4g}. With the coordinate set to zero "
+        f"the estimate is {_number(half.jacobianest, 4)}, the derivative {_number(half.exact, 4)}. With the coordinate set to zero "
         f"exactly, the same rule errs by {_number(abs(half.jacobianest_at_zero - half.exact))}."
     )
 
@@ -303,7 +317,7 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     )
     rows = [
         [
-            f"∂<i>Q</i>/∂<i>{HTML[row.by]}</i>", METHODS[row.method], f"{row.instants}", f"{row.largest_value:.3g}",
+            f"∂<i>Q</i>/∂<i>{HTML[row.by]}</i>", METHODS[row.method], f"{row.instants}", _number(row.largest_value, 3),
             _number(row.largest), _entry(Entry(row.torque, row.by, row.joint)), _number(row.median),
             _number(row.at_zeros),
         ]
@@ -325,8 +339,8 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
         row = next(row for row in report.matrices if row.method == method)
         page.figure(
             pictures[f"errors_{method}"], f"Figure {7 + k}",
-            f"RMS error of {what}, {row.instants} of {report.instants} instants. Grey: zero by topology. White lines "
-            "divide branches.",
+            f"RMS error of {what}, {row.instants} of {report.instants} instants. Grey: zero by topology; darkest: zero "
+            "or below the scale. White lines divide branches.",
         )  # fmt: skip
 
 
@@ -344,7 +358,7 @@ def _timings(page: Page, report: Report) -> None:
         rows.append(
             [
                 row.what, f"{row.threads or ''}", how, "" if row.evaluations is None else f"{row.evaluations}",
-                duration(row.seconds), f"{row.seconds / base:.3g}",
+                duration(row.seconds), _number(row.seconds / base, 3),
             ]
         )  # fmt: skip
     page.table(
@@ -358,8 +372,8 @@ def _timings(page: Page, report: Report) -> None:
     adaptive = _timing(report, "numdifftools")
     page.paragraph(
         "The paper’s numerical time was "
-        f"{paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC:.2g} times its analytic one; here adaptive differentiation takes "
-        f"{adaptive.seconds / base:.2g} times as long as the analytic derivatives. The ratio is smaller because the torques "
+        f"{_number(paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC)} times its analytic one; here adaptive differentiation takes "
+        f"{_number(adaptive.seconds / base)} times as long as the analytic derivatives. The ratio is smaller because the torques "
         "that both methods live on are compiled here, not because numerical differentiation has become cheap."
     )
 
@@ -372,13 +386,15 @@ def _entry(entry: Entry) -> str:
     return f"∂<i>Q</i><sub>{entry.torque}</sub>/∂<i>{HTML[entry.by]}</i><sub>{entry.joint}</sub>"
 
 
-def _number(x: float) -> str:
-    """Two digits and a power of ten, as HTML.
+def _number(x: float, digits: int = 2) -> str:
+    """A few digits, and a power of ten where it takes one, as HTML.
 
-    >>> _number(1.7e-11), _number(0), _number(0.0121), _number(197.6)
-    ('1.7·10<sup>−11</sup>', '0', '0.012', '198')
+    >>> _number(1.7e-11), _number(0), _number(0.0121), _number(-197.58, 4), _number(53412)
+    ('1.7·10<sup>−11</sup>', '0', '0.012', '−197.6', '53\u202f000')
     """
-    if x == 0 or 1e-3 <= abs(x) < 1e4:
-        return f"{x:.3g}" if abs(x) >= 1 else f"{x:.2g}"
-    digits, power = f"{x:.1e}".split("e")
-    return f"{digits}·10<sup>{power[0].replace('+', '').replace('-', '−')}{int(power[1:])}</sup>"
+    if x == 0 or 1e-3 <= abs(x) < 1e7:
+        places = max(digits - 1 - int(np.floor(np.log10(abs(x) or 1.0))), 0 if abs(x) < 1e4 else -9)
+        text = f"{round(x, places):,.{max(places, 0)}f}" if abs(x) >= 1e4 else f"{x:.{places}f}"
+        return (text if x else "0").replace(",", "\u202f").replace("-", "−")
+    mantissa, power = f"{x:.{digits - 1}e}".split("e")
+    return f"{mantissa}·10<sup>{int(power)}</sup>".replace("-", "−")

@@ -19,7 +19,11 @@ __all__ = ["Curve", "plot_comparison", "plot_curves", "plot_error_maps"]
 
 Array = NDArray[np.float64]
 INK, EXACT = "#1b2733", "#8fbce6"
-NUMERICAL = (("#1b2733", (0, (4, 2))), ("#d1495b", "-"), ("#2a7f62", ":"))  # colour and dashes, in turn
+NUMERICAL = (  # colour, dashes, width, order: one over the other, so that all can be seen
+    ("#1b2733", (0, (3, 3)), 1.2, 5),
+    ("#d1495b", "-", 2.4, 4),
+    ("#2a7f62", ":", 3.6, 3),
+)
 FLOOR = 1e-17  # what an error of zero is drawn at, on a logarithmic axis
 
 
@@ -69,9 +73,9 @@ def plot_comparison(t: ArrayLike, curves: Sequence[Curve]) -> Figure:
     figure = Figure(figsize=(12, 2.55 * len(curves) + 0.8), layout="constrained")
     grid = figure.subplots(len(curves), 2, sharex=True, squeeze=False)
     for (left, right), curve in zip(grid, curves, strict=True):
-        left.plot(times, curve.exact, color=EXACT, linewidth=5, solid_capstyle="round", label="analytic")
-        for (name, values), (colour, dashes) in zip(curve.numerical.items(), NUMERICAL, strict=False):
-            left.plot(times, values, color=colour, linestyle=dashes, linewidth=1.4, label=name)
+        left.plot(times, curve.exact, color=EXACT, linewidth=6, solid_capstyle="round", label="analytic")
+        for (name, values), (colour, dashes, width, order) in zip(curve.numerical.items(), NUMERICAL, strict=False):
+            left.plot(times, values, color=colour, linestyle=dashes, linewidth=width, zorder=order, label=name)
             error = np.maximum(np.abs(values - curve.exact), FLOOR)
             right.semilogy(times, error, color=colour, linewidth=1.2, label=name)
         left.set_ylabel(f"{curve.name},  {curve.unit}")
