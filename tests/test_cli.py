@@ -67,9 +67,7 @@ def test_torques_are_those_of_inverse_dynamics(reach, method):
     tau = kg.inverse_dynamics(ARM, *qva, method=method)
     np.testing.assert_array_equal(written, np.c_[t, tau])
     for i, name in enumerate(ARM.joint_names):
-        assert [name, f"{np.abs(tau[:, i]).max():.4g}"] in [
-            line.split()[:2] for line in result.stdout.splitlines()
-        ]
+        assert [name, f"{np.abs(tau[:, i]).max():.4g}"] in [line.split()[:2] for line in result.stdout.splitlines()]
 
 
 def test_blocks_and_their_progress_bar_change_nothing(reach, monkeypatch, tmp_path):

@@ -6,6 +6,8 @@ model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prism
              planar, free; placements: translate, rotate
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
+             and their sensitivities: forward_kinematics_derivatives, point_motion_derivatives,
+             center_of_mass_derivatives, momentum_derivatives
 dynamics     inverse_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
 derivatives  inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
              inverse_dynamics_load_derivatives
@@ -46,6 +48,15 @@ from kinegrad.kinematics import (
     jacobian,
     point_motion,
 )
+from kinegrad.kinematics_derivatives import (
+    ForwardKinematicsDerivatives,
+    MomentumDerivatives,
+    PointMotionDerivatives,
+    center_of_mass_derivatives,
+    forward_kinematics_derivatives,
+    momentum_derivatives,
+    point_motion_derivatives,
+)
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
@@ -70,6 +81,7 @@ __version__ = "0.1.0"
 __all__ = [
     "DH",
     "ForwardKinematics",
+    "ForwardKinematicsDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -83,14 +95,18 @@ __all__ = [
     "ModelBuilder",
     "ModelError",
     "Momentum",
+    "MomentumDerivatives",
     "PackedMatrix",
     "PointMotion",
+    "PointMotionDerivatives",
     "SingularError",
     "SolveError",
     "Topology",
     "bias_forces",
     "center_of_mass",
+    "center_of_mass_derivatives",
     "forward_kinematics",
+    "forward_kinematics_derivatives",
     "free",
     "get_threads",
     "gravity_forces",
@@ -103,8 +119,10 @@ __all__ = [
     "kinetic_energy",
     "mass_matrix",
     "momentum",
+    "momentum_derivatives",
     "planar",
     "point_motion",
+    "point_motion_derivatives",
     "potential_energy",
     "prismatic",
     "revolute",

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._kernels.finite import all_finite
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.width import WIDTH
 from kinegrad.errors import InputError
@@ -117,41 +116,43 @@ class Batch:
         Arguments of shape (..., n, 3) by name.
     """
 
-    __slots__ = ("_given", "arguments", "shape", "states")
-    _given: Sequence[Array]
+    __slots__ = ("_given", "arguments", "n", "shape", "states")
+    _given: dict[str, Array]
     arguments: list[Array]
+    n: int
     shape: Shape
     states: int
 
     def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Any] | None = None) -> None:
-        if loads is not None or not self._take_plain(model, state):
+        self.n = len(model.joints)
+        if loads is not None or not self._take_plain(state):
             self._take_any(model, state, loads or {})
-        if not all_finite(tuple(self.arguments)):
-            raise _not_finite(state | (loads or {}), self._given)
 
-    def _take_plain(self, model: Model, state: dict[str, Any]) -> bool:
+    def _take_plain(self, state: dict[str, Any]) -> bool:
         """The common case, fast: arrays of one shape that kernels can read as they are."""
-        given = list(state.values())
-        shape = getattr(given[0], "shape", ())
-        if not shape or shape[-1] != len(model.joints):
-            return False
-        for x in given:
-            if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or x.shape != shape or not x.flags.carray:
+        shape = None
+        for x in state.values():
+            if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or not x.flags.carray:
                 return False
-        self._given = given
+            if x.shape != shape:
+                if shape is not None or x.shape[-1:] != (self.n,):
+                    return False
+                shape = x.shape
+        assert shape is not None
+        self._given = state
         self.shape = shape[:-1]
         self.states = count = math.prod(self.shape)
-        flat = (count, shape[-1])
-        self.arguments = [x.reshape(flat) for x in given]
+        flat = (count, self.n)
+        self.arguments = [x.reshape(flat) for x in state.values()]
         return True
 
     def _take_any(self, model: Model, state: dict[str, Any], loads: dict[str, Any]) -> None:
         """Anything that is, or becomes, real numbers of shapes that broadcast."""
-        n = model.n
-        arguments = state | loads
-        given = self._given = [real(name, value) for name, value in arguments.items()]
+        n = self.n
+        arguments = self._given = {name: real(name, value) for name, value in (state | loads).items()}
+        given = arguments.values()
         cores = [1] * len(state) + [2] * len(loads)
-        for name, x, core in zip(arguments, given, cores, strict=True):
+        for (name, x), core in zip(arguments.items(), cores, strict=True):
             if x.shape[max(x.ndim - core, 0) :] != ((n,) if core == 1 else (n, 3)):
                 raise _wrong_shape(model, name, x, core)
         shapes = [x.shape[:-core] for x, core in zip(given, cores, strict=True)]
@@ -179,12 +180,15 @@ class Batch:
             raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {full}")
         if not out.flags.writeable:
             raise InputError(f"`{name}` is read-only; expected a writable array of shape {full}")
-        direct = out.flags.c_contiguous and out.flags.aligned and type(out) is np.ndarray
-        if not direct or any(np.may_share_memory(out, x) for x in self._given):
+        if not out.flags.carray or any(np.may_share_memory(out, x) for x in self._given.values()):
             return out, np.zeros(flat) if zero else np.empty(flat)
         if zero:
             out.fill(0.0)
-        return out, out.reshape(flat)
+        return out, np.asarray(out).reshape(flat)
+
+    def not_finite(self) -> InputError:
+        """What to raise when a kernel has found a number that is not finite."""
+        return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
 
 
 def finish(result: Array, flat: Array) -> Array:
@@ -240,10 +244,6 @@ def _wrong_shape(model: Model, name: str, x: Array, core: int) -> InputError:
     else:
         hint = f"model {model.name!r} has {n} links, so its last axes must be ({n}, 3)"
     return InputError(f"`{name}` has shape {x.shape}; {hint}")
-
-
-def _not_finite(names: Iterable[str], arrays: Sequence[Array]) -> InputError:
-    return next(not_finite(name, x) for name, x in zip(names, arrays, strict=True) if not np.isfinite(x).all())
 
 
 def _broadcast(names: Iterable[str], shapes: Sequence[Shape]) -> Shape:
@@ -326,24 +326,26 @@ def _aligned(slots: int) -> Array:
     return memory[skip : skip + slots * WIDTH].reshape(slots, WIDTH)
 
 
-def run(kernel: Callable[..., Any], count: int, n: int, slots: int, threads: int | None, *arguments: Any) -> None:
-    """Call ``kernel(*arguments, scratch, start, stop)`` on blocks of `count` states of n joints."""
+def run(kernel: Callable[..., bool], batch: Batch, slots: int, threads: int | None, *arguments: Any) -> None:
+    """Call ``kernel(*arguments, scratch, start, stop)`` on blocks of the batch; the kernel checks that it is finite."""
+    count = batch.states
     workers = _threads if threads is None else check_threads(threads)
-    workers = min(workers, max(1, count * n // _GRAIN))
-    if workers == 1:
-        if count:
-            kernel(*arguments, scratch(slots), 0, count)
+    if workers > 1:
+        workers = min(workers, count * batch.n // _GRAIN)
+    if workers <= 1:
+        if count and not kernel(*arguments, scratch(slots), 0, count):
+            raise batch.not_finite()
         return
     size = -(-count // (workers * WIDTH)) * WIDTH
     edges = [(start, min(start + size, count)) for start in range(0, count, size)]
 
-    def block(start: int, stop: int) -> None:
-        kernel(*arguments, scratch(slots), start, stop)
+    def block(start: int, stop: int) -> bool:
+        return kernel(*arguments, scratch(slots), start, stop)
 
     futures = [_workers(workers - 1).submit(block, *edge) for edge in edges[1:]]
-    block(*edges[0])
-    for future in futures:
-        future.result()
+    finite = [block(*edges[0]), *(future.result() for future in futures)]
+    if not all(finite):
+        raise batch.not_finite()
 
 
 def _workers(count: int) -> ThreadPoolExecutor:

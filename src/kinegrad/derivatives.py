@@ -186,7 +186,7 @@ def inverse_dynamics_derivatives(
     )
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, _places(model, packed), *flat)
-    engine.run(kernel, batch.states, n, slots(model, flat[1].shape[1]), threads, *arguments)
+    engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:
         return out
@@ -236,7 +236,7 @@ def inverse_dynamics_jvp(
     batch, load_arrays = load_batch(model, loads, state)
     result, flat = batch.output((model.n,))
     arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, flat)
-    engine.run(rnea_products.jvp, batch.states, model.n, rnea_products.slots(model.n), threads, *arguments)
+    engine.run(rnea_products.jvp, batch, rnea_products.slots(model.n), threads, *arguments)
     return result
 
 
@@ -272,7 +272,7 @@ def inverse_dynamics_vjp(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
     fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
     arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, *flat)
-    engine.run(rnea_products.vjp, batch.states, model.n, rnea_products.slots(model.n), threads, *arguments)
+    engine.run(rnea_products.vjp, batch, rnea_products.slots(model.n), threads, *arguments)
     return InverseDynamicsGradient(*fields)
 
 
@@ -305,7 +305,7 @@ def inverse_dynamics_load_derivatives(
     fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
     slots = (n + 1) * kinematics.N
     arguments = (engine.mechanism(model), batch.arguments[0], force, point, *flat)
-    engine.run(load_derivatives.load_derivatives, batch.states, n, slots, threads, *arguments)
+    engine.run(load_derivatives.load_derivatives, batch, slots, threads, *arguments)
     return LoadDerivatives(*fields)
 
 

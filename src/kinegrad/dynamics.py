@@ -64,7 +64,7 @@ def inverse_dynamics(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     result, tau = batch.output((model.n,), out)
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
-    engine.run(kernel, batch.states, model.n, (model.n + 1) * slots, threads, *arguments)
+    engine.run(kernel, batch, (model.n + 1) * slots, threads, *arguments)
     return engine.finish(result, tau)
 
 
@@ -96,7 +96,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     batch = engine.Batch(model, {"q": q})
     result, M = batch.output((model.n, model.n), out, zero=True)
     slots = (model.n + 1) * crba.N
-    engine.run(crba.crba, batch.states, model.n, slots, threads, engine.mechanism(model), batch.arguments[0], M)
+    engine.run(crba.crba, batch, slots, threads, engine.mechanism(model), batch.arguments[0], M)
     return engine.finish(result, M)
 
 

@@ -106,7 +106,7 @@ def _sums(model: Model, threads: int | None, **state: Any) -> Array:
     q, v = [*batch.arguments, np.zeros((1, model.n))][:2]
     result, flat = batch.output((kernels.COLUMNS,))
     slots = (model.n + 1) * kernels.N
-    engine.run(kernels.energies, batch.states, model.n, slots, threads, engine.mechanism(model), q, v, flat)
+    engine.run(kernels.energies, batch, slots, threads, engine.mechanism(model), q, v, flat)
     return result
 
 

@@ -88,11 +88,11 @@ def forward_kinematics(
     transform, T = batch.output((n, 4, 4))
     if v is None:
         slots = (n + 1) * kernels.N
-        engine.run(kernels.transforms, batch.states, n, slots, threads, engine.mechanism(model), q_, T)
+        engine.run(kernels.transforms, batch, slots, threads, engine.mechanism(model), q_, T)
         return ForwardKinematics(transform)
     fields, flat = zip(*(batch.output((n, 3)) for _ in range(4)), strict=True)
     slots = (n + 1) * kernels.N
-    engine.run(kernels.motion, batch.states, n, slots, threads, engine.mechanism(model), q_, v_, a_, T, *flat)
+    engine.run(kernels.motion, batch, slots, threads, engine.mechanism(model), q_, v_, a_, T, *flat)
     return ForwardKinematics(transform, *(fields if a is not None else fields[:2]))
 
 
@@ -132,7 +132,7 @@ def point_motion(
     fields, flat = zip(*(batch.output((*core, 3)) for _ in range(3)), strict=True)
     slots = (model.n + 1) * kernels.N
     constants = engine.mechanism(model)
-    engine.run(kernels.points, batch.states, model.n, slots, threads, constants, q_, v_, a_, links, local, *flat)
+    engine.run(kernels.points, batch, slots, threads, constants, q_, v_, a_, links, local, *flat)
     return PointMotion(*fields[: 1 + (v is not None) + (a is not None)])
 
 
@@ -167,7 +167,7 @@ def jacobian(
     angular, angular_flat = batch.output((*core, 3, model.n), zero=True)
     slots = (model.n + 1) * kernels.N
     arguments = (engine.mechanism(model), batch.arguments[0], links, local, linear_flat, angular_flat)
-    engine.run(kernels.jacobians, batch.states, model.n, slots, threads, *arguments)
+    engine.run(kernels.jacobians, batch, slots, threads, *arguments)
     return Jacobian(linear, angular)
 
 

@@ -147,7 +147,7 @@ def forward_kinematics_derivatives(
     given = [v is not None] * 3 + [a is not None] * 3
     fields, flat = zip(*(_wanted(batch, (n, 3, n), wanted) for wanted in given), strict=True)
     arguments = (engine.mechanism(model), *state, dT, *flat)
-    engine.run(kernels.links, batch.states, n, kernels.slots(n), threads, *arguments)
+    engine.run(kernels.links, batch, kernels.slots(n), threads, *arguments)
     if v is None:
         return ForwardKinematicsDerivatives(dtransform_dq)
     dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv = fields
@@ -204,7 +204,7 @@ def point_motion_derivatives(
     given = (True, v is not None, a is not None)
     fields, flat = zip(*(_wanted(batch, (*core, 3, model.n), wanted) for wanted in given), strict=True)
     arguments = (engine.mechanism(model), *state, links, local, *flat)
-    engine.run(kernels.points, batch.states, model.n, kernels.slots(model.n), threads, *arguments)
+    engine.run(kernels.points, batch, kernels.slots(model.n), threads, *arguments)
     dx_dq, ddx_dq, dddx_dq = fields
     if v is None:
         return PointMotionDerivatives(dx_dq)
@@ -243,7 +243,7 @@ def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | Non
     none = np.empty((0, 3 * n))
     arguments = (engine.mechanism(model), batch.arguments[0], np.zeros((1, n)), flat, none, none, none, none)
     slots = (n + 1) * momentum_kernels.N
-    engine.run(momentum_kernels.momentum_derivatives, batch.states, n, slots, threads, *arguments)
+    engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
     return result
 
 
@@ -280,7 +280,7 @@ def momentum_derivatives(
     fields, flat = zip(*(batch.output((3, n)) for _ in range(4)), strict=True)
     arguments = (engine.mechanism(model), *batch.arguments, np.empty((0, 3 * n)), *flat)
     slots = (n + 1) * momentum_kernels.N
-    engine.run(momentum_kernels.momentum_derivatives, batch.states, n, slots, threads, *arguments)
+    engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
     return MomentumDerivatives(*fields)
 
 

@@ -16,9 +16,7 @@ HEADER = "t,q.shoulder,q.elbow,v.shoulder,v.elbow,a.shoulder,a.elbow\n"
 
 def motion(model, count=5, seed=0):
     random = np.random.default_rng(seed)
-    return np.sort(random.normal(size=count)), random.normal(
-        size=(3, count, model.n)
-    ) * 10.0 ** random.integers(-9, 9)
+    return np.sort(random.normal(size=count)), random.normal(size=(3, count, model.n)) * 10.0 ** random.integers(-9, 9)
 
 
 # --- round trips --------------------------------------------------------------------------------------------
@@ -167,9 +165,7 @@ def test_netcdf_mistakes_are_named(tmp_path, variables, coordinates, message):
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
-@pytest.mark.parametrize(
-    "content", [b"", b"\x00\xff\xfe garbage", b"PK\x03\x04 cut short", b"\x89HDF\r\n\x1a\n"]
-)
+@pytest.mark.parametrize("content", [b"", b"\x00\xff\xfe garbage", b"PK\x03\x04 cut short", b"\x89HDF\r\n\x1a\n"])
 def test_garbage_is_an_input_error(tmp_path, suffix, content):
     path = tmp_path / f"garbage{suffix}"
     path.write_bytes(content)

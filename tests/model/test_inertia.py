@@ -35,11 +35,7 @@ def gauss(low, high):
 def revolved(mass, radius, start, end):
     """Quadrature cloud of a solid of revolution of radius(t): discs of mass r², each of rings over angle."""
     start, end = np.asarray(start, float), np.asarray(end, float)
-    u, v = (
-        Rotation.align_vectors([(end - start) / np.linalg.norm(end - start)], [[0, 0, 1]])[0]
-        .as_matrix()
-        .T[:2]
-    )
+    u, v = Rotation.align_vectors([(end - start) / np.linalg.norm(end - start)], [[0, 0, 1]])[0].as_matrix().T[:2]
     masses, points = [], []
     for t, dt in zip(*gauss(0, 1), strict=True):
         for rho, drho in zip(*gauss(0, radius(t)), strict=True):
@@ -57,9 +53,7 @@ def ball(mass, semi_axes, com, hollow=False):
             for angle in 2 * np.pi * np.arange(8) / 8:
                 ring = np.sqrt(1 - z**2)
                 masses.append(drho * dz * rho**2)
-                points.append(
-                    rho * np.array([ring * np.cos(angle), ring * np.sin(angle), z]) * semi_axes + com
-                )
+                points.append(rho * np.array([ring * np.cos(angle), ring * np.sin(angle), z]) * semi_axes + com)
     return mass * np.array(masses) / sum(masses), np.array(points)
 
 
@@ -205,9 +199,7 @@ def test_moving_far_and_back_costs_no_digits():
 def test_reflection_makes_the_mirror_image():
     mirror = np.diag([1.0, -1, 1, 1])
     flipped = Inertia.frustum(1, 0.1, 0.2, np.multiply(A, [1, -1, 1]), np.multiply(B, [1, -1, 1]))
-    np.testing.assert_allclose(
-        Inertia.frustum(1, 0.1, 0.2, A, B).moved(mirror).pseudo, flipped.pseudo, **CLOSE
-    )
+    np.testing.assert_allclose(Inertia.frustum(1, 0.1, 0.2, A, B).moved(mirror).pseudo, flipped.pseudo, **CLOSE)
 
 
 def test_merging_halves_of_a_box():

@@ -153,9 +153,7 @@ def point_motion(
     return (T[link] @ r)[:3], (dT[link] @ r)[:3], (ddT[link] @ r)[:3]
 
 
-def angular_motion(
-    model: AnyModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: int
-) -> tuple[Array, Array]:
+def angular_motion(model: AnyModel, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: int) -> tuple[Array, Array]:
     """Angular velocity ω× = Ṙ Rᵀ and acceleration ω̇× = R̈ Rᵀ + Ṙ Ṙᵀ of a link, in the world, each (3,)."""
     R, dR, ddR = (X[link, :3, :3] for X in transform_motion(model, q, v, a))
     return unskew(dR @ R.T), unskew(ddR @ R.T + dR @ dR.T)

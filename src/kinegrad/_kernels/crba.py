@@ -14,6 +14,7 @@ Glossary
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, origin
 from kinegrad._kernels.lanes import load, scatter, store
@@ -56,6 +57,8 @@ def body_inertia(m, i, scratch, at):
 @kernel
 def crba(m, q, M, scratch, start, stop):
     """M, (states, n·n), zero on entry where topology says zero."""
+    if not finite((q,), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -94,3 +97,4 @@ def crba(m, q, M, scratch, start, stop):
                 add3(scratch, up + FIRST, h)
                 add3(scratch, up + SECOND, diagonal)
                 add3(scratch, up + SECOND + 3, rest)
+    return True

@@ -11,6 +11,7 @@ Glossary
 Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum about the centre of mass (3).
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, origin
 from kinegrad._kernels.lanes import gather, scatter, spread
@@ -41,6 +42,8 @@ COLUMNS = 11
 @kernel
 def energies(m, q, v, out, scratch, start, stop):
     """out, (states, 11): see the module's docstring."""
+    if not finite((q, v), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     g = (m.gravity[0], m.gravity[1], m.gravity[2])
@@ -80,3 +83,4 @@ def energies(m, q, v, out, scratch, start, stop):
         scatter3(out, r, 2, add(centre, o))
         scatter3(out, r, 5, momentum)
         scatter3(out, r, 8, sub(angular, cross(centre, momentum)))
+    return True

@@ -11,6 +11,7 @@ Environment: ``KINEGRAD_CACHE_DIR`` (where compiled code is kept), ``KINEGRAD_QU
 ``NUMBA_BOUNDSCHECK=1`` (checked array access), ``NUMBA_DISABLE_JIT=1`` (plain Python on NumPy lanes).
 """
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -45,15 +46,15 @@ def digest() -> str:
 @functools.cache
 def cache_folder() -> Path | None:
     """The first writable one of: the environment's, beside the package, the user's cache folder."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    user = Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache")
     chosen = os.environ.get("KINEGRAD_CACHE_DIR")
-    candidates = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", home / "kinegrad"]
+    candidates = [Path(chosen)] if chosen else [Path(__file__).parent / "__pycache__", user / "kinegrad"]
     for candidate in candidates:
-        folder = candidate / f"compiled-{digest()}"
         try:
+            folder = candidate.expanduser() / f"compiled-{digest()}"  # RuntimeError: there is no home
             folder.mkdir(parents=True, exist_ok=True)
             tempfile.TemporaryFile(dir=folder).close()
-        except OSError:
+        except (OSError, RuntimeError):
             continue
         return folder
     return None
@@ -82,7 +83,21 @@ class _CacheImpl(caching.CompileResultCacheImpl):
 
 
 class _Cache(caching.FunctionCache):
+    """Numba's cache, but a damaged file or a full disk costs no more than a compilation."""
+
     _impl_class = _CacheImpl
+
+    def load_overload(self, sig, target_context):
+        try:
+            return super().load_overload(sig, target_context)
+        except Exception:  # whatever unpickling half a file raises
+            with contextlib.suppress(OSError):
+                self.flush()
+            return None
+
+    def save_overload(self, sig, data):
+        with contextlib.suppress(OSError):
+            super().save_overload(sig, data)
 
 
 def kernel(function):

@@ -25,6 +25,7 @@ Glossary (world frame, positions relative to o)
     S ψ̇ ψ̈           path slots of joint j, 18, after all of those: what the links beyond it read of it
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import (
     ACCELERATION,
@@ -113,6 +114,8 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
 
     Of the points `local`, (states or 1, 3 k), fixed in `links`, (k,).
     """
+    if not finite((q, v, a), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -131,6 +134,7 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
                 if len(dddx_dq) > 0:
                     scatter_column(dddx_dq, r, at, n, acceleration_by_q(scratch, path, x, dx, ddx))
                 j = m.parent[j]
+    return True
 
 
 @kernel
@@ -139,6 +143,8 @@ def links(m, q, v, a, dT, dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv, scratch, 
 
     All zero on entry; no rows in the three of velocity, or of acceleration: not wanted.
     """
+    if not finite((q, v, a), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -171,3 +177,4 @@ def links(m, q, v, a, dT, dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv, scratch, 
                     scatter_column(ddw_dq, r, k, n, add(load3(scratch, path + 12), turned))
                     scatter_column(ddw_dv, r, k, n, add(scale(2.0, dz), zw))
                 j = m.parent[j]
+    return True

@@ -24,6 +24,7 @@ Glossary (link frames; constants P_i, F_i of the joint placement are m.P, m.F)
 A 3×4 or 4×3 matrix is a tuple of 12: first the 3×3 block row by row, then its last column or row.
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lanes import gather, load, scatter, spread, store
@@ -216,6 +217,8 @@ def outward(m, i, q, dq, ddq, scratch):
 @kernel
 def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     """Q, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
+    if not finite((q, v, a, force, point, torque), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     g = (m.gravity[0], m.gravity[1], m.gravity[2])
@@ -252,3 +255,4 @@ def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
                 add3(scratch, up + E, add(mul(block(A_i), first), scale(mass, edge(A_i))))
                 store(scratch, up + E + 3, load(scratch, up + E + 3) + mass)
                 add3(scratch, up + G, G_i)
+    return True

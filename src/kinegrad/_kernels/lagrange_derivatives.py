@@ -32,6 +32,7 @@ Glossary (as in lagrange.py; ∂ of a pair (i, m) is by m's coordinate unless it
     first          number of the first pair of joint i; its k-th ancestor's is first + k
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lagrange import (
@@ -131,6 +132,8 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
     pairs : place, (pairs, 2), the columns of entries (i, m) and (m, i), for i = n−1 … 0 and m from i up to the root;
             first, (n,), the first of these pairs of each i.
     """
+    if not finite((q, v, a, force, point, torque), start, stop):
+        return False
     m = unpack(m)
     place, first = pairs
     n, loaded, width = len(m.parent), len(force) > 0, dtau_dq.shape[1]
@@ -247,6 +250,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
         unload(dtau_dq, r, scratch, by_q)
         unload(dtau_dv, r, scratch, by_v)
         unload(dtau_da, r, scratch, by_a)
+    return True
 
 
 @inline

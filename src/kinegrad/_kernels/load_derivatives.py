@@ -6,6 +6,7 @@ A load (f at the link's point r, torque h) on link l costs joint i, on the path 
     ∂τ_i/∂f = −(s + z×x)        ∂τ_i/∂h = −z        ∂τ_i/∂r = −R_lᵀ(f×z)
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, N, base_at, frames, link_point, origin
 from kinegrad._kernels.mechanism import unpack
@@ -16,6 +17,8 @@ from kinegrad._kernels.width import WIDTH
 @kernel
 def load_derivatives(m, q, force, point, by_force, by_torque, by_point, scratch, start, stop):
     """Three times (states, n·n·3), zero on entry; entry (i, l) begins at column 3(i n + l)."""
+    if not finite((q, force, point), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -32,3 +35,4 @@ def load_derivatives(m, q, force, point, by_force, by_torque, by_point, scratch,
                 scatter3(by_torque, r, k, scale(-1.0, z))
                 scatter3(by_point, r, k, tmul(row9(m.F, link), tmul(R, cross(z, f))))
                 i = m.parent[i]
+    return True

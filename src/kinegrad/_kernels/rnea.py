@@ -16,6 +16,7 @@ Glossary
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, move, origin
 from kinegrad._kernels.lanes import gather, scatter, spread
@@ -71,6 +72,8 @@ def passive_force(m, i, q, dq, ddq):
 @kernel
 def rnea(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     """τ, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
+    if not finite((q, v, a, force, point, torque), start, stop):
+        return False
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -107,3 +110,4 @@ def rnea(m, q, v, a, force, point, torque, tau, scratch, start, stop):
             if m.parent[i] >= 0:
                 add3(scratch, up + FORCE, moment)
                 add3(scratch, up + FORCE + 3, f)
+    return True

@@ -40,6 +40,7 @@ Glossary (world frame, about the reference point o of kinematics.py; 6-vectors a
 """
 
 from kinegrad._kernels.crba import body_inertia
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, origin
 from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload
@@ -242,6 +243,8 @@ def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau
     pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
             first, (n,), the first of these pairs of each i.
     """
+    if not finite((q, v, a, force, point, torque), start, stop):
+        return False
     m = unpack(m)
     place, first = pairs
     n, loaded, columns = len(m.parent), len(force) > 0, dtau_dq.shape[1]
@@ -294,3 +297,4 @@ def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau
         unload(dtau_dq, r, scratch, by_q)
         unload(dtau_dv, r, scratch, by_v)
         unload(dtau_da, r, scratch, by_a)
+    return True

@@ -14,6 +14,7 @@ part, so b·ψ̇ and b·S take the angular parts alone.)
 Glossary: SUM, the sums of one joint along its path (outward) or over its subtree (inward), 18 slots.
 """
 
+from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lanes import gather, scatter
@@ -45,6 +46,8 @@ def clear_sums(n, scratch):
 @kernel
 def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop):
     """δτ, (states, n).  Sums: for b (3) | for t (6) | for l (3), outward; for S (6), inward."""
+    if not finite((q, v, a, dq, dv, da, force, point, torque), start, stop):
+        return False
     m = unpack(m)
     n, loaded = len(m.parent), len(force) > 0
     for r in range(start, stop, WIDTH):
@@ -75,11 +78,14 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
             add3(scratch, up + 12, add(below, add(scale(e, u), add(scale(de, w), scale(dde, t)))))
             add3(scratch, up + 15, add(below_, add(scale(e, u_), add(scale(de, w_), scale(dde, t_)))))
             hand_on(m, i, loaded, scratch)
+    return True
 
 
 @kernel
 def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
     """Gradients of yᵀτ, three times (states, n).  Sums: of S (6), outward; of b (3) | t (6) | l (3), inward."""
+    if not finite((q, v, a, y, force, point, torque), start, stop):
+        return False
     m = unpack(m)
     n, loaded = len(m.parent), len(force) > 0
     for r in range(start, stop, WIDTH):
@@ -113,3 +119,4 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
             add3(scratch, up + 12, sum_t_)
             add3(scratch, up + 15, sum_l)
             hand_on(m, i, loaded, scratch)
+    return True

@@ -113,13 +113,13 @@ def sincos_near(x):
 
 @exact
 def _sincos(x):
+    s, c = sincos_near(x)
     if within(x, _FAR):
-        return sincos_near(x)
-    s = x
-    c = x
-    for w in range(WIDTH):
-        s = put(s, w, math.sin(pick(x, w)))
-        c = put(c, w, math.cos(pick(x, w)))
+        return s, c
+    for w in range(WIDTH):  # the far lanes only: a state's result must not depend on its neighbours
+        if not abs(pick(x, w)) <= _FAR:
+            s = put(s, w, math.sin(pick(x, w)))
+            c = put(c, w, math.cos(pick(x, w)))
     return s, c
 
 
