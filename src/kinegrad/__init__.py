@@ -12,6 +12,8 @@ dynamics     inverse_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
 derivatives  inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
              inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
+compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
+bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
 threads      set_threads, get_threads
 errors       KinegradError and its kinds
 

@@ -33,7 +33,7 @@ figure { margin: 1.6rem 0; } figure img { display: block; width: 100%; height: a
 figcaption, caption { font-size: .88rem; line-height: 1.45; color: #4a5a6a; text-align: left; }
 figcaption { margin-top: .5rem; } caption { caption-side: bottom; padding-top: .5rem; }
 figcaption b, caption b { color: #1b2733; }
-.table { overflow-x: auto; margin: 1.4rem 0; }
+.table { overflow: auto hidden; margin: 1.4rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4; }
 th, td { padding: .38rem .8rem .38rem 0; text-align: left; border-bottom: 1px solid #e6eaee; vertical-align: top; }
 th { border-bottom: 2px solid #1b2733; font-weight: 600; vertical-align: bottom; }
