@@ -67,6 +67,33 @@ def _mechanism(model: Model) -> Mechanism:
     )
 
 
+def pairs(model: Model) -> int:
+    """How many (joint, ancestor or itself) pairs there are."""
+    return (model.topology.nonzeros + model.n) // 2
+
+
+def places(model: Model, layout: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where kernels put matrix entries: columns of (i, j) and (j, i), (pairs, 2), and the first pair of each i, (n,).
+
+    Pairs are ordered i = n−1 … 0, j from i up to the root.  The layout is ``"dense"`` rows of n, ``"padded"`` rows of
+    n and up to three more, or ``"packed"``, the topological non-zeros alone.  Made once per model.
+    """
+    key = f"_places_{layout}"
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = model.__dict__.get(key)
+    if found is None:
+        n, topology = model.n, model.topology
+        each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
+        i, j = np.array(each, dtype=np.int64).T
+        width = -(-n // 4) * 4 if layout == "padded" else n
+        number = np.arange(n)[:, None] * width + np.arange(n)
+        if layout == "packed":
+            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
+        first = np.searchsorted(-i, -np.arange(n))
+        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
+        object.__setattr__(model, key, found)
+    return found
+
+
 def without_springs(model: Model) -> Model:
     """The same model with slack springs, made once per model."""
     if not model.stiffness.any():

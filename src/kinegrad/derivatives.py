@@ -12,16 +12,19 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import kinematics, lagrange_derivatives, load_derivatives, rnea_derivatives, rnea_products
+from kinegrad._kernels import aba_derivatives, kinematics, lagrange_derivatives, load_derivatives, rnea_derivatives, rnea_products
+from kinegrad.dynamics import check_singular
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
 
 __all__ = [
+    "ForwardDynamicsDerivatives",
     "InverseDynamicsDerivatives",
     "InverseDynamicsGradient",
     "LoadDerivatives",
     "PackedMatrix",
+    "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_jvp",
     "inverse_dynamics_load_derivatives",
@@ -99,6 +102,24 @@ class InverseDynamicsGradient:
 
 
 @dataclass(frozen=True, eq=False)
+class ForwardDynamicsDerivatives:
+    """Accelerations and their derivatives; ``[..., i, j]`` is that of a_i with respect to coordinate j.
+
+    Attributes
+    ----------
+    a : ndarray, shape (..., n)
+        rad/s² or m/s².
+    da_dq, da_dv, da_dtau : ndarray, shape (..., n, n)
+        With respect to coordinates, speeds and torques; the last is the inverse of the mass matrix.
+    """
+
+    a: Array
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+
+
+@dataclass(frozen=True, eq=False)
 class LoadDerivatives:
     """Derivatives of τ with respect to the loads; ``[..., i, l, x]`` is that of τ_i by component x on link l.
 
@@ -124,7 +145,7 @@ _KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Model, int], int]]] = {
     ),
     "lagrange": (
         lagrange_derivatives.lagrange_derivatives,
-        lambda model, columns: lagrange_derivatives.slots(model.n, _pairs(model)) + 3 * columns,
+        lambda model, columns: lagrange_derivatives.slots(model.n, engine.pairs(model)) + 3 * columns,
     ),
 }
 
@@ -185,7 +206,7 @@ def inverse_dynamics_derivatives(
         for k, what in enumerate(("tau", "dtau_dq", "dtau_dv", "dtau_da"))
     )
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, _places(model, packed), *flat)
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, engine.places(model, "packed" if packed else "dense"), *flat)
     engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:
@@ -195,6 +216,54 @@ def inverse_dynamics_derivatives(
         packs = (PackedMatrix(values, pattern.rows, pattern.cols, n) for values in results[1:])
         return InverseDynamicsDerivatives(results[0], *packs)
     return InverseDynamicsDerivatives(*results)
+
+
+def forward_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> ForwardDynamicsDerivatives:
+    """The accelerations that τ causes, and their exact derivatives with respect to q, v and τ.
+
+    (The inverse of the mass matrix is full within a tree, so there is no packed form.)
+
+    Parameters
+    ----------
+    model : Model
+    q, v, tau : array_like, shape (..., n)
+        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
+    loads : Loads, optional
+        External forces and torques on links.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint; see :func:`forward_dynamics`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> forward_dynamics_derivatives(samples.two_link(), [0, 0], [0, 0], [0, 0]).da_dtau.round(3)
+    array([[  5.357,  -7.143],
+           [ -7.143,  17.857]])
+    """
+    n = model.n
+    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
+    a, *matrices = (batch.output((n,) if k == 0 else (n, n)) for k in range(4))
+    flat = [a[1], *(matrix[1] for matrix in matrices)]
+    spare, status = np.empty((batch.states, n)), np.full(2, -1)
+    constants = engine.mechanism(model)
+    arguments = (constants, *batch.arguments[:3], *load_arrays, engine.places(model, "padded"), spare, *flat, status)
+    slots = aba_derivatives.slots(n, engine.pairs(model))
+    engine.run(aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
+    check_singular(model, batch, status)
+    return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
 
 
 def inverse_dynamics_jvp(
@@ -316,28 +385,3 @@ def _given_arrays(out: Any) -> list[Any]:
         raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
     arrays = [out.tau, out.dtau_dq, out.dtau_dv, out.dtau_da]
     return [x.values if isinstance(x, PackedMatrix) else x for x in arrays]
-
-
-def _pairs(model: Model) -> int:
-    """How many (joint, ancestor or itself) pairs there are."""
-    return (model.topology.nonzeros + model.n) // 2
-
-
-def _places(model: Model, packed: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Columns of entries (i, j) and (j, i) for i = n−1 … 0 and j from i up to the root, and where each i begins.
-
-    Made once per model.
-    """
-    key = f"_places_{packed}"
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = model.__dict__.get(key)
-    if found is None:
-        n, topology = model.n, model.topology
-        pairs = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
-        i, j = np.array(pairs, dtype=np.int64).T
-        number = np.arange(n * n).reshape(n, n)
-        if packed:
-            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
-        first = np.searchsorted(-i, -np.arange(n))
-        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
-        object.__setattr__(model, key, found)
-    return found

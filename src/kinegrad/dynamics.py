@@ -1,4 +1,4 @@
-"""Forces and motion: inverse dynamics by two formulations, the mass matrix, bias and gravity forces."""
+"""Forces and motion: inverse dynamics by two formulations, forward dynamics by two, the mass matrix and its parts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import crba, lagrange, rnea
-from kinegrad.errors import InputError
+from kinegrad._kernels import aba, crba, lagrange, rnea, tree_solve
+from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
 
-__all__ = ["bias_forces", "gravity_forces", "inverse_dynamics", "mass_matrix"]
+__all__ = ["bias_forces", "forward_dynamics", "gravity_forces", "inverse_dynamics", "mass_matrix"]
 
 Array = NDArray[np.float64]
 METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
@@ -66,6 +66,87 @@ def inverse_dynamics(
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
     engine.run(kernel, batch, (model.n + 1) * slots, threads, *arguments)
     return engine.finish(result, tau)
+
+
+def forward_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    method: str = "aba",
+    out: Array | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The accelerations a that torques τ cause: the inverse of :func:`inverse_dynamics`.
+
+    Springs, dampers and armature of the joints are included.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, tau : array_like, shape (..., n)
+        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
+    loads : Loads, optional
+        External forces and torques on links.
+    method : {"aba", "crba"}
+        Articulated bodies, O(n); or the mass matrix, factored in the sparsity of the tree.
+    out : ndarray, shape (..., n), optional
+        Filled and returned; may overlap the inputs.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n)
+        rad/s² or m/s².
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint: a massless leaf, or a slender rod turned about itself.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> arm = samples.two_link()
+    >>> a = forward_dynamics(arm, [0.3, 0.2], [1, 0], [5, 1])
+    >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
+    array([5., 1.])
+    """
+    if method not in ("aba", "crba"):
+        raise InputError(f"`method` is {method!r}; expected 'aba' or 'crba'")
+    n = model.n
+    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
+    result, a = batch.output((n,), out)
+    status = np.full(2, -1)
+    constants, state = engine.mechanism(model), batch.arguments[:3]
+    if method == "aba":
+        engine.run(aba.aba, batch, (n + 1) * aba.N, threads, constants, *state, *load_arrays, a, status)
+    else:
+        M = np.zeros((batch.states, n * n))
+        engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
+        zero = np.zeros((1, n))
+        engine.run(rnea.rnea, batch, (n + 1) * rnea.N, threads, constants, *state[:2], zero, *load_arrays, a)
+        np.subtract(state[2], a, out=a)
+        place = engine.places(model, "dense")
+        slots = engine.pairs(model) + 4 * n
+        engine.run(tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a, status)
+    check_singular(model, batch, status)
+    return engine.finish(result, a)
+
+
+def check_singular(model: Model, batch: engine.Batch, status: NDArray[np.int64]) -> None:
+    """Turn the (joint, state) that a kernel found to be free of resistance into an error."""
+    joint, state = status.tolist()
+    if joint >= 0:
+        where = tuple(int(k) for k in np.unravel_index(state, batch.shape)) if batch.shape else ()
+        at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
+        raise SingularError(
+            f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
+            "no inertia about it; give them some, or give the joint armature"
+        )
 
 
 def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:

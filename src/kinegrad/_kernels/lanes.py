@@ -10,6 +10,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
+    magnitude(u)                        |u|
 
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
 idle lanes and writes the same bits again, and an array of one row is the same for all states: no masks, no copies.
@@ -20,6 +21,7 @@ import operator
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.extending import intrinsic, lower_builtin, overload, register_model
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -254,14 +256,19 @@ def _(x, r, k, scratch, slot):
 
 
 @inline
+def unload_part(x, r, k, count, scratch, slot):
+    """Write scratch slots slot, slot+1, … as columns k … k+count−1 of rows r … r+W−1 of x."""
+    whole = count - count % WIDTH
+    for c in range(0, whole, WIDTH):
+        unload_block(x, r, k + c, scratch, slot + c)
+    for c in range(whole, count):
+        scatter(x, r, k + c, load(scratch, slot + c))
+
+
+@inline
 def unload(x, r, scratch, slot):
     """Write scratch slots slot, slot+1, … as the columns of rows r … r+W−1 of x."""
-    columns = x.shape[1]
-    whole = columns - columns % WIDTH
-    for k in range(0, whole, WIDTH):
-        unload_block(x, r, k, scratch, slot + k)
-    for k in range(whole, columns):
-        scatter(x, r, k, load(scratch, slot + k))
+    unload_part(x, r, 0, x.shape[1], scratch, slot)
 
 
 # --- single lanes, comparison -----------------------------------------------------------------------------------
@@ -287,6 +294,22 @@ def put(u, w, c):
 def within(u, bound):
     """Whether |u| ≤ bound in every lane; False if any is NaN."""
     return bool(np.all(np.abs(u) <= bound))
+
+
+def magnitude(u):
+    """|u|; of a complex number, as complex step wants it, the one of ±u with a positive real part."""
+    return np.where(u.real < 0, -u, u)
+
+
+@intrinsic
+def _magnitude(typingctx, u):
+    def codegen(context, builder, sig, args):
+        vector = args[0].type
+        name = f"llvm.fabs.v{WIDTH}f64"
+        fabs = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name)
+        return builder.call(fabs, args)
+
+    return lane(u), codegen
 
 
 @intrinsic
@@ -327,6 +350,7 @@ def _within(typingctx, u, bound):
     return types.boolean(u, bound), codegen
 
 
+overload(magnitude)(lambda u: lambda u: _magnitude(u))
 overload(spread)(lambda c: lambda c: _spread_number(c))
 overload(pick)(lambda u, w: lambda u, w: _pick(u, w))
 overload(put)(lambda u, w, c: lambda u, w, c: _put(u, w, c))

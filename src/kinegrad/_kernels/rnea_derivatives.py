@@ -52,6 +52,7 @@ from kinegrad._kernels.spatial import (
     dot,
     gather3,
     load3,
+    load6,
     load9,
     mul,
     scale,
@@ -60,6 +61,7 @@ from kinegrad._kernels.spatial import (
     sub,
     symmul,
     tmul,
+    twist,
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
@@ -67,17 +69,6 @@ VELOCITY, ACCELERATION = 18, 24  # after the frame and axis of kinematics.py
 MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 30, 31, 34, 40, 46, 52, 58, 67
 N = 70  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 PATH = 18  # path slots per joint, after all of those
-
-
-@inline
-def load6(x, k):
-    return load(x, k), load(x, k + 1), load(x, k + 2), load(x, k + 3), load(x, k + 4), load(x, k + 5)
-
-
-@inline
-def twist(w, v, z, s):
-    """(w, v) × (z, s), the cross product of motions."""
-    return cross(w, z), add(cross(w, s), cross(v, z))
 
 
 @inline
@@ -236,6 +227,51 @@ def hand_on(m, i, loaded, scratch):
                 store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
 
 
+@inline
+def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
+    """τ into its array; all entries of the three matrices into the slots by_q, by_v, by_a + place."""
+    n = len(m.parent)
+    for i in range(n - 1, -1, -1):
+        at, path = (i + 1) * N, (n + 1) * N + i * PATH
+        z, s = load3(scratch, path), load3(scratch, path + 3)
+        scatter(tau, r, i, joint_force(m, i, at, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
+        t, t_, b, u, u_, w, w_, l = factors(m, i, at, path, loaded, scratch)  # noqa: E741
+
+        # j = i: one entry of each matrix
+        row = place[first[i], 0]
+        store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
+        store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
+        store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
+
+        # j above i: the part of column i, then that of row i
+        pair, j = first[i] + 1, m.parent[i]
+        while j >= 0:
+            path = (n + 1) * N + j * PATH
+            z, s = load3(scratch, path), load3(scratch, path + 3)
+            row, column = place[pair, 0], place[pair, 1]
+            store(scratch, by_q + column, dot(z, u) + dot(s, u_))
+            store(scratch, by_v + column, dot(z, w) + dot(s, w_))
+            entry = dot(z, t) + dot(s, t_)
+            store(scratch, by_a + column, entry)
+            store(scratch, by_a + row, entry)
+            pair += 1
+            j = m.parent[j]
+        pair, j = first[i] + 1, m.parent[i]
+        while j >= 0:
+            path = (n + 1) * N + j * PATH
+            z = load3(scratch, path)
+            dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
+            row = place[pair, 0]
+            entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
+            if loaded:
+                entry = entry + dot(l, z)
+            store(scratch, by_q + row, entry)
+            store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
+            pair += 1
+            j = m.parent[j]
+        hand_on(m, i, loaded, scratch)
+
+
 @kernel
 def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
@@ -247,53 +283,14 @@ def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau
         return False
     m = unpack(m)
     place, first = pairs
-    n, loaded, columns = len(m.parent), len(force) > 0, dtau_dq.shape[1]
+    n, columns = len(m.parent), dtau_dq.shape[1]
     by_q = (n + 1) * N + n * PATH
     by_v, by_a = by_q + columns, by_q + 2 * columns
     for k in range(by_q, by_a + columns):
         store(scratch, k, 0.0)
     for r in range(start, stop, WIDTH):
         outward(m, q, v, a, force, point, torque, r, scratch)
-        for i in range(n - 1, -1, -1):
-            at, path = (i + 1) * N, (n + 1) * N + i * PATH
-            z, s = load3(scratch, path), load3(scratch, path + 3)
-            scatter(tau, r, i, joint_force(m, i, at, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
-            t, t_, b, u, u_, w, w_, l = factors(m, i, at, path, loaded, scratch)  # noqa: E741
-
-            # j = i: one entry of each matrix
-            pair = first[i]
-            row = place[pair, 0]
-            store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
-            store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
-            store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
-
-            # j above i: the part of column i, then that of row i
-            pair, j = first[i] + 1, m.parent[i]
-            while j >= 0:
-                path = (n + 1) * N + j * PATH
-                z, s = load3(scratch, path), load3(scratch, path + 3)
-                row, column = place[pair, 0], place[pair, 1]
-                store(scratch, by_q + column, dot(z, u) + dot(s, u_))
-                store(scratch, by_v + column, dot(z, w) + dot(s, w_))
-                entry = dot(z, t) + dot(s, t_)
-                store(scratch, by_a + column, entry)
-                store(scratch, by_a + row, entry)
-                pair += 1
-                j = m.parent[j]
-            pair, j = first[i] + 1, m.parent[i]
-            while j >= 0:
-                path = (n + 1) * N + j * PATH
-                z = load3(scratch, path)
-                dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
-                row = place[pair, 0]
-                entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
-                if loaded:
-                    entry = entry + dot(l, z)
-                store(scratch, by_q + row, entry)
-                store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
-                pair += 1
-                j = m.parent[j]
-            hand_on(m, i, loaded, scratch)
+        inward(m, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
         unload(dtau_dq, r, scratch, by_q)
         unload(dtau_dv, r, scratch, by_v)
         unload(dtau_da, r, scratch, by_a)

@@ -35,6 +35,12 @@ def cross(a, b):
 
 
 @inline
+def twist(w, v, z, s):
+    """(w, v) × (z, s), the cross product of motions, (angular, linear) pairs."""
+    return cross(w, z), add(cross(w, s), cross(v, z))
+
+
+@inline
 def mul(R, a):
     """R a"""
     return (
@@ -126,6 +132,11 @@ def store3(x, k, u):
 def add3(x, k, u):
     """x[k…] += u"""
     store3(x, k, add(load3(x, k), u))
+
+
+@inline
+def load6(x, k):
+    return load(x, k), load(x, k + 1), load(x, k + 2), load(x, k + 3), load(x, k + 4), load(x, k + 5)
 
 
 @inline

@@ -1,0 +1,203 @@
+"""Forward dynamics by articulated bodies in the world frame: q̈(q, q̇, τ), O(n).
+
+Cut all joints outboard of link i free: the force it takes to give link i the acceleration A is  I A + p, with an
+articulated inertia I and bias p.  In one frame common to all links they follow inward without transformation,
+
+    I = I_body + Σ (I − U Uᵀ/D)            U = I S     D = S·U + armature            [featherstone2008] 7.3
+    p = V×*I_body V − load + Σ (p + (I − U Uᵀ/D) c + U u/D)                           [anderson2002] (57), (58)
+    u = τ − spring − damper − S·p           c = (V×S) q̇
+
+(sums over the children), and then outward, the world accelerating at −g,
+
+    q̈ = (u − U·(A_p + c)) / D              A = A_p + c + S q̈                          [anderson2002] (60), (61)
+
+A joint that nothing resists has D = 0: a massless leaf, or a slender rod turned about itself.
+
+Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
+    V        velocity of link i                                  6 slots
+    I        articulated inertia [[Θ, Φ], [Φᵀ, Λ]]               Θ 6, Φ 9, Λ 6
+    p        articulated bias                                     6
+    c, U     as above                                             6 each
+    D, u     as above                                             1 each
+    A        acceleration of link i                               6
+"""
+
+from kinegrad._kernels.crba import body_inertia
+from kinegrad._kernels.finite import finite
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.kinematics import AXIS, anchor, base_at, frames, link_point, origin
+from kinegrad._kernels.lanes import gather, load, magnitude, pick, scatter, spread, store
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.spatial import (
+    add,
+    add3,
+    cross,
+    dot,
+    gather3,
+    load3,
+    load6,
+    load9,
+    mul,
+    scale,
+    store3,
+    store9,
+    sub,
+    symmul,
+    tmul,
+    twist,
+)
+from kinegrad._kernels.width import WIDTH
+
+VELOCITY, THETA, PHI, LAMBDA, BIAS, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = 18, 24, 30, 39, 45, 51, 57, 63, 64, 65
+N = 71  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+
+# D is rounding noise when it is below this part of the sum of magnitudes it is the difference of.
+NOISE = 1e-12
+
+
+@inline
+def own_body(m, i, r, w, v, force, point, torque, scratch, at):
+    """I and p of link i alone."""
+    for k in range(THETA, DRIFT):
+        store(scratch, at + k, 0.0)
+    if m.massive[i]:
+        h, diagonal, rest = body_inertia(m, i, scratch, at)
+        mass = m.inertia[i, 0]
+        zero = spread(0.0)
+        store3(scratch, at + THETA, diagonal)
+        store3(scratch, at + THETA + 3, rest)
+        store9(scratch, at + PHI, (zero, -h[2], h[1], h[2], zero, -h[0], -h[1], h[0], zero))
+        store3(scratch, at + LAMBDA, (spread(mass), spread(mass), spread(mass)))
+        n = add(symmul((diagonal[0], diagonal[1], diagonal[2], rest[0], rest[1], rest[2]), w), cross(h, v))
+        p = sub(scale(mass, v), cross(h, w))
+        store3(scratch, at + BIAS, add(cross(w, n), cross(v, p)))
+        store3(scratch, at + BIAS + 3, cross(w, p))
+    if len(force) > 0:
+        f = gather3(force, r, 3 * i)
+        x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
+        store3(scratch, at + BIAS, sub(load3(scratch, at + BIAS), add(cross(x, f), gather3(torque, r, 3 * i))))
+        store3(scratch, at + BIAS + 3, sub(load3(scratch, at + BIAS + 3), f))
+
+
+@inline
+def articulated(scratch, at, z, s):
+    """I (z, s) with the articulated inertia of link i."""
+    theta, phi, lam = load6(scratch, at + THETA), load9(scratch, at + PHI), load6(scratch, at + LAMBDA)
+    return add(symmul(theta, z), mul(phi, s)), add(tmul(phi, z), symmul(lam, s))
+
+
+@inline
+def outward_motion(m, q, v, force, point, torque, r, scratch):
+    """Frames, velocities, drifts c, and each link's own I and p."""
+    n = len(m.parent)
+    o = anchor(m, q, r, scratch, N)
+    base_at(scratch, scale(-1.0, o))
+    store3(scratch, VELOCITY, origin())
+    store3(scratch, VELOCITY + 3, origin())
+    frames(m, q, r, scratch, n, N)
+    for i in range(n):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
+        z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+        dq = gather(v, r, i)
+        dz, ds = twist(w, x, z, s)
+        w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
+        store3(scratch, at + VELOCITY, w)
+        store3(scratch, at + VELOCITY + 3, x)
+        own_body(m, i, r, w, x, force, point, torque, scratch, at)
+        store3(scratch, at + DRIFT, scale(dq, dz))
+        store3(scratch, at + DRIFT + 3, scale(dq, ds))
+
+
+@inline
+def pivot(m, i, at, tau, q, dq, scratch):
+    """U, D and u of joint i, stored; returns D and the sum of magnitudes it is made of."""
+    z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+    U, U_ = articulated(scratch, at, z, s)
+    D = dot(z, U) + dot(s, U_) + m.passive[i, 3]
+    passive = m.passive[i, 0] * (q - m.passive[i, 1]) + m.passive[i, 2] * dq
+    u = tau - passive - dot(z, load3(scratch, at + BIAS)) - dot(s, load3(scratch, at + BIAS + 3))
+    store3(scratch, at + ROD, U)
+    store3(scratch, at + ROD + 3, U_)
+    store(scratch, at + PIVOT, 1.0 / D)
+    store(scratch, at + ACTING, u)
+    size = magnitude(z[0] * U[0]) + magnitude(z[1] * U[1]) + magnitude(z[2] * U[2])
+    size = size + magnitude(s[0] * U_[0]) + magnitude(s[1] * U_[1]) + magnitude(s[2] * U_[2])
+    return D, size
+
+
+@inline
+def hand_on(m, i, scratch):
+    """I − U Uᵀ/D and p + (I − U Uᵀ/D) c + U u/D to the parent."""
+    up, at = (m.parent[i] + 1) * N, (i + 1) * N
+    U, U_ = load3(scratch, at + ROD), load3(scratch, at + ROD + 3)
+    inverse, u = load(scratch, at + PIVOT), load(scratch, at + ACTING)
+    c, c_ = load3(scratch, at + DRIFT), load3(scratch, at + DRIFT + 3)
+    b, b_ = articulated(scratch, at, c, c_)
+    k = (u - dot(U, c) - dot(U_, c_)) * inverse
+    add3(scratch, up + BIAS, add(load3(scratch, at + BIAS), add(b, scale(k, U))))
+    add3(scratch, up + BIAS + 3, add(load3(scratch, at + BIAS + 3), add(b_, scale(k, U_))))
+    V, V_ = scale(inverse, U), scale(inverse, U_)
+    theta, lam = load6(scratch, at + THETA), load6(scratch, at + LAMBDA)
+    add3(scratch, up + THETA, (theta[0] - U[0] * V[0], theta[1] - U[1] * V[1], theta[2] - U[2] * V[2]))
+    add3(scratch, up + THETA + 3, (theta[3] - U[0] * V[1], theta[4] - U[0] * V[2], theta[5] - U[1] * V[2]))
+    add3(scratch, up + LAMBDA, (lam[0] - U_[0] * V_[0], lam[1] - U_[1] * V_[1], lam[2] - U_[2] * V_[2]))
+    add3(scratch, up + LAMBDA + 3, (lam[3] - U_[0] * V_[1], lam[4] - U_[0] * V_[2], lam[5] - U_[1] * V_[2]))
+    for row in range(3):
+        phi = load3(scratch, at + PHI + 3 * row)
+        x = load(scratch, at + ROD + row)
+        add3(scratch, up + PHI + 3 * row, (phi[0] - x * V_[0], phi[1] - x * V_[1], phi[2] - x * V_[2]))
+
+
+@inline
+def accelerate(m, i, up, at, scratch):
+    """q̈_i, and A of link i, stored."""
+    A = add(load3(scratch, up + ACCELERATION), load3(scratch, at + DRIFT))
+    A_ = add(load3(scratch, up + ACCELERATION + 3), load3(scratch, at + DRIFT + 3))
+    reach = dot(load3(scratch, at + ROD), A) + dot(load3(scratch, at + ROD + 3), A_)
+    ddq = (load(scratch, at + ACTING) - reach) * load(scratch, at + PIVOT)
+    z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+    store3(scratch, at + ACCELERATION, add(A, scale(ddq, z)))
+    store3(scratch, at + ACCELERATION + 3, add(A_, scale(ddq, s)))
+    return ddq
+
+
+@inline
+def free_lane(D, size):
+    """The first lane in which D is no more than rounding noise, or −1."""
+    for w in range(WIDTH):
+        if not pick(D, w) > NOISE * pick(size, w):
+            return w
+    return -1
+
+
+@kernel
+def aba(m, q, v, tau, force, point, torque, a, status, scratch, start, stop):
+    """q̈, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none.
+
+    status, (2,): where a joint is free of resistance, its number and the state's, else left alone.
+    """
+    if not finite((q, v, tau, force, point, torque), start, stop):
+        return False
+    m = unpack(m)
+    n = len(m.parent)
+    for r in range(start, stop, WIDTH):
+        outward_motion(m, q, v, force, point, torque, r, scratch)
+
+        # inward: articulated inertia and bias
+        for i in range(n - 1, -1, -1):
+            at = (i + 1) * N
+            D, size = pivot(m, i, at, gather(tau, r, i), gather(q, r, i), gather(v, r, i), scratch)
+            w = free_lane(D, size)
+            if w >= 0:
+                status[0], status[1] = i, min(r + w, len(a) - 1)
+                return True
+            if m.parent[i] >= 0:
+                hand_on(m, i, scratch)
+
+        # outward: accelerations
+        store3(scratch, ACCELERATION, origin())
+        store3(scratch, ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
+        for i in range(n):
+            scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * N, (i + 1) * N, scratch))
+    return True

@@ -1,0 +1,98 @@
+"""∂q̈/∂(q, q̇, τ): forward dynamics, differentiated through inverse dynamics.
+
+At the acceleration a that τ causes, τ = ID(q, q̇, a) holds for every state, so that
+
+    ∂a/∂τ = M⁻¹        ∂a/∂q = −M⁻¹ ∂ID/∂q        ∂a/∂q̇ = −M⁻¹ ∂ID/∂q̇              [carpentier2018]
+
+with the derivatives of ``rnea_derivatives.py`` at that a, and M factored once (``tree_solve.py``).
+
+Glossary (slots; matrices row by row, a row padded to a multiple of four)
+    by_q, by_v    ∂ID/∂q, ∂ID/∂q̇, in the end ∂a/∂q, ∂a/∂q̇
+    by_t          M, then the unit matrix, in the end M⁻¹
+    M             its entries, closely packed, then its factors
+"""
+
+from kinegrad._kernels import aba as articulated
+from kinegrad._kernels.aba import accelerate, free_lane, hand_on, outward_motion, pivot
+from kinegrad._kernels.finite import finite
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.kinematics import origin
+from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload_part
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.rnea_derivatives import N, PATH, inward, outward
+from kinegrad._kernels.spatial import store3
+from kinegrad._kernels.tree_solve import factor, solve
+from kinegrad._kernels.width import WIDTH
+
+_BODY, _ACCELERATION = articulated.N, articulated.ACCELERATION
+
+
+def slots(n: int, pairs: int) -> int:
+    """Scratch slots for n joints."""
+    return max((n + 1) * N + n * PATH, (n + 1) * articulated.N) + pairs + 3 * n * padded(n)
+
+
+def padded(n: int) -> int:
+    """Columns of a matrix row: n and up to three more."""
+    return (n + 3) // 4 * 4
+
+
+@inline
+def unload_rows(x, r, n, width, scratch, slot):
+    """Write n rows of n slots, `width` apart, as the n·n columns of x."""
+    for i in range(n):
+        unload_part(x, r, i * n, n, scratch, slot + i * width)
+
+
+@kernel
+def aba_derivatives(
+    m, q, v, tau, force, point, torque, pairs, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
+):
+    """q̈, (states, n), and its derivatives, (states, n·n); `pairs` as in rnea_derivatives but with rows padded to
+    a multiple of four columns, status as in aba; `spare`, (states, n), is written to."""
+    if not finite((q, v, tau, force, point, torque), start, stop):
+        return False
+    m = unpack(m)
+    place, first = pairs
+    n = len(m.parent)
+    width = (n + 3) // 4 * 4
+    M = max((n + 1) * N + n * PATH, (n + 1) * _BODY)
+    by_q = M + len(place)
+    by_v, by_t = by_q + n * width, by_q + 2 * n * width
+    for r in range(start, stop, WIDTH):
+        # the acceleration
+        outward_motion(m, q, v, force, point, torque, r, scratch)
+        for i in range(n - 1, -1, -1):
+            D, size = pivot(m, i, (i + 1) * _BODY, gather(tau, r, i), gather(q, r, i), gather(v, r, i), scratch)
+            w = free_lane(D, size)
+            if w >= 0:
+                status[0], status[1] = i, min(r + w, len(a) - 1)
+                return True
+            if m.parent[i] >= 0:
+                hand_on(m, i, scratch)
+        store3(scratch, _ACCELERATION, origin())
+        store3(scratch, _ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
+        for i in range(n):
+            scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * _BODY, (i + 1) * _BODY, scratch))
+
+        # derivatives of inverse dynamics there
+        for k in range(by_q, by_t + n * width):
+            store(scratch, k, 0.0)
+        outward(m, q, v, a, force, point, torque, r, scratch)
+        inward(m, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
+        for k in range(len(place)):
+            store(scratch, M + k, load(scratch, by_t + place[k, 0]))
+
+        # through the mass matrix
+        for k in range(by_t, by_t + n * width):
+            store(scratch, k, 0.0)
+        for k in range(n):
+            store(scratch, by_t + k * width + k, 1.0)
+        factor(m, first, M, scratch)
+        solve(m, first, M, by_q, width, -1.0, scratch)
+        solve(m, first, M, by_v, width, -1.0, scratch)
+        solve(m, first, M, by_t, width, 1.0, scratch)
+        unload_rows(da_dq, r, n, width, scratch, by_q)
+        unload_rows(da_dv, r, n, width, scratch, by_v)
+        unload_rows(da_dtau, r, n, width, scratch, by_t)
+    return True

@@ -1,0 +1,116 @@
+"""Solve M x = b with the mass matrix of a tree, whose zeros survive the factorisation.
+
+M = LᵀDL, factored from the leaves: row k of the unit triangle L reaches only the joints above k, as row k of M does
+([featherstone2008] 6.5).  Then, row operation by row operation, for any number of right-hand sides X,
+
+    Lᵀ:  for k = n−1 … 0, for i above k:  X_i −= L_ki X_k          D:  X_k /= D_k
+    L:   for k = 0 … n−1, for i above k:  X_k −= L_ki X_i
+
+Four right-hand sides at a time, so that a row of them stays in registers and a panel of them in the nearest cache.
+
+Glossary
+    M      the entries M_ki, i = k or above k, closely packed: k's begin at slot M + first[k], from k up to the root;
+           after `factor` L in their place, and 1/D in that of the diagonal
+    X      right-hand sides: n rows of `width` slots
+"""
+
+from kinegrad._kernels.finite import finite
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.lanes import gather, load, pick, scatter, store
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.width import WIDTH
+
+# D_k is rounding noise when it is below this part of the M_kk it is what remains of.
+NOISE = 1e-12
+
+
+@inline
+def factor(m, first, M, scratch):
+    """LᵀDL in place."""
+    for k in range(len(m.parent) - 1, -1, -1):
+        row = M + first[k]
+        inverse = 1.0 / load(scratch, row)
+        store(scratch, row, inverse)
+        i, ki = m.parent[k], row + 1
+        while i >= 0:
+            ratio = load(scratch, ki) * inverse
+            j, kj, ij = i, ki, M + first[i]
+            while j >= 0:
+                store(scratch, ij, load(scratch, ij) - ratio * load(scratch, kj))
+                j, kj, ij = m.parent[j], kj + 1, ij + 1
+            store(scratch, ki, ratio)
+            i, ki = m.parent[i], ki + 1
+
+
+@inline
+def load4(x, k):
+    return load(x, k), load(x, k + 1), load(x, k + 2), load(x, k + 3)
+
+
+@inline
+def store4(x, k, u):
+    store(x, k, u[0])
+    store(x, k + 1, u[1])
+    store(x, k + 2, u[2])
+    store(x, k + 3, u[3])
+
+
+@inline
+def less4(u, c, v):
+    """u − c v"""
+    return u[0] - c * v[0], u[1] - c * v[1], u[2] - c * v[2], u[3] - c * v[3]
+
+
+@inline
+def solve(m, first, M, X, width, sign, scratch):
+    """X ← sign · M⁻¹ X, with M factored; `width` a multiple of 4."""
+    n = len(m.parent)
+    for c in range(X, X + width, 4):
+        for k in range(n - 1, -1, -1):
+            x = load4(scratch, c + k * width)
+            i, ki = m.parent[k], M + first[k] + 1
+            while i >= 0:
+                at = c + i * width
+                store4(scratch, at, less4(load4(scratch, at), load(scratch, ki), x))
+                i, ki = m.parent[i], ki + 1
+        for k in range(n):
+            inverse = sign * load(scratch, M + first[k])
+            x = load4(scratch, c + k * width)
+            x = (inverse * x[0], inverse * x[1], inverse * x[2], inverse * x[3])
+            i, ki = m.parent[k], M + first[k] + 1
+            while i >= 0:
+                x = less4(x, load(scratch, ki), load4(scratch, c + i * width))
+                i, ki = m.parent[i], ki + 1
+            store4(scratch, c + k * width, x)
+
+
+@kernel
+def tree_solve(m, pairs, M, b, x, status, scratch, start, stop):
+    """x, (states, n), of M x = b with M, (states, n·n), and b, (states, n); status as in aba.
+
+    pairs : place, (pairs, 2), the columns of entries (k, i) and (i, k); first, (n,), the first of these pairs of each k.
+    """
+    if not finite((M, b), start, stop):
+        return False
+    m = unpack(m)
+    place, first = pairs
+    n = len(m.parent)
+    rhs = len(place)
+    for r in range(start, stop, WIDTH):
+        for k in range(rhs):
+            store(scratch, k, gather(M, r, place[k, 0]))
+        for k in range(n):
+            store(scratch, rhs + 4 * k, gather(b, r, k))
+            for spare in range(1, 4):
+                store(scratch, rhs + 4 * k + spare, 0.0)
+        factor(m, first, 0, scratch)
+        for k in range(n):
+            for w in range(WIDTH):
+                remains = 1.0 / pick(load(scratch, first[k]), w)
+                if not remains > NOISE * pick(gather(M, r, k * n + k), w):
+                    status[0], status[1] = k, min(r + w, len(x) - 1)
+                    return True
+        solve(m, first, 0, rhs, 4, 1.0, scratch)
+        for k in range(n):
+            scatter(x, r, k, load(scratch, rhs + 4 * k))
+    return True
