@@ -10,4 +10,12 @@ To add a family: write ``benchmarks/<family>.py`` with
 and put its name into :data:`FAMILIES`.
 """
 
-FAMILIES = ("inverse_dynamics", "mass_matrix", "kinematics", "scaling", "startup")
+FAMILIES = (
+    "inverse_dynamics",
+    "derivatives",
+    "mass_matrix",
+    "kinematics",
+    "scaling",
+    "derivative_scaling",
+    "startup",
+)

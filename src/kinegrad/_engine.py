@@ -151,6 +151,7 @@ class Batch:
     states: int
 
     def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Any] | None = None) -> None:
+        check_model(model)
         self.n = len(model.joints)
         if loads is not None or not self._take_plain(state):
             self._take_any(model, state, loads or {})
@@ -207,6 +208,8 @@ class Batch:
             raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {full}")
         if not out.flags.writeable:
             raise InputError(f"`{name}` is read-only; expected a writable array of shape {full}")
+        if out.size and any(stride == 0 and size > 1 for stride, size in zip(out.strides, full, strict=True)):
+            raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
         if not out.flags.carray or any(np.may_share_memory(out, x) for x in self._given.values()):
             return out, np.zeros(flat) if zero else np.empty(flat)
         if zero:
@@ -239,6 +242,11 @@ def real(name: str, value: Any) -> Array:
         what = "complex numbers" if array.dtype.kind == "c" else f"{type(value).__name__} of dtype {array.dtype}"
         raise InputError(f"`{name}` holds {what}; expected real numbers (float64)")
     return array.astype(np.float64, copy=False)
+
+
+def check_model(model: Any) -> None:
+    if not isinstance(model, Model):
+        raise InputError(f"`model` is a {type(model).__name__}; expected a Model, such as samples.human43()")
 
 
 def not_finite(name: str, x: Array) -> InputError:
@@ -321,7 +329,7 @@ def get_threads() -> int:
 
 
 def check_threads(count: Any) -> int:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+    if isinstance(count, bool | np.timedelta64) or not isinstance(count, int | np.integer) or count < 1:
         raise InputError(f"`threads` is {count!r}; expected a whole number of at least 1")
     return int(count)
 

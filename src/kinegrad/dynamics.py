@@ -58,7 +58,7 @@ def inverse_dynamics(
     >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
     array([3.924, 0.981])
     """
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
     kernel, slots = METHODS[method]
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
@@ -200,6 +200,7 @@ def bias_forces(
     >>> bias_forces(samples.two_link(), [0, np.pi / 2], [0, 1]).round(3)
     array([2.902, 0.   ])
     """
+    engine.check_model(model)
     return inverse_dynamics(model, q, v, np.zeros(model.n), loads=loads, out=out, threads=threads)
 
 
@@ -214,5 +215,6 @@ def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, thre
     >>> gravity_forces(samples.two_link(gravity=(0, -10, 0)), [0, 0])
     array([4., 1.])
     """
+    engine.check_model(model)
     zero = np.zeros(model.n)
     return inverse_dynamics(engine.without_springs(model), q, zero, zero, out=out, threads=threads)

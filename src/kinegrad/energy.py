@@ -111,6 +111,7 @@ def _sums(model: Model, threads: int | None, **state: Any) -> Array:
 
 
 def _with_mass(model: Model) -> Model:
+    engine.check_model(model)
     if not model.total_mass > 0:
         raise ModelError(f"model {model.name!r} has no mass; expected at least one link with mass")
     return model

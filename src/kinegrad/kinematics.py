@@ -175,7 +175,7 @@ def _state(model: Model, q: Any, v: Any, a: Any) -> tuple[engine.Batch, list[Arr
     """Checked q, v, a; zeros stand in for what is not given."""
     if v is None and a is not None:
         raise InputError("`a` is given without `v`; expected both, or neither")
-    given = {name: x for name, x in (("q", q), ("v", v), ("a", a)) if x is not None}
+    given = {"q": q} | {name: x for name, x in (("v", v), ("a", a)) if x is not None}
     batch = engine.Batch(model, given)
     zero = np.zeros((1, model.n))
     return batch, [*batch.arguments, zero, zero][:3]
@@ -183,6 +183,8 @@ def _state(model: Model, q: Any, v: Any, a: Any) -> tuple[engine.Batch, list[Arr
 
 def _points(model: Model, link: Any, point: Any) -> tuple[NDArray[np.int64], Array, tuple[int, ...]]:
     """Link numbers (k,), points (1, 3 k), and () or (k,)."""
+    if not isinstance(link, str | list | tuple):
+        raise InputError(f"`link` is a {type(link).__name__}; expected a link's name, or several in a list")
     core: tuple[int, ...] = () if isinstance(link, str) else (len(link),)
     links = np.array([model.link_index(name) for name in ([link] if isinstance(link, str) else link)], dtype=np.int64)
     local = engine.real("point", point)

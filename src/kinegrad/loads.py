@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad._engine import Batch, real
+from kinegrad._engine import Batch, check_model, real
 from kinegrad.errors import InputError
 from kinegrad.model import Model
 
@@ -62,6 +62,7 @@ def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tupl
         return Batch(model, state), (no_load(model.n),) * 3
     if not isinstance(loads, Loads):
         raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
+    check_model(model)
     batch = Batch(model, state, {f"loads.{what}": value for what, value in loads.arrays(model).items()})
     return batch, batch.arguments[len(state) :]
 

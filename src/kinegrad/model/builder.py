@@ -12,8 +12,8 @@ from kinegrad.errors import ModelError
 from kinegrad.model.inertia import Inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
-from kinegrad.model.names import find_name
-from kinegrad.model.placement import check_transform
+from kinegrad.model.names import as_tuple, find_name
+from kinegrad.model.placement import check_transform, real_array
 
 __all__ = ["ModelBuilder"]
 
@@ -86,7 +86,12 @@ class ModelBuilder:
         str
             The link's name, to be the parent of the next.
         """
-        primitives = (joint,) if isinstance(joint, Joint) else tuple(joint)
+        for what, text in (("name", name), ("link", name if link is None else link)):
+            if not isinstance(text, str) or not text:
+                raise ModelError(f"`{what}` of a joint is {text!r}; expected text")
+        primitives = (
+            (joint,) if isinstance(joint, Joint) else as_tuple(f"joint of {name!r}", joint, "a Joint, or several")
+        )
         if not primitives or not all(isinstance(p, Joint) for p in primitives):
             raise ModelError(f"`joint` of {name!r} is {joint!r}; expected a Joint, or several in a sequence")
         if inertia is not None and not isinstance(inertia, Inertia):
@@ -124,8 +129,8 @@ class ModelBuilder:
     def _numbers(name: str, what: str, value: Any, count: int) -> Any:
         shape = (count, 2) if what == "position_limits" else (count,)
         try:
-            return np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
-        except (TypeError, ValueError):
+            return np.broadcast_to(real_array(what, value, "numbers"), shape)
+        except ValueError:
             raise ModelError(f"`{what}` of joint {name!r} is {value!r}; expected numbers of shape {shape}") from None
 
     def build(self) -> Model:
@@ -134,7 +139,7 @@ class ModelBuilder:
         bodies = self._columns["bodies"]
         return Model(
             name=self._name,
-            gravity=np.asarray(self._gravity),
+            gravity=self._gravity,  # type: ignore[arg-type]
             mass=np.array([body.mass for body in bodies]),
             com=np.array([body.com for body in bodies]),
             inertia=np.array([body.inertia for body in bodies]),

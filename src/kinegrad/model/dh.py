@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import ModelError
 from kinegrad.model.joints import Joint, prismatic, revolute, screw
-from kinegrad.model.placement import rotate, translate
+from kinegrad.model.placement import real_number, rotate, translate
 
 __all__ = ["DH"]
 
@@ -53,13 +53,12 @@ class DH:
     pitch: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.variable not in VARIABLES:
+        if not isinstance(self.variable, str) or self.variable not in VARIABLES:
             raise ModelError(f"`variable` of a DH row is {self.variable!r}; expected one of {', '.join(VARIABLES)}")
+        for what in ("theta", "d", "a", "alpha", "pitch"):
+            object.__setattr__(self, what, real_number(f"`{what}` of a DH row", getattr(self, what)))
         if self.pitch and self.variable.endswith("d"):
             raise ModelError("`pitch` of a DH row needs variable 'theta': a screw turns as it slides")
-        numbers = (self.theta, self.d, self.a, self.alpha, self.pitch)
-        if not all(isinstance(x, int | float | np.number) and np.isfinite(x) for x in numbers):
-            raise ModelError(f"DH row has constants {numbers}; expected finite real numbers")
 
     def joint(self) -> Joint:
         """The primitive joint of this row."""

@@ -341,6 +341,8 @@ def _about_com(mass: float, com: Array, about_origin: Array) -> Array:
     here, where its scale, the moment about the origin, is known.
     """
     sigma = about_origin - mass * np.outer(com, com)
+    if not np.isfinite(sigma).all():
+        raise ModelError(f"inertia: moments about `com` {_text(com)} m overflow; expected smaller numbers")
     values, axes = np.linalg.eigh(sigma)
     rounding = (values < 0) & (values > -TOLERANCE * np.trace(about_origin))
     if rounding.any():
@@ -357,10 +359,10 @@ def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...], where: str = "
     expected = f"expected {f'real numbers of shape {shape}' if shape else 'one real number'}"
     try:
         given = np.asarray(value)
-        if given.dtype.kind not in "iufO":
+        if given.dtype.kind not in "iufO" or np.ma.is_masked(value):
             raise TypeError
         array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever a foreign object raises when asked for its numbers
         raise ModelError(f"{where}: `{name}` is {value!r}; {expected}") from None
     if array.shape != shape:
         raise ModelError(f"{where}: `{name}` has shape {array.shape}; {expected}")

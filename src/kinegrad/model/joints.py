@@ -7,14 +7,13 @@ strings together with massless virtual links (as [zhakatayev2023] does for the h
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError
-from kinegrad.model.placement import unit_axis
+from kinegrad.model.placement import real_number, unit_axis
 
 __all__ = ["Joint", "free", "planar", "prismatic", "revolute", "screw", "spherical", "universal"]
 
@@ -43,12 +42,14 @@ class Joint:
     label: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ModelError(f"joint kind is {self.kind!r}; expected one of {', '.join(KINDS)}")
-        if not math.isfinite(self.pitch) or (self.kind != "screw" and self.pitch):
-            raise ModelError(
-                f"`pitch` of a {self.kind} joint is {self.pitch}; expected a finite number, 0 but for a screw"
-            )
+        if not isinstance(self.label, str):
+            raise ModelError(f"`label` of a joint is {self.label!r}; expected text")
+        object.__setattr__(self, "axis", _axis(self.axis))
+        object.__setattr__(self, "pitch", real_number(f"`pitch` of a {self.kind} joint", self.pitch))
+        if self.kind != "screw" and self.pitch:
+            raise ModelError(f"`pitch` of a {self.kind} joint is {self.pitch}; expected 0, or a screw")
 
 
 def revolute(axis: str | ArrayLike = "z") -> Joint:
@@ -75,7 +76,7 @@ def screw(axis: str | ArrayLike = "z", *, pitch: float) -> Joint:
     >>> screw("z", pitch=0.01).pitch
     0.01
     """
-    return Joint("screw", _axis(axis), float(pitch))
+    return Joint("screw", _axis(axis), pitch)
 
 
 def spherical(sequence: str = "zyx") -> tuple[Joint, ...]:
@@ -102,7 +103,7 @@ def planar(normal: str = "z") -> tuple[Joint, ...]:
     >>> [joint.label for joint in planar("z")]
     ['tx', 'ty', 'rz']
     """
-    if normal not in ("x", "y", "z"):
+    if not isinstance(normal, str) or normal not in ("x", "y", "z"):
         raise ModelError(f"`normal` is {normal!r}; expected 'x', 'y' or 'z'")
     across = {"x": "yz", "y": "zx", "z": "xy"}[normal]
     return (*_sliders(across), _labelled("revolute", normal, f"r{normal}"))

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import InputError, ModelError
+from kinegrad.errors import InputError, KinegradError, ModelError
 from kinegrad.model.dh import DH
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
-from kinegrad.model.names import check_names, find_name
-from kinegrad.model.placement import check_transform
+from kinegrad.model.names import as_tuple, check_names, find_name, shown
+from kinegrad.model.placement import check_transform, real_array
 from kinegrad.model.summary import summary
 from kinegrad.model.topology import Topology
 
@@ -100,7 +100,9 @@ class Model:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
-        set_field("joints", tuple(self.joints))
+        if not isinstance(self.name, str):
+            raise ModelError(f"`name` of a model is {shown(self.name)}; expected text")
+        set_field("joints", as_tuple("joints", self.joints, "Joint objects such as revolute('z')"))
         n = len(self.joints)
         if n == 0:
             raise ModelError(f"model {self.name!r} has no joints; expected at least one")
@@ -114,9 +116,9 @@ class Model:
         if len(self.parents) != n:
             raise ModelError(f"`parents` has {len(self.parents)} entries; the model has {n} joints")
         for what in ("placement", "tip"):
-            given = getattr(self, what)
-            if np.shape(given)[:1] != (n,):
-                raise ModelError(f"`{what}` has shape {np.shape(given)}; expected ({n}, 4, 4)")
+            given = as_tuple(what, getattr(self, what), f"{n} transforms of shape (4, 4)")
+            if len(given) != n:
+                raise ModelError(f"`{what}` has {len(given)} transforms; expected {n}")
             named = zip(self.joint_names, given, strict=True)
             set_field(what, _frozen(np.array([check_transform(f"`{what}` of joint {j!r}", T) for j, T in named])))
         set_field("gravity", _frozen(_numbers("gravity", self.gravity, (3,))))
@@ -179,28 +181,39 @@ class Model:
         >>> arm.n, arm.topology.branch_joints.tolist()
         (2, [[0, 1]])
         """
-        table = [row if isinstance(row, DH) else _dh_row(i, row) for i, row in enumerate(rows)]
+        given = as_tuple("rows", rows, "DH rows, or (theta, d, a, alpha) of each joint")
+        table = [row if isinstance(row, DH) else _dh_row(i, row) for i, row in enumerate(given)]
+        known = {f.name for f in dataclasses.fields(cls) if f.init}
+        for what in fields:
+            if what not in known:
+                raise InputError(f"`{what}` is not a field of Model; expected one of {', '.join(sorted(known))}")
         n = len(table)
         if parents is not None and branches is not None:
             raise ModelError("`parents` and `branches` are both given; expected one description of the topology")
         if branches is not None:
-            parents = Topology.from_branches(*branches).parents
+            both = as_tuple("branches", branches, "the pair (phi, psi)")
+            if len(both) != 2:
+                raise ModelError(f"`branches` has {len(both)} entries; expected the pair (phi, psi)")
+            parents = Topology.from_branches(*both).parents
         elif parents is None:
             parents = np.arange(-1, n - 1)
-        if np.shape(parents) != (n,):
-            raise ModelError(f"the topology has {np.size(parents)} joints; the DH table has {n} rows")
-        names = tuple(joint_names) if joint_names is not None else tuple(f"joint{i}" for i in range(n))
-        bodies = list(inertias) if inertias is not None else [None] * n
+        parents = Topology(parents).parents
+        if len(parents) != n:
+            raise ModelError(f"the topology has {len(parents)} joints; the DH table has {n} rows")
+        bodies = as_tuple("inertias", inertias, "Inertia objects") if inertias is not None else (None,) * n
         if len(bodies) != n:
             raise ModelError(f"`inertias` has {len(bodies)} entries; the DH table has {n} rows")
+        for body in bodies:
+            if body is not None and not isinstance(body, Inertia):
+                raise ModelError(f"`inertias` holds {shown(body)}; expected Inertia objects, or None")
         solid = [body if body is not None else Inertia.zero() for body in bodies]
         placed = [row.placement(convention) for row in table]
         return cls(
             name=name,
             joints=tuple(row.joint() for row in table),
-            parents=np.asarray(parents),
-            joint_names=names,
-            link_names=tuple(link_names) if link_names is not None else tuple(f"link{i}" for i in range(n)),
+            parents=parents,
+            joint_names=joint_names if joint_names is not None else tuple(f"joint{i}" for i in range(n)),  # type: ignore[arg-type]
+            link_names=link_names if link_names is not None else tuple(f"link{i}" for i in range(n)),  # type: ignore[arg-type]
             placement=np.array([P for P, _ in placed]).reshape(n, 4, 4),
             tip=np.array([F for _, F in placed]).reshape(n, 4, 4),
             mass=np.array([body.mass for body in solid]),
@@ -272,8 +285,10 @@ class Model:
         values = getattr(self, what).copy()
         for name, value in changes.items():
             try:
-                values[index(name)] = value
-            except (TypeError, ValueError):
+                values[index(name)] = real_array(f"`{what}` of {name!r}", value, "real numbers")
+            except KinegradError:
+                raise
+            except ValueError:
                 raise ModelError(
                     f"`{what}` of {name!r} is {value!r}; expected numbers of shape {values.shape[1:]}"
                 ) from None
@@ -310,13 +325,7 @@ def _frozen(array: Array) -> Array:
 
 def _numbers(what: str, value: Any, shape: tuple[int, ...], *, finite: bool = True) -> Array:
     """A fresh float64 array of the given shape, or a ModelError that names `what`."""
-    try:
-        given = np.asarray(value)
-        if given.dtype.kind not in "iuf":
-            raise TypeError
-        array = np.array(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"`{what}` holds {type(value).__name__} {value!r}; expected real numbers") from None
+    array = real_array(f"`{what}`", value, "real numbers")
     if array.shape != shape:
         raise ModelError(f"`{what}` has shape {array.shape}; expected {shape}")
     bad = ~np.isfinite(array) if finite else np.isnan(array)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from kinegrad.errors import InputError, ModelError
 
 
 def check_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
     """A tuple of n different, non-empty strings."""
-    if isinstance(names, str) or not all(isinstance(name, str) and name for name in names):
+    names = as_tuple(what, names, f"{n} non-empty strings")
+    if not all(isinstance(name, str) and name for name in names):
         raise ModelError(f"`{what}` is {names!r}; expected {n} non-empty strings")
     if len(names) != n:
         raise ModelError(f"`{what}` has {len(names)} names; the model has {n} joints")
@@ -19,13 +21,29 @@ def check_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
         if name in seen:
             raise ModelError(f"`{what}` has {name!r} twice; expected different names")
         seen.add(name)
-    return tuple(names)
+    return names
+
+
+def as_tuple(what: str, values: Any, expected: str) -> tuple[Any, ...]:
+    """`values` as a tuple, or a ModelError: a text and a mapping are no sequences of things."""
+    if not isinstance(values, str | bytes | Mapping):
+        try:
+            return tuple(values)
+        except Exception:  # whatever a foreign object raises when asked for its items
+            pass
+    raise ModelError(f"`{what}` is {shown(values)}; expected {expected}")
+
+
+def shown(value: Any) -> str:
+    """How a message shows what it was given: on one line, not too long."""
+    text = repr(value)
+    return text if len(text) <= 80 else f"a {type(value).__name__}"
 
 
 def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:
     """The position of `name`, or an InputError with the closest names there are."""
     try:
-        return names.index(name)
+        return names.index(name if isinstance(name, str) else None)
     except ValueError:
         close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4)
         hint = (

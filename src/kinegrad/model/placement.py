@@ -6,6 +6,7 @@ Quarter turns are exact: ``rotate("x", np.pi / 2)`` has zeros and ones, not 6e-1
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,16 +32,35 @@ def unit_axis(axis: str | ArrayLike) -> Array:
         if letter not in _LETTERS:
             raise ModelError(f"`axis` is {axis!r}; expected 'x', 'y', 'z', '-x', '-y', '-z' or a 3-vector")
         return sign * np.array(_LETTERS[letter]) + 0.0  # no negative zeros
-    try:
-        vector = np.array(axis, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"`axis` is {axis!r}; expected a letter or three numbers") from None
+    vector = real_array("`axis`", axis, "a letter or three numbers")
     if vector.shape != (3,):
         raise ModelError(f"`axis` has shape {vector.shape}; expected three numbers")
-    length = np.linalg.norm(vector)
-    if not (np.isfinite(length) and length > 0):
+    largest = np.abs(vector).max()
+    if not (np.isfinite(largest) and largest > 0):
         raise ModelError(f"`axis` is {vector.tolist()}; expected a finite vector that is not zero")
-    return np.asarray(vector / length)
+    if not 1e-100 < largest < 1e100:
+        vector = vector / largest  # its square would overflow, or vanish
+    length = np.linalg.norm(vector)
+    return vector if abs(length - 1.0) < 1e-15 else np.asarray(vector / length)  # a unit vector keeps its bits
+
+
+def real_array(what: str, value: Any, expected: str) -> Array:
+    """A fresh float64 array of the real numbers in `value`, or a ModelError that names `what`."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind in "iuf" and not np.ma.is_masked(value):
+            return np.array(given, dtype=np.float64)
+    except Exception:  # whatever a foreign object raises when asked for its numbers
+        given = None
+    raise ModelError(f"{what} is a {type(value).__name__}; expected {expected}")
+
+
+def real_number(what: str, value: Any) -> float:
+    """One finite number, or a ModelError that names `what`."""
+    number = real_array(what, value, "a finite number")
+    if number.shape != () or not np.isfinite(number):
+        raise ModelError(f"{what} is {value!r}; expected a finite number")
+    return float(number)
 
 
 def translate(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Array:
@@ -50,7 +70,7 @@ def translate(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Array:
     array([ 0.  ,  0.  , -0.44])
     """
     T = np.eye(4)
-    T[:3, 3] = x, y, z
+    T[:3, 3] = [real_number(f"`{name}` of a shift", value) for name, value in (("x", x), ("y", y), ("z", z))]
     return T
 
 
@@ -63,7 +83,7 @@ def rotate(axis: str | ArrayLike, angle: float) -> Array:
            [ 0.,  0.,  1.]])
     """
     u = unit_axis(axis)
-    c, s = _cos_sin(angle)
+    c, s = _cos_sin(real_number("`angle` of a turn", angle))
     skew = np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
     T = np.eye(4)
     T[:3, :3] = c * np.eye(3) + s * skew + (1.0 - c) * np.outer(u, u)
@@ -80,11 +100,8 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 def check_transform(what: str, value: ArrayLike) -> Array:
     """A rigid 4×4 transform; a 3-vector means a pure shift."""
-    try:
-        T = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ModelError(f"{what} is {value!r}; expected a 4×4 transform or a 3-vector") from None
-    if T.shape == (3,):
+    T = real_array(what, value, "a 4×4 transform or a 3-vector")
+    if T.shape == (3,) and np.isfinite(T).all():
         T = translate(*T)
     if T.shape != (4, 4):
         raise ModelError(f"{what} has shape {T.shape}; expected a 4×4 transform or a 3-vector")

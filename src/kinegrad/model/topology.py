@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError
+from kinegrad.model.names import as_tuple
 from kinegrad.model.topology_checks import WORLD, IntArray, check_parents, integers, join, second_column
 
 __all__ = ["PaperMatrices", "Pattern", "Storage", "Topology", "joint_ranges"]
@@ -83,10 +84,15 @@ class Topology:
 
     def __init__(self, parents: ArrayLike, *, single_root: bool = False, names: Sequence[str] | None = None) -> None:
         array = integers("parents", parents, ndim=1)
-        if names is not None and len(names) != len(array):
-            raise ModelError(f"`names` has {len(names)} entries; expected {len(array)}, one a joint")
+        labels = (
+            None
+            if names is None
+            else as_tuple("names", list(names) if isinstance(names, str) else names, "joint names")
+        )
+        if labels is not None and len(labels) != len(array):
+            raise ModelError(f"`names` has {len(labels)} entries; expected {len(array)}, one a joint")
         object.__setattr__(self, "parents", _read_only(array))
-        object.__setattr__(self, "names", None if names is None else tuple(names))
+        object.__setattr__(self, "names", labels)
         check_parents(array, "parents", "joint", names=self.names)
         if single_root:
             _ = self.root
@@ -328,7 +334,7 @@ class Topology:
         return tuple(map(tuple, children))
 
     def _joint(self, i: int) -> int:
-        if not 0 <= i < self.n:
+        if not isinstance(i, int | np.integer) or isinstance(i, np.timedelta64) or not 0 <= i < self.n:
             raise InputError(f"`i` is {i}; expected a joint from 0 to {self.n - 1}")
         return i
 

@@ -19,6 +19,8 @@ def integers(argument: str, values: ArrayLike, *, ndim: int) -> IntArray:
         array = np.asarray(values)
     except ValueError as error:
         raise ModelError(f"`{argument}` is ragged; expected rows of one length") from error
+    except Exception as error:  # whatever a foreign object raises when asked for its numbers
+        raise ModelError(f"`{argument}` is a {type(values).__name__}; expected whole numbers") from error
     if array.size == 0:
         raise ModelError(f"`{argument}` is empty; expected at least one entry")
     if array.ndim != ndim or array.shape[1:] not in [(), (2,)]:

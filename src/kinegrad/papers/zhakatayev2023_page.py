@@ -277,8 +277,8 @@ def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
         "Coordinates, a speed and torques of the motion; dashed lines at <i>t</i> = 0.5 s and 1 s.",
     )  # fmt: skip
     header = [
-        "<i>t</i>, s", "<i>q</i><sub>14</sub>, rad", "<i>Q</i><sub>18</sub>, N·m", "exact",
-        "numdifftools: error", "jacobianest’s rule: value", "error", "error with <i>q</i><sub>14</sub> = 0",
+        "<i>t</i>,&nbsp;s", "<i>q</i><sub>14</sub>, rad", "<i>Q</i><sub>18</sub>, N·m", "exact",
+        "numdifftools: error", "jacobianest’s rule: value", "error", "error, <i>q</i><sub>14</sub>&nbsp;=&nbsp;0",
     ]  # fmt: skip
     rows = [
         [
