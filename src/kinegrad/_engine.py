@@ -216,6 +216,11 @@ class Batch:
             out.fill(0.0)
         return out, np.asarray(out).reshape(flat)
 
+    def outputs(self, core: Shape, count: int) -> list[tuple[Array, Array]]:
+        """As many fresh results of one shape, in one block of memory (which the C library then keeps for the next)."""
+        block = np.empty((count, self.states, math.prod(core)))
+        return [(flat.reshape(self.shape + core), flat) for flat in block]
+
     def not_finite(self) -> InputError:
         """What to raise when a kernel has found a number that is not finite."""
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())

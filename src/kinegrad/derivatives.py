@@ -12,7 +12,14 @@ import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba_derivatives, kinematics, lagrange_derivatives, load_derivatives, rnea_derivatives, rnea_products
+from kinegrad._kernels import (
+    aba_derivatives,
+    kinematics,
+    lagrange_derivatives,
+    load_derivatives,
+    rnea_derivatives,
+    rnea_products,
+)
 from kinegrad.dynamics import check_singular
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, load_batch
@@ -200,13 +207,21 @@ def inverse_dynamics_derivatives(
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     core: tuple[int, ...] = (model.topology.nonzeros,) if packed else (n, n)
-    given = _given_arrays(out)
-    tau, *matrices = (
-        batch.output((n,) if k == 0 else core, given[k], f"out.{what}")
-        for k, what in enumerate(("tau", "dtau_dq", "dtau_dv", "dtau_da"))
-    )
+    if out is None:
+        tau, matrices = batch.output((n,)), batch.outputs(core, 3)
+    else:
+        given = _given_arrays(out)
+        tau = batch.output((n,), given["tau"], "out.tau")
+        names = ("dtau_dq", "dtau_dv", "dtau_da")
+        matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, engine.places(model, "packed" if packed else "dense"), *flat)
+    arguments = (
+        engine.mechanism(model),
+        *batch.arguments[:3],
+        *load_arrays,
+        engine.places(model, "packed" if packed else "dense"),
+        *flat,
+    )
     engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:
@@ -255,7 +270,7 @@ def forward_dynamics_derivatives(
     """
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
-    a, *matrices = (batch.output((n,) if k == 0 else (n, n)) for k in range(4))
+    a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
     flat = [a[1], *(matrix[1] for matrix in matrices)]
     spare, status = np.empty((batch.states, n)), np.full(2, -1)
     constants = engine.mechanism(model)
@@ -378,10 +393,7 @@ def inverse_dynamics_load_derivatives(
     return LoadDerivatives(*fields)
 
 
-def _given_arrays(out: Any) -> list[Any]:
-    if out is None:
-        return [None] * 4
+def _given_arrays(out: Any) -> dict[str, Any]:
     if not isinstance(out, InverseDynamicsDerivatives):
         raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
-    arrays = [out.tau, out.dtau_dq, out.dtau_dv, out.dtau_da]
-    return [x.values if isinstance(x, PackedMatrix) else x for x in arrays]
+    return {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}

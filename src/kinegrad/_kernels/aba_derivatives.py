@@ -19,7 +19,7 @@ from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload_part
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_derivatives import N, PATH, inward, outward
+from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward
 from kinegrad._kernels.spatial import store3
 from kinegrad._kernels.tree_solve import factor, solve
 from kinegrad._kernels.width import WIDTH

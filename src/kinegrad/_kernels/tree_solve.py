@@ -16,7 +16,7 @@ Glossary
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import gather, load, pick, scatter, store
+from kinegrad._kernels.lanes import gather, load, pick, scatter, store, within
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.width import WIDTH
 
@@ -62,12 +62,19 @@ def less4(u, c, v):
 
 
 @inline
+def zero4(u):
+    return within(u[0], 0.0) and within(u[1], 0.0) and within(u[2], 0.0) and within(u[3], 0.0)
+
+
+@inline
 def solve(m, first, M, X, width, sign, scratch):
     """X ← sign · M⁻¹ X, with M factored; `width` a multiple of 4."""
     n = len(m.parent)
     for c in range(X, X + width, 4):
         for k in range(n - 1, -1, -1):
             x = load4(scratch, c + k * width)
+            if zero4(x):  # most are: k and this column are on no common path
+                continue
             i, ki = m.parent[k], M + first[k] + 1
             while i >= 0:
                 at = c + i * width
