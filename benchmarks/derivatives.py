@@ -2,8 +2,9 @@
 
 301 states of q = sin 2πt: three matrices of 43 × 43 each, and τ.  Pinocchio's `computeRNEADerivatives` is called
 in a Python loop that leaves the matrices in Pinocchio's memory, where the next state overwrites them, or collects
-them in new arrays of shape (301, 43, 43).  kinegrad always delivers all 301: in new arrays, or with `out=` in the
-same ones again; packed leaves out the entries that topology makes zero.  Products with a vector are compared with
+them in new arrays of shape (301, 43, 43).  kinegrad always delivers all 301: with `out=` in the same arrays
+again, or in new ones, which mostly get the memory of those that the loop has just thrown away; packed leaves out the
+entries that topology makes zero.  Products with a vector are compared with
 kinegrad's own dense matrices, whose multiplication is not counted.  The last rows are numerical differentiation:
 MuJoCo's `mjd_inverseFD` (of a chain, as MuJoCo has no massless links that branch), and adaptive differences of
 kinegrad's own τ, measured at one instant and multiplied by 301.
@@ -90,12 +91,14 @@ def run(repeats: int) -> list[Row]:
     dense, packed, fresh = work.reusing(), work.reusing(packed=True), work.ours
     cases = [
         work.case("∂τ, dense, `out=`", dense, LEFT, 7),
-        work.case("∂τ, dense, new arrays", fresh, LEFT, 7),
-        work.case("∂τ, dense, new arrays", fresh, COLLECTED),
+        work.case("∂τ, dense, new arrays, thrown away", fresh, LEFT, 7),
+        work.case("∂τ, dense, new arrays, thrown away", fresh, COLLECTED),
         work.case("∂τ, packed, `out=`", packed, LEFT, 9),
-        work.case("∂τ, packed, new arrays", lambda: fresh(packed=True), LEFT, 9),
+        work.case("∂τ, packed, new arrays, thrown away", lambda: fresh(packed=True), LEFT, 9),
         work.case("∂τ, dense, `out=`, two threads", work.reusing(threads=2), f"{LEFT}, one thread", 13),
-        work.case("∂τ, dense, new arrays, two threads", lambda: fresh(threads=2), f"{LEFT}, one thread", 13),
+        work.case(
+            "∂τ, dense, new arrays, thrown away, two threads", lambda: fresh(threads=2), f"{LEFT}, one thread", 13
+        ),
         work.case("∂τ, packed, `out=`, two threads", work.reusing(packed=True, threads=2), f"{LEFT}, one thread"),
         work.case("∂τ by `lagrange`, dense, `out=`", work.reusing(method="lagrange")),
         work.case("∂τ by `lagrange`, packed, `out=`", work.reusing(method="lagrange", packed=True)),
