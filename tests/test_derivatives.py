@@ -428,7 +428,6 @@ def test_products_do_not_depend_on_where_the_human_walks(distance):
         assert difference(getattr(far, name), getattr(near, name)) <= 1e-13, name
 
 
-@pytest.mark.xfail(strict=True, reason="load_derivatives takes moments about the world's origin, not the anchor")
 @far_away
 def test_load_derivatives_do_not_depend_on_where_the_human_walks(distance):
     human, places, _, loads = walk(distance)

@@ -10,7 +10,6 @@ import pytest
 import kinegrad as kg
 from kinegrad import InputError, inverse_dynamics, mass_matrix
 from kinegrad import _engine as engine
-from kinegrad._kernels.jit import JIT
 from kinegrad._kernels.width import WIDTH
 
 N = 6

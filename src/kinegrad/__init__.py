@@ -8,8 +8,8 @@ samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatia
 kinematics   forward_kinematics, point_motion, jacobian
              and their sensitivities: forward_kinematics_derivatives, point_motion_derivatives,
              center_of_mass_derivatives, momentum_derivatives
-dynamics     inverse_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
-derivatives  inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
+dynamics     inverse_dynamics, forward_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
+derivatives  forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
              inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
@@ -30,16 +30,18 @@ Arrays are float64; the last axis is the degree of freedom, leading axes are any
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.derivatives import (
+    ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
     InverseDynamicsGradient,
     LoadDerivatives,
     PackedMatrix,
+    forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
     inverse_dynamics_jvp,
     inverse_dynamics_load_derivatives,
     inverse_dynamics_vjp,
 )
-from kinegrad.dynamics import bias_forces, gravity_forces, inverse_dynamics, mass_matrix
+from kinegrad.dynamics import bias_forces, forward_dynamics, gravity_forces, inverse_dynamics, mass_matrix
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
 from kinegrad.kinematics import (
@@ -82,6 +84,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DH",
+    "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Inertia",
@@ -107,6 +110,8 @@ __all__ = [
     "bias_forces",
     "center_of_mass",
     "center_of_mass_derivatives",
+    "forward_dynamics",
+    "forward_dynamics_derivatives",
     "forward_kinematics",
     "forward_kinematics_derivatives",
     "free",

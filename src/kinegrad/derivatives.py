@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -187,7 +188,7 @@ def inverse_dynamics_derivatives(
         Return only the entries that topology does not make zero, as :class:`PackedMatrix`.
     out : InverseDynamicsDerivatives, optional
         Arrays to fill and return, memory-mapped ones too: τ of shape (..., n) and three of shape (..., n, n),
-        or (..., k) if packed.
+        or (..., k) if packed.  Their contents are undefined if an error is raised.
     threads : int, optional
         See :func:`set_threads`.
 
@@ -201,7 +202,7 @@ def inverse_dynamics_derivatives(
     >>> inverse_dynamics_derivatives(arm, [np.pi / 2, 0], [0, 0], [0, 0], packed=True).dtau_dq.values
     array([-4., -1., -1., -1.])
     """
-    if method not in _KERNELS:
+    if not isinstance(method, str) or method not in _KERNELS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, _KERNELS))}")
     kernel, slots = _KERNELS[method]
     n = model.n
@@ -215,13 +216,8 @@ def inverse_dynamics_derivatives(
         names = ("dtau_dq", "dtau_dv", "dtau_da")
         matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    arguments = (
-        engine.mechanism(model),
-        *batch.arguments[:3],
-        *load_arrays,
-        engine.places(model, "packed" if packed else "dense"),
-        *flat,
-    )
+    place = engine.places(model, "packed" if packed else "dense")
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, place, *flat)
     engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:
@@ -388,7 +384,7 @@ def inverse_dynamics_load_derivatives(
     batch, (force, point, _torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
     fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
     slots = (n + 1) * kinematics.N
-    arguments = (engine.mechanism(model), batch.arguments[0], force, point, *flat)
+    arguments = (engine.mechanism(model), batch.arguments[0], force, point, torque, *flat)
     engine.run(load_derivatives.load_derivatives, batch, slots, threads, *arguments)
     return LoadDerivatives(*fields)
 
@@ -396,4 +392,8 @@ def inverse_dynamics_load_derivatives(
 def _given_arrays(out: Any) -> dict[str, Any]:
     if not isinstance(out, InverseDynamicsDerivatives):
         raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
-    return {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}
+    arrays = {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}
+    for (one, x), (other, y) in combinations(arrays.items(), 2):
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y):
+            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
+    return arrays

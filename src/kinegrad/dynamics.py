@@ -115,7 +115,7 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
-    if method not in ("aba", "crba"):
+    if not isinstance(method, str) or method not in ("aba", "crba"):
         raise InputError(f"`method` is {method!r}; expected 'aba' or 'crba'")
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})

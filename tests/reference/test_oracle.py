@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kinegrad.model import Inertia, Joint, Model, ModelBuilder, free, revolute, rotate, translate
-from reference import oracle
+from tests.reference import oracle
 
 # Rounding: two formulations of O(n) sums of O(10) terms, relative to the largest entry.
 CLOSE = 1e-12

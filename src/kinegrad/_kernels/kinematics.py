@@ -221,7 +221,7 @@ def jacobians(m, q, links, local, linear, angular, scratch, start, stop):
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
-        base_at(scratch, origin())
+        base_at(scratch, scale(-1.0, anchor(m, q, r, scratch, N)))
         frames(m, q, r, scratch, n, N)
         for k in range(len(links)):
             x = link_point(m, links[k], scratch, N, gather3(local, r, 3 * k))

@@ -8,21 +8,21 @@ A load (f at the link's point r, torque h) on link l costs joint i, on the path 
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import kernel
-from kinegrad._kernels.kinematics import AXIS, FRAME, N, base_at, frames, link_point, origin
+from kinegrad._kernels.kinematics import AXIS, FRAME, N, anchor, base_at, frames, link_point
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, row9, scale, scatter3, tmul
 from kinegrad._kernels.width import WIDTH
 
 
 @kernel
-def load_derivatives(m, q, force, point, by_force, by_torque, by_point, scratch, start, stop):
+def load_derivatives(m, q, force, point, torque, by_force, by_torque, by_point, scratch, start, stop):
     """Three times (states, n·n·3), zero on entry; entry (i, l) begins at column 3(i n + l)."""
-    if not finite((q, force, point), start, stop):
+    if not finite((q, force, point, torque), start, stop):
         return False
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
-        base_at(scratch, origin())
+        base_at(scratch, scale(-1.0, anchor(m, q, r, scratch, N)))
         frames(m, q, r, scratch, n, N)
         for link in range(n):
             x = link_point(m, link, scratch, N, gather3(point, r, 3 * link))

@@ -95,7 +95,7 @@ def solve(m, first, M, X, width, sign, scratch):
 def tree_solve(m, pairs, M, b, x, status, scratch, start, stop):
     """x, (states, n), of M x = b with M, (states, n·n), and b, (states, n); status as in aba.
 
-    pairs : place, (pairs, 2), the columns of entries (k, i) and (i, k); first, (n,), the first of these pairs of each k.
+    pairs : place, (pairs, 2), columns of entries (k, i) and (i, k); first, (n,), the first of these pairs of each k.
     """
     if not finite((M, b), start, stop):
         return False
