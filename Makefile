@@ -13,7 +13,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 .PHONY: demo test lint bench clean
 
 demo: $(READY)
-	$(BIN)/kinegrad demo --out out
+	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
 
 test: $(READY)
 	$(BIN)/python -m pytest -n auto --dist worksteal

@@ -261,8 +261,8 @@ def forward_dynamics_derivatives(
     --------
     >>> from kinegrad import samples
     >>> forward_dynamics_derivatives(samples.two_link(), [0, 0], [0, 0], [0, 0]).da_dtau.round(3)
-    array([[  5.357,  -7.143],
-           [ -7.143,  17.857]])
+    array([[ 5.357, -7.143],
+           [-7.143, 17.857]])
     """
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
@@ -381,7 +381,7 @@ def inverse_dynamics_load_derivatives(
     array([-0.8, -0.4])
     """
     n = model.n
-    batch, (force, point, _torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
+    batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
     fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
     slots = (n + 1) * kinematics.N
     arguments = (engine.mechanism(model), batch.arguments[0], force, point, torque, *flat)
