@@ -62,7 +62,7 @@ def _mechanism(model: Model) -> Mechanism:
         J=np.column_stack([_symmetric(second), first, model.mass]),
         massive=massive.astype(np.int64),
         passive=np.column_stack([model.stiffness, model.rest, model.damping, model.armature]),
-        gravity=np.array(model.gravity),
+        gravity=np.array(model.gravity)[None],
         anchor=int(np.argmax(massive)),
     )
 

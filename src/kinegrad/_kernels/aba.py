@@ -28,6 +28,7 @@ from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, anchor, base_at, frames, link_point, origin
 from kinegrad._kernels.lanes import gather, load, magnitude, pick, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
     add,
     add3,
@@ -171,33 +172,40 @@ def free_lane(D, size):
     return -1
 
 
+@inline
+def block(m, q, v, tau, force, point, torque, a, r, scratch):
+    """q̈ of the states r … r+W−1.  Returns a joint that nothing resists and the lane of the state, or (−1, −1)."""
+    n = len(m.parent)
+    outward_motion(m, q, v, force, point, torque, r, scratch)
+
+    # inward: articulated inertia and bias
+    for i in range(n - 1, -1, -1):
+        D, size = pivot(m, i, (i + 1) * N, gather(tau, r, i), gather(q, r, i), gather(v, r, i), scratch)
+        w = free_lane(D, size)
+        if w >= 0:
+            return i, w
+        if m.parent[i] >= 0:
+            hand_on(m, i, scratch)
+
+    # outward: accelerations
+    gravity_at_base(m, scratch, ACCELERATION)
+    for i in range(n):
+        scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * N, (i + 1) * N, scratch))
+    return -1, -1
+
+
 @kernel
 def aba(m, q, v, tau, force, point, torque, a, status, scratch, start, stop):
     """q̈, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none.
 
-    status, (2,): where a joint is free of resistance, its number and the state's, else left alone.
+    status, (2,): where nothing resists a joint, its number and the state's, else left alone.
     """
     if not finite((q, v, tau, force, point, torque), start, stop):
         return False
     m = unpack(m)
-    n = len(m.parent)
     for r in range(start, stop, WIDTH):
-        outward_motion(m, q, v, force, point, torque, r, scratch)
-
-        # inward: articulated inertia and bias
-        for i in range(n - 1, -1, -1):
-            at = (i + 1) * N
-            D, size = pivot(m, i, at, gather(tau, r, i), gather(q, r, i), gather(v, r, i), scratch)
-            w = free_lane(D, size)
-            if w >= 0:
-                status[0], status[1] = i, min(r + w, len(a) - 1)
-                return True
-            if m.parent[i] >= 0:
-                hand_on(m, i, scratch)
-
-        # outward: accelerations
-        store3(scratch, ACCELERATION, origin())
-        store3(scratch, ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
-        for i in range(n):
-            scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * N, (i + 1) * N, scratch))
+        joint, w = block(m, q, v, tau, force, point, torque, a, r, scratch)
+        if joint >= 0:
+            status[0], status[1] = joint, min(r + w, len(a) - 1)
+            return True
     return True

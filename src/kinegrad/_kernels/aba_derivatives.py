@@ -12,24 +12,20 @@ Glossary (slots; matrices row by row, a row padded to a multiple of four)
     M             its entries, closely packed, then its factors
 """
 
-from kinegrad._kernels import aba as articulated
-from kinegrad._kernels.aba import accelerate, free_lane, hand_on, outward_motion, pivot
+from kinegrad._kernels.aba import N as _BODY
+from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import origin
-from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload_part
+from kinegrad._kernels.lanes import load, store, unload_part
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward
-from kinegrad._kernels.spatial import store3
 from kinegrad._kernels.tree_solve import factor, solve
 from kinegrad._kernels.width import WIDTH
-
-_BODY, _ACCELERATION = articulated.N, articulated.ACCELERATION
 
 
 def slots(n: int, pairs: int) -> int:
     """Scratch slots for n joints."""
-    return max((n + 1) * N + n * PATH, (n + 1) * articulated.N) + pairs + 3 * n * padded(n)
+    return max((n + 1) * N + n * PATH, (n + 1) * _BODY) + pairs + 3 * n * padded(n)
 
 
 def padded(n: int) -> int:
@@ -60,20 +56,10 @@ def aba_derivatives(
     by_q = M + len(place)
     by_v, by_t = by_q + n * width, by_q + 2 * n * width
     for r in range(start, stop, WIDTH):
-        # the acceleration
-        outward_motion(m, q, v, force, point, torque, r, scratch)
-        for i in range(n - 1, -1, -1):
-            D, size = pivot(m, i, (i + 1) * _BODY, gather(tau, r, i), gather(q, r, i), gather(v, r, i), scratch)
-            w = free_lane(D, size)
-            if w >= 0:
-                status[0], status[1] = i, min(r + w, len(a) - 1)
-                return True
-            if m.parent[i] >= 0:
-                hand_on(m, i, scratch)
-        store3(scratch, _ACCELERATION, origin())
-        store3(scratch, _ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
-        for i in range(n):
-            scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * _BODY, (i + 1) * _BODY, scratch))
+        joint, w = forward_dynamics(m, q, v, tau, force, point, torque, a, r, scratch)
+        if joint >= 0:
+            status[0], status[1] = joint, min(r + w, len(a) - 1)
+            return True
 
         # derivatives of inverse dynamics there
         for k in range(by_q, by_t + n * width):

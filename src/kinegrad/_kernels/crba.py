@@ -16,16 +16,16 @@ Glossary
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, origin
+from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames
 from kinegrad._kernels.lanes import load, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
-    add3,
     congruence,
     cross,
     dot,
     load3,
+    load6,
     load9,
     mul,
     row3,
@@ -54,47 +54,50 @@ def body_inertia(m, i, scratch, at):
     return h, diagonal, (I[3] - h[0] * c[1], I[4] - h[0] * c[2], I[5] - h[1] * c[2])
 
 
+@inline
+def block(m, q, M, r, scratch):
+    """M of the states r … r+W−1."""
+    n = len(m.parent)
+    o = anchor(m, q, r, scratch, N)
+    base_at(scratch, scale(-1.0, o))
+    frames(m, q, r, scratch, n, N)
+    for i in range(n):
+        at = (i + 1) * N
+        for k in range(MASS, N):
+            store(scratch, at + k, 0.0)
+        if m.massive[i]:
+            h, diagonal, rest = body_inertia(m, i, scratch, at)
+            store(scratch, at + MASS, m.inertia[i, 0])
+            store3(scratch, at + FIRST, h)
+            store3(scratch, at + SECOND, diagonal)
+            store3(scratch, at + SECOND + 3, rest)
+
+    # inward: subtrees as one body; their momentum against every axis on the path to the root
+    for i in range(n - 1, -1, -1):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        mass, h, I = load(scratch, at + MASS), load3(scratch, at + FIRST), load6(scratch, at + SECOND)  # noqa: E741
+        turn, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+        moment = add(symmul(I, turn), cross(h, s))
+        f = sub(scale(mass, s), cross(h, turn))
+        scatter(M, r, i * n + i, dot(turn, moment) + dot(s, f) + m.passive[i, 3])
+        j = m.parent[i]
+        while j >= 0:
+            there = (j + 1) * N + AXIS
+            entry = m.rate[j, 0] * dot(load3(scratch, there), moment) + dot(load3(scratch, there + 3), f)
+            scatter(M, r, i * n + j, entry)
+            scatter(M, r, j * n + i, entry)
+            j = m.parent[j]
+        if m.parent[i] >= 0:
+            for k in range(MASS, N):
+                store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
+
+
 @kernel
 def crba(m, q, M, scratch, start, stop):
     """M, (states, n·n), zero on entry where topology says zero."""
     if not finite((q,), start, stop):
         return False
     m = unpack(m)
-    n = len(m.parent)
     for r in range(start, stop, WIDTH):
-        o = anchor(m, q, r, scratch, N)
-        base_at(scratch, scale(-1.0, o))
-        frames(m, q, r, scratch, n, N)
-        for i in range(n):
-            at = (i + 1) * N
-            h, diagonal, rest = origin(), origin(), origin()
-            if m.massive[i]:
-                h, diagonal, rest = body_inertia(m, i, scratch, at)
-            store(scratch, at + MASS, m.inertia[i, 0])
-            store3(scratch, at + FIRST, h)
-            store3(scratch, at + SECOND, diagonal)
-            store3(scratch, at + SECOND + 3, rest)
-
-        # inward: subtrees as one body; their momentum against every axis on the path to the root
-        for i in range(n - 1, -1, -1):
-            up, at = (m.parent[i] + 1) * N, (i + 1) * N
-            mass, h = load(scratch, at + MASS), load3(scratch, at + FIRST)
-            diagonal, rest = load3(scratch, at + SECOND), load3(scratch, at + SECOND + 3)
-            turn, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
-            I = (diagonal[0], diagonal[1], diagonal[2], rest[0], rest[1], rest[2])  # noqa: E741
-            moment = add(symmul(I, turn), cross(h, s))
-            f = sub(scale(mass, s), cross(h, turn))
-            scatter(M, r, i * n + i, dot(turn, moment) + dot(s, f) + m.passive[i, 3])
-            j = m.parent[i]
-            while j >= 0:
-                there = (j + 1) * N + AXIS
-                entry = m.rate[j, 0] * dot(load3(scratch, there), moment) + dot(load3(scratch, there + 3), f)
-                scatter(M, r, i * n + j, entry)
-                scatter(M, r, j * n + i, entry)
-                j = m.parent[j]
-            if m.parent[i] >= 0:
-                store(scratch, up + MASS, load(scratch, up + MASS) + mass)
-                add3(scratch, up + FIRST, h)
-                add3(scratch, up + SECOND, diagonal)
-                add3(scratch, up + SECOND + 3, rest)
+        block(m, q, M, r, scratch)
     return True

@@ -12,9 +12,9 @@ Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum 
 """
 
 from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import kernel
+from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, origin
-from kinegrad._kernels.lanes import gather, scatter, spread
+from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
@@ -39,48 +39,53 @@ N = 24
 COLUMNS = 11
 
 
+@inline
+def block(m, q, v, out, r, scratch):
+    """The columns of the states r … r+W−1."""
+    n = len(m.parent)
+    o = anchor(m, q, r, scratch, N)
+    base_at(scratch, scale(-1.0, o))
+    store3(scratch, VELOCITY, origin())
+    store3(scratch, VELOCITY + 3, origin())
+    frames(m, q, r, scratch, n, N)
+    zero = scale(0.0, o)
+    total, twice_kinetic, twice_elastic = zero[0], zero[0], zero[0]
+    first, momentum, angular = zero, zero, zero
+    for i in range(n):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        dq, stretch = gather(v, r, i), gather(q, r, i) - m.passive[i, 1]
+        w = add(load3(scratch, up + VELOCITY), scale(m.rate[i, 0] * dq, load3(scratch, at + AXIS)))
+        dx = add(load3(scratch, up + VELOCITY + 3), scale(dq, load3(scratch, at + AXIS + 3)))
+        store3(scratch, at + VELOCITY, w)
+        store3(scratch, at + VELOCITY + 3, dx)
+        twice_kinetic = twice_kinetic + m.passive[i, 3] * dq * dq
+        twice_elastic = twice_elastic + m.passive[i, 0] * stretch * stretch
+        if m.massive[i]:
+            R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
+            c = add(load3(scratch, at + FRAME + 9), mul(R, row3(m.inertia, i, 1)))
+            p = scale(mass, add(dx, cross(w, c)))
+            local = tmul(R, w)
+            spin = symmul(row6(m.inertia, i, 4), local)
+            total = total + mass
+            twice_kinetic = twice_kinetic + dot(p, p) / mass + dot(local, spin)
+            first = add(first, scale(mass, c))
+            momentum = add(momentum, p)
+            angular = add(angular, add(mul(R, spin), cross(c, p)))
+    centre = scale(1.0 / total, first)
+    g = (m.gravity[0, 0], m.gravity[0, 1], m.gravity[0, 2])
+    scatter(out, r, 0, 0.5 * twice_kinetic)
+    scatter(out, r, 1, 0.5 * twice_elastic - dot(g, add(first, scale(total, o))))
+    scatter3(out, r, 2, add(centre, o))
+    scatter3(out, r, 5, momentum)
+    scatter3(out, r, 8, sub(angular, cross(centre, momentum)))
+
+
 @kernel
 def energies(m, q, v, out, scratch, start, stop):
     """out, (states, 11): see the module's docstring."""
     if not finite((q, v), start, stop):
         return False
     m = unpack(m)
-    n = len(m.parent)
-    g = (m.gravity[0], m.gravity[1], m.gravity[2])
-    total = 0.0
-    for i in range(n):
-        total += m.inertia[i, 0]
     for r in range(start, stop, WIDTH):
-        o = anchor(m, q, r, scratch, N)
-        base_at(scratch, scale(-1.0, o))
-        store3(scratch, VELOCITY, origin())
-        store3(scratch, VELOCITY + 3, origin())
-        frames(m, q, r, scratch, n, N)
-        twice_kinetic, twice_elastic = spread(0.0), spread(0.0)
-        first, momentum, angular = origin(), origin(), origin()
-        for i in range(n):
-            up, at = (m.parent[i] + 1) * N, (i + 1) * N
-            dq, stretch = gather(v, r, i), gather(q, r, i) - m.passive[i, 1]
-            w = add(load3(scratch, up + VELOCITY), scale(m.rate[i, 0] * dq, load3(scratch, at + AXIS)))
-            dx = add(load3(scratch, up + VELOCITY + 3), scale(dq, load3(scratch, at + AXIS + 3)))
-            store3(scratch, at + VELOCITY, w)
-            store3(scratch, at + VELOCITY + 3, dx)
-            twice_kinetic = twice_kinetic + m.passive[i, 3] * dq * dq
-            twice_elastic = twice_elastic + m.passive[i, 0] * stretch * stretch
-            if m.massive[i]:
-                R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
-                c = add(load3(scratch, at + FRAME + 9), mul(R, row3(m.inertia, i, 1)))
-                p = scale(mass, add(dx, cross(w, c)))
-                local = tmul(R, w)
-                spin = symmul(row6(m.inertia, i, 4), local)
-                twice_kinetic = twice_kinetic + dot(p, p) / mass + dot(local, spin)
-                first = add(first, scale(mass, c))
-                momentum = add(momentum, p)
-                angular = add(angular, add(mul(R, spin), cross(c, p)))
-        centre = scale(1.0 / total, first)
-        scatter(out, r, 0, 0.5 * twice_kinetic)
-        scatter(out, r, 1, 0.5 * twice_elastic - dot(g, add(first, scale(total, o))))
-        scatter3(out, r, 2, add(centre, o))
-        scatter3(out, r, 5, momentum)
-        scatter3(out, r, 8, sub(angular, cross(centre, momentum)))
+        block(m, q, v, out, r, scratch)
     return True

@@ -221,7 +221,7 @@ def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
         return False
     m = unpack(m)
     n = len(m.parent)
-    g = (m.gravity[0], m.gravity[1], m.gravity[2])
+    g = (m.gravity[0, 0], m.gravity[0, 1], m.gravity[0, 2])
     for r in range(start, stop, WIDTH):
         start_from_world(scratch)
         # outward: (5), and each link's own part of (8)

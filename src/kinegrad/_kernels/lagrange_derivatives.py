@@ -137,7 +137,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
     m = unpack(m)
     place, first = pairs
     n, loaded, width = len(m.parent), len(force) > 0, dtau_dq.shape[1]
-    g = (m.gravity[0], m.gravity[1], m.gravity[2])
+    g = (m.gravity[0, 0], m.gravity[0, 1], m.gravity[0, 2])
     pairs_at = (n + 1) * (N + JOINT)
     by_q = pairs_at + len(place) * PAIR
     by_v, by_a = by_q + width, by_q + 2 * width

@@ -58,7 +58,7 @@ def _spread(builder, number):
     return builder.shuffle_vector(first, ir.Constant(_VECTOR, ir.Undefined), mask)
 
 
-def _as_lane(context, builder, value, fromty):
+def as_lane(context, builder, value, fromty):
     return value if fromty == lane else _spread(builder, context.cast(builder, value, fromty, types.float64))
 
 
@@ -73,7 +73,7 @@ def _binary(op, instruction):
 
         @lower_builtin(op, left, right)
         def _(context, builder, sig, args):
-            operands = (_as_lane(context, builder, a, t) for a, t in zip(args, sig.args, strict=True))
+            operands = (as_lane(context, builder, a, t) for a, t in zip(args, sig.args, strict=True))
             return getattr(builder, instruction)(*operands)
 
 
@@ -153,7 +153,7 @@ def _load(typingctx, x, k):
 @intrinsic
 def _store(typingctx, x, k, u):
     def codegen(context, builder, sig, args):
-        value = _as_lane(context, builder, args[2], sig.args[2])
+        value = as_lane(context, builder, args[2], sig.args[2])
         builder.store(value, _slot(context, builder, sig, args), align=8)
         return context.get_dummy_value()
 
@@ -174,7 +174,7 @@ def _gather(typingctx, x, r, k):
 @intrinsic
 def _scatter(typingctx, x, r, k, u):
     def codegen(context, builder, sig, args):
-        value = _as_lane(context, builder, args[3], sig.args[3])
+        value = as_lane(context, builder, args[3], sig.args[3])
         for w, pointer in _elements(context, builder, sig, args):
             builder.store(builder.extract_element(value, _INT32(w)), pointer)
         return context.get_dummy_value()
@@ -209,49 +209,50 @@ def _transpose(builder, rows):
     return rows
 
 
-# With bounds checking on, an ordinary (checked) access goes before the unchecked one.
+def _on_arrays(x, fast, checked):
+    """The implementation for arrays x; with bounds checking on, an ordinary (checked) access goes first."""
+    if isinstance(x, types.Array):
+        return checked if BOUNDSCHECK else fast
 
 
 @overload(load)
 def _(x, k):
-    return (lambda x, k: (x[k, WIDTH - 1], _load(x, k))[1]) if BOUNDSCHECK else (lambda x, k: _load(x, k))
+    return _on_arrays(x, lambda x, k: _load(x, k), lambda x, k: (x[k, WIDTH - 1], _load(x, k))[1])
 
 
 @overload(store)
 def _(x, k, u):
-    return (lambda x, k, u: (x[k, WIDTH - 1], _store(x, k, u))[1]) if BOUNDSCHECK else (lambda x, k, u: _store(x, k, u))
+    return _on_arrays(x, lambda x, k, u: _store(x, k, u), lambda x, k, u: (x[k, WIDTH - 1], _store(x, k, u))[1])
 
 
 @overload(gather)
 def _(x, r, k):
-    return (
-        (lambda x, r, k: (x[min(r, len(x) - 1), k], _gather(x, r, k))[1])
-        if BOUNDSCHECK
-        else (lambda x, r, k: _gather(x, r, k))
+    return _on_arrays(
+        x,
+        lambda x, r, k: _gather(x, r, k),
+        lambda x, r, k: (x[min(r, len(x) - 1), k], _gather(x, r, k))[1],
     )
 
 
 @overload(scatter)
 def _(x, r, k, u):
-    return (
-        (lambda x, r, k, u: (x[min(r, len(x) - 1), k], _scatter(x, r, k, u))[1])
-        if BOUNDSCHECK
-        else (lambda x, r, k, u: _scatter(x, r, k, u))
+    return _on_arrays(
+        x,
+        lambda x, r, k, u: _scatter(x, r, k, u),
+        lambda x, r, k, u: (x[min(r, len(x) - 1), k], _scatter(x, r, k, u))[1],
     )
 
 
 @overload(unload_block)
 def _(x, r, k, scratch, slot):
-    return (
-        (
-            lambda x, r, k, scratch, slot: (
-                x[min(r, len(x) - 1), k + WIDTH - 1],
-                scratch[slot + WIDTH - 1, WIDTH - 1],
-                _unload_block(x, r, k, scratch, slot),
-            )[2]
-        )
-        if BOUNDSCHECK
-        else (lambda x, r, k, scratch, slot: _unload_block(x, r, k, scratch, slot))
+    return _on_arrays(
+        x,
+        lambda x, r, k, scratch, slot: _unload_block(x, r, k, scratch, slot),
+        lambda x, r, k, scratch, slot: (
+            x[min(r, len(x) - 1), k + WIDTH - 1],
+            scratch[slot + WIDTH - 1, WIDTH - 1],
+            _unload_block(x, r, k, scratch, slot),
+        )[2],
     )
 
 
@@ -315,7 +316,7 @@ def _magnitude(typingctx, u):
 @intrinsic
 def _spread_number(typingctx, c):
     def codegen(context, builder, sig, args):
-        return _as_lane(context, builder, args[0], sig.args[0])
+        return as_lane(context, builder, args[0], sig.args[0])
 
     return lane(c), codegen
 
@@ -340,7 +341,7 @@ def _put(typingctx, u, w, c):
 @intrinsic
 def _within(typingctx, u, bound):
     def codegen(context, builder, sig, args):
-        limit = _as_lane(context, builder, args[1], sig.args[1])
+        limit = as_lane(context, builder, args[1], sig.args[1])
         inside = builder.and_(
             builder.fcmp_ordered("<=", args[0], limit), builder.fcmp_ordered(">=", args[0], builder.fneg(limit))
         )
@@ -350,8 +351,8 @@ def _within(typingctx, u, bound):
     return types.boolean(u, bound), codegen
 
 
-overload(magnitude)(lambda u: lambda u: _magnitude(u))
-overload(spread)(lambda c: lambda c: _spread_number(c))
-overload(pick)(lambda u, w: lambda u, w: _pick(u, w))
+overload(magnitude)(lambda u: (lambda u: _magnitude(u)) if u == lane else None)
+overload(spread)(lambda c: (lambda c: _spread_number(c)) if isinstance(c, types.Number) or c == lane else None)
+overload(pick)(lambda u, w: (lambda u, w: _pick(u, w)) if u == lane else None)
 overload(put)(lambda u, w, c: lambda u, w, c: _put(u, w, c))
-overload(within)(lambda u, bound: lambda u, bound: _within(u, bound))
+overload(within)(lambda u, bound: (lambda u, bound: _within(u, bound)) if u == lane else None)

@@ -27,7 +27,7 @@ class Mechanism(NamedTuple):
     J: Any  # (n, 10)       link frame, pseudo-inertia (7): xx yy zz xy xz yz, m·x m·y m·z, m
     massive: Any  # (n,)    0 where the link is a massless virtual one
     passive: Any  # (n, 4)  stiffness, rest position, damping, armature
-    gravity: Any  # (3,)    world
+    gravity: Any  # (1, 3) world
     anchor: Any  # number   joint whose frame's origin is the reference point of spatial quantities
 
 

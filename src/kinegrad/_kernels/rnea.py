@@ -69,45 +69,61 @@ def passive_force(m, i, q, dq, ddq):
     return m.passive[i, 0] * (q - m.passive[i, 1]) + m.passive[i, 2] * dq + m.passive[i, 3] * ddq
 
 
+@inline
+def gravity_at_base(m, scratch, at):
+    """The world does not turn, and accelerates at −g."""
+    store3(scratch, at, origin())
+    store3(
+        scratch,
+        at + 3,
+        (-1.0 * spread(m.gravity[0, 0]), -1.0 * spread(m.gravity[0, 1]), -1.0 * spread(m.gravity[0, 2])),
+    )
+
+
+@inline
+def block(m, q, v, a, force, point, torque, tau, r, scratch):
+    """τ of the states r … r+W−1."""
+    n = len(m.parent)
+    o = anchor(m, q, r, scratch, N)
+    base_at(scratch, scale(-1.0, o))
+    store3(scratch, VELOCITY, origin())
+    store3(scratch, VELOCITY + 3, origin())
+    gravity_at_base(m, scratch, ACCELERATION)
+    frames(m, q, r, scratch, n, N)
+
+    # outward: motion of every link and the force it takes
+    for i in range(n):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        w, dx, dw, ddx = move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
+        moment, f = scale(0.0, dx), scale(0.0, dx)
+        if m.massive[i]:
+            R, p = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
+            moment, f = inertia_force(m, i, R, p, w, dx, dw, ddx)
+        if len(force) > 0:
+            load_moment, load = load_force(m, i, r, force, point, torque, scratch)
+            moment, f = sub(moment, load_moment), sub(f, load)
+        store3(scratch, at + FORCE, moment)
+        store3(scratch, at + FORCE + 3, f)
+
+    # inward: project on the joint's axis, hand on to the parent
+    for i in range(n - 1, -1, -1):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
+        z, s = load3(scratch, at + AXIS), load3(scratch, at + AXIS + 3)
+        t = m.rate[i, 0] * dot(z, moment) + dot(s, f)
+        t = t + passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
+        scatter(tau, r, i, t)
+        if m.parent[i] >= 0:
+            add3(scratch, up + FORCE, moment)
+            add3(scratch, up + FORCE + 3, f)
+
+
 @kernel
 def rnea(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     """τ, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
     if not finite((q, v, a, force, point, torque), start, stop):
         return False
     m = unpack(m)
-    n = len(m.parent)
     for r in range(start, stop, WIDTH):
-        o = anchor(m, q, r, scratch, N)
-        base_at(scratch, scale(-1.0, o))
-        store3(scratch, VELOCITY, origin())
-        store3(scratch, VELOCITY + 3, origin())
-        store3(scratch, ACCELERATION, origin())
-        store3(scratch, ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
-        frames(m, q, r, scratch, n, N)
-
-        # outward: motion of every link and the force it takes
-        for i in range(n):
-            up, at = (m.parent[i] + 1) * N, (i + 1) * N
-            w, dx, dw, ddx = move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
-            moment, f = origin(), origin()
-            if m.massive[i]:
-                R, p = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
-                moment, f = inertia_force(m, i, R, p, w, dx, dw, ddx)
-            if len(force) > 0:
-                load_moment, load = load_force(m, i, r, force, point, torque, scratch)
-                moment, f = sub(moment, load_moment), sub(f, load)
-            store3(scratch, at + FORCE, moment)
-            store3(scratch, at + FORCE + 3, f)
-
-        # inward: project on the joint's axis, hand on to the parent
-        for i in range(n - 1, -1, -1):
-            up, at = (m.parent[i] + 1) * N, (i + 1) * N
-            moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
-            z, s = load3(scratch, at + AXIS), load3(scratch, at + AXIS + 3)
-            t = m.rate[i, 0] * dot(z, moment) + dot(s, f)
-            t = t + passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
-            scatter(tau, r, i, t)
-            if m.parent[i] >= 0:
-                add3(scratch, up + FORCE, moment)
-                add3(scratch, up + FORCE + 3, f)
+        block(m, q, v, a, force, point, torque, tau, r, scratch)
     return True

@@ -43,9 +43,9 @@ from kinegrad._kernels.crba import body_inertia
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, origin
-from kinegrad._kernels.lanes import gather, load, scatter, spread, store, unload
+from kinegrad._kernels.lanes import gather, load, scatter, store, unload
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import inertia_force, passive_force
+from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
     add,
     cross,
@@ -114,8 +114,7 @@ def outward(m, q, v, a, force, point, torque, r, scratch):
     base_at(scratch, scale(-1.0, o))
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
-    store3(scratch, ACCELERATION, origin())
-    store3(scratch, ACCELERATION + 3, (spread(-m.gravity[0]), spread(-m.gravity[1]), spread(-m.gravity[2])))
+    gravity_at_base(m, scratch, ACCELERATION)
     frames(m, q, r, scratch, n, N)
     for i in range(n):
         up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH

@@ -17,7 +17,7 @@ from numba import types
 from numba.core import cgutils
 from numba.core.extending import intrinsic, overload
 
-from kinegrad._kernels.jit import JIT, exact
+from kinegrad._kernels.jit import exact
 from kinegrad._kernels.lanes import lane, pick, put, within
 from kinegrad._kernels.width import WIDTH
 
@@ -123,8 +123,9 @@ def _sincos(x):
     return s, c
 
 
-def _sincos_numpy(x):
+def sincos(x):
+    """(sin x, cos x); with the JIT disabled x may be complex."""
     return np.sin(x), np.cos(x)
 
 
-sincos = _sincos if JIT else _sincos_numpy  # with the JIT disabled x may be complex
+overload(sincos)(lambda x: (lambda x: _sincos(x)) if x == lane else None)

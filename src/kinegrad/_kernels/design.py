@@ -1,0 +1,86 @@
+"""The algorithms, differentiated along directions of states and model constants: duals in, duals out.
+
+Each kernel is its namesake compiled for the duals of ``tangent.py``.  A row is one state along one direction; since
+arrays of one row serve all rows, a call may vary one state along many directions or many states along one.
+
+    m, dm      constants, and their slopes (directions, n·k) in the order of Slopes
+    q, v, …    Pair(values, slopes): (rows or 1, n) each
+    results    Pair(values, slopes), and scratch likewise
+"""
+
+from kinegrad._kernels import aba, crba, energy, kinematics, rnea
+from kinegrad._kernels.jit import kernel
+from kinegrad._kernels.kinematics import base_at, frames, link_point, origin, point_acceleration, point_velocity
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.spatial import gather3, scatter3
+from kinegrad._kernels.tangent import unpack_slopes, vary
+from kinegrad._kernels.width import WIDTH
+
+_rnea, _aba, _crba, _energy = rnea.block, aba.block, crba.block, energy.block
+_N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
+
+
+@kernel
+def inverse_dynamics(m, dm, q, v, a, force, point, torque, tau, scratch, start, stop):
+    """τ, (rows, n)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _rnea(vary(m, dm, r), q, v, a, force, point, torque, tau, r, scratch)
+    return True
+
+
+@kernel
+def forward_dynamics(m, dm, q, v, tau, force, point, torque, a, scratch, start, stop):
+    """q̈, (rows, n).  False where nothing resists a joint."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        if _aba(vary(m, dm, r), q, v, tau, force, point, torque, a, r, scratch)[0] >= 0:
+            return False
+    return True
+
+
+@kernel
+def mass_matrix(m, dm, q, M, scratch, start, stop):
+    """M, (rows, n·n), zero on entry where topology says zero."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _crba(vary(m, dm, r), q, M, r, scratch)
+    return True
+
+
+@kernel
+def energies(m, dm, q, v, out, scratch, start, stop):
+    """The columns of energy.py, (rows, 11)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _energy(vary(m, dm, r), q, v, out, r, scratch)
+    return True
+
+
+@kernel
+def transforms(m, dm, q, T, scratch, start, stop):
+    """World transforms, (rows, 16 n)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        varied = vary(m, dm, r)
+        base_at(scratch, origin())
+        frames(varied, q, r, scratch, len(m.parent), _N)
+        _write_transforms(varied, r, T, scratch)
+    return True
+
+
+@kernel
+def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scratch, start, stop):
+    """Motion of points fixed in links, (rows, 3 k) each."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        varied = vary(m, dm, r)
+        _motions(varied, q, v, a, r, scratch)
+        for k in range(len(links)):
+            i = links[k]
+            x = link_point(varied, i, scratch, _N, gather3(local, r, 3 * k))
+            dx = point_velocity(scratch, i, x)
+            scatter3(position, r, 3 * k, x)
+            scatter3(velocity, r, 3 * k, dx)
+            scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
+    return True
