@@ -13,6 +13,7 @@ and put its name into :data:`FAMILIES`.
 FAMILIES = (
     "inverse_dynamics",
     "derivatives",
+    "forward_dynamics",
     "mass_matrix",
     "kinematics",
     "scaling",

@@ -1,0 +1,577 @@
+"""Forward dynamics by two formulations, and its exact sensitivities ∂a/∂(q, v, τ).
+
+Against inverse dynamics, which has its own oracle; against each other; against M⁻¹(τ − bias) of the oracle,
+differentiated by complex step; then mechanisms that nothing resists, and what is accepted and refused.
+"""
+
+import numpy as np
+import pytest
+
+import kinegrad as kg
+from kinegrad import InputError, SingularError, samples
+from kinegrad import _engine as engine
+from kinegrad._kernels.width import WIDTH
+from tests.conftest import assert_close, difference, parts, random_loads, random_state, tree
+from tests.reference import oracle
+
+METHODS = ("aba", "crba")
+FIELDS = ("a", "da_dq", "da_dv", "da_dtau")
+MODELS = {
+    "human43": samples.human43(thickness=0.1),
+    **{name: make() for name, make in samples.SAMPLES.items() if name != "human43"},
+    **{f"multi_pendulum({n})": samples.multi_pendulum(n) for n in (1, 3, 10, 40)},
+    **{f"spatial_chain({n})": samples.spatial_chain(n) for n in (3, 10, 24, 40)},
+}
+models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+trees = pytest.mark.parametrize("seed", range(40))
+twenties = pytest.mark.parametrize("first", range(0, 200, 20))
+methods = pytest.mark.parametrize("method", METHODS)
+
+# Noise of torques and accelerations, by what it may be (`size` and `reach`, below): 2e-15 is the worst of 1000 states.
+CLOSE = 2e-14
+# ∂a/∂(q, v, τ) by their largest entry; the condition of M, up to 1e6 here, multiplies 1e-16, and 4e-12 is the
+# worst seen (of the thick human, and of long chains).
+DERIVATIVES = 1e-11
+
+
+def same_bits(x, y):
+    assert x.shape == y.shape
+    assert x.tobytes() == y.tobytes()
+
+
+def fields(result):
+    return [getattr(result, name) for name in FIELDS]
+
+
+def size(model, q, v, a, loads):
+    """|M||a| + |bias|, by the largest entries: the terms that torques are sums of.
+
+    Entries of M and bias are sums over the links that may cancel, so the small ones carry the noise of the large: the
+    bars of a spatial chain are 600 times easier to turn about themselves than about their ends.
+    """
+    M, bias = kg.mass_matrix(model, q), kg.bias_forces(model, q, v, loads=loads)
+    return np.abs(M).max() * np.abs(a).max() + np.abs(bias).max()
+
+
+def reach(model, q, v, a, loads):
+    """How far noise of that size in the torques moves accelerations: M⁻¹ enlarges it.
+
+    Any formulation has this error, and so has any method that is given torques rounded to 1e-16.  It is 10 to 100 |a|
+    for a machine, and 1e6 |a| for the human, whose thin limbs turn easily about themselves.
+    """
+    return np.linalg.norm(np.linalg.inv(kg.mass_matrix(model, q)), np.inf) * size(model, q, v, a, loads)
+
+
+def check_inverse(model, state, loads, method):
+    """FD(ID(a)) = a as far as conditioning lets it, and ID(FD(τ)) = τ whatever the conditioning."""
+    q, v, a = state
+    tau = kg.inverse_dynamics(model, q, v, a, loads=loads)
+    found = kg.forward_dynamics(model, q, v, tau, loads=loads, method=method)
+    error = np.abs(found - a).max()
+    assert error <= CLOSE * reach(model, q, v, a, loads)
+    again = kg.inverse_dynamics(model, q, v, found, loads=loads)
+    assert np.abs(again - tau).max() <= CLOSE * size(model, q, v, found, loads)
+    return found
+
+
+# --- forward ∘ inverse, two formulations --------------------------------------------------------------------
+
+
+@models
+@methods
+@pytest.mark.parametrize("loaded", [True, False])
+def test_forward_undoes_inverse(model, method, loaded):
+    check_inverse(model, random_state(model, 3), random_loads(model, 3) if loaded else None, method)
+
+
+@twenties
+def test_forward_undoes_inverse_on_random_trees(first):
+    """Any kinds of joints, one to three roots, either numbering, massless links, springs, dampers, rotors, loads.
+
+    No tree is ill-conditioned (M up to 3e3): here accelerations come back to 1e-11, in plain numbers.
+    """
+    for seed in range(first, first + 20):
+        model, loads = tree(seed), random_loads(tree(seed), seed)
+        state = random_state(model, seed)
+        for method in METHODS:
+            assert_close(check_inverse(model, state, loads, method), state[2], 1e-11)
+
+
+@models
+@pytest.mark.parametrize("loaded", [True, False])
+def test_formulations_agree(model, loaded):
+    """Articulated bodies never see M; the other never sees an articulated inertia."""
+    q, v, tau = random_state(model, 4)
+    loads = random_loads(model, 4) if loaded else None
+    by_aba, by_crba = (kg.forward_dynamics(model, q, v, tau, loads=loads, method=m) for m in METHODS)
+    assert np.abs(by_aba - by_crba).max() <= CLOSE * reach(model, q, v, by_aba, loads)
+
+
+@twenties
+def test_formulations_agree_on_random_trees(first):
+    for seed in range(first, first + 20):
+        model, loads = tree(seed), random_loads(tree(seed), seed)
+        q, v, tau = random_state(model, seed)
+        assert_close(*(kg.forward_dynamics(model, q, v, tau, loads=loads, method=m) for m in METHODS), 1e-11)
+
+
+def test_pendulum_on_paper():
+    """A rod hinged about y: m L²/3 q̈ = τ − m g L/2 sin q − k q − d q̇."""
+    m, L, g, k, d = 1.3, 0.7, 9.81, 2.0, 0.4
+    rod = samples.multi_pendulum(1, length=L, mass=m).replace(gravity=(0, 0, -g), stiffness=[k], damping=[d])
+    q, v, tau = random_state(rod, 1, (50,))
+    inertia = m * L**2 / 3
+    a = (tau - m * g * L / 2 * np.sin(q) - k * q - d * v) / inertia
+    for method in METHODS:
+        assert_close(kg.forward_dynamics(rod, q, v, tau, method=method), a, 1e-14)  # a handful of terms
+    by = kg.forward_dynamics_derivatives(rod, q, v, tau)
+    assert_close(by.a, a, 1e-14)
+    assert_close(by.da_dq[..., 0], -(m * g * L / 2 * np.cos(q) + k) / inertia, 1e-14)
+    assert_close(by.da_dv[..., 0], np.full_like(q, -d / inertia), 1e-14)
+    assert_close(by.da_dtau[..., 0], np.full_like(q, 1 / inertia), 1e-14)
+
+
+# --- derivatives --------------------------------------------------------------------------------------------
+
+
+def complex_step(model, q, v, tau, loads):
+    """∂/∂(q, v, τ) of a = M⁻¹(τ − bias), both of the oracle: none of the code that is tested."""
+    zero = np.zeros(model.n)
+
+    def a(q, v, tau):
+        bias = oracle.regular_lagrangian(model, q, v, zero, *parts(loads))
+        return np.linalg.solve(oracle.mass_matrix(model, q), tau - bias)
+
+    return {
+        "a": a(q, v, tau),
+        "da_dq": oracle.numerical_derivative(lambda x: a(x, v, tau), q),
+        "da_dv": oracle.numerical_derivative(lambda x: a(q, x, tau), v),
+        "da_dtau": oracle.numerical_derivative(lambda x: a(q, v, x), tau),
+    }
+
+
+def assert_derivatives_close(actual, desired, v, tolerance=DERIVATIVES):
+    """Each by its own largest entry, ∂a/∂v by v at least: where the mass matrix is constant it is rounding."""
+    for name in FIELDS:
+        scale = np.abs(desired[name]).max()
+        if name == "da_dv":
+            scale = max(scale, np.abs(v).max())
+        error = np.abs(getattr(actual, name) - desired[name]).max()
+        assert error <= tolerance * scale, f"{name}: {error / scale:.1e} of the largest; expected {tolerance:.0e}"
+
+
+def check_complex_step(model, seed):
+    q, v, tau = random_state(model, seed)
+    loads = random_loads(model, seed)
+    result = kg.forward_dynamics_derivatives(model, q, v, tau, loads=loads)
+    assert_derivatives_close(result, complex_step(model, q, v, tau, loads), v)
+
+
+@trees
+def test_random_trees_equal_complex_step(seed):
+    check_complex_step(tree(seed), seed)
+
+
+@pytest.mark.parametrize("name", [name for name, model in MODELS.items() if model.n <= 10])
+def test_samples_equal_complex_step(name):
+    check_complex_step(MODELS[name], 1)
+
+
+@pytest.mark.slow
+def test_human_equals_complex_step():
+    check_complex_step(MODELS["human43"], 1)
+
+
+def check_identities(model, seed):
+    """∂a/∂τ = M⁻¹ and symmetric, ∂a/∂q = −M⁻¹ ∂τ/∂q, ∂a/∂v = −M⁻¹ ∂τ/∂v; a is that of forward dynamics."""
+    q, v, tau = random_state(model, seed)
+    loads = random_loads(model, seed)
+    result = kg.forward_dynamics_derivatives(model, q, v, tau, loads=loads)
+    same_bits(result.a, kg.forward_dynamics(model, q, v, tau, loads=loads))
+    M = kg.mass_matrix(model, q)
+    assert_close(result.da_dtau, np.linalg.inv(M), DERIVATIVES)
+    # The same products, added in two orders: 2e-15 is the worst seen, of 40 joints in a row
+    assert_close(result.da_dtau, result.da_dtau.T, 2e-14)
+    by = kg.inverse_dynamics_derivatives(model, q, v, result.a, loads=loads)
+    # Without M⁻¹, so without its condition: by the sizes of the terms that n products sum up
+    for ours, theirs in ((result.da_dq, by.dtau_dq), (result.da_dv, by.dtau_dv)):
+        terms = (np.abs(M) @ np.abs(ours)).max() + np.abs(theirs).max()
+        assert np.abs(M @ ours + theirs).max() <= 1e-13 * max(terms, np.abs(M).max() * np.abs(v).max())
+    terms = (np.abs(M) @ np.abs(result.da_dtau)).max()
+    assert np.abs(M @ result.da_dtau - np.eye(model.n)).max() <= 1e-13 * terms
+
+
+@models
+def test_identities(model):
+    check_identities(model, 2)
+
+
+@twenties
+def test_identities_of_random_trees(first):
+    for seed in range(first, first + 20):
+        check_identities(tree(seed), seed)
+
+
+def test_trees_of_different_roots_do_not_feel_each_other():
+    """Exact zeros in all three matrices; M⁻¹ is full within a tree, unlike M."""
+    found = 0
+    for seed in range(40):
+        model = tree(seed)
+        root = [(model.topology.ancestors(i) or (i,))[0] for i in range(model.n)]
+        apart = np.not_equal.outer(root, root)
+        found += apart.any()
+        result = kg.forward_dynamics_derivatives(model, *random_state(model, seed), loads=random_loads(model, seed))
+        for matrix in fields(result)[1:]:
+            assert not matrix[apart].any()
+    assert found > 10
+
+
+# --- far from the origin ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e6])
+def test_accelerations_do_not_depend_on_where_the_human_walks(distance):
+    """Taken about the world's origin, inertias would lose six digits at 1 km, and all at 1000 km.
+
+    About a point of the mechanism nothing is lost but what q itself loses, 1e-16 of the distance, which only moves
+    the human as a whole; so the same noise as of any two formulations is left.
+    """
+    human = MODELS["human43"]
+    q, v, tau = random_state(human, 5)
+    loads = random_loads(human, 5)
+    far = q.copy()
+    far[:3] += np.array([1.0001, -2.0002, 3.0003]) * distance  # pelvis.tz, ty, tx
+    near = kg.forward_dynamics_derivatives(human, q, v, tau, loads=loads)
+    away = kg.forward_dynamics_derivatives(human, far, v, tau, loads=loads)
+    for name in FIELDS:
+        assert difference(getattr(away, name), getattr(near, name)) <= DERIVATIVES, name
+    for method in METHODS:
+        a = kg.forward_dynamics(human, far, v, tau, loads=loads, method=method)
+        assert np.abs(a - near.a).max() <= CLOSE * reach(human, q, v, near.a, loads)
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e6])
+def test_accelerations_do_not_depend_on_where_a_machine_is_bolted(distance):
+    near = samples.puma560()
+    there = kg.translate(distance, -0.7 * distance, 0.3 * distance) @ kg.rotate("z", 0.7)
+    far = near.replace(placement={near.joint_names[0]: there @ near.placement[0]})
+    state = random_state(near, 6)
+    one, other = (kg.forward_dynamics_derivatives(model, *state) for model in (far, near))
+    for name in FIELDS:
+        assert difference(getattr(one, name), getattr(other, name)) <= 1e-12, name
+    for method in METHODS:
+        assert_close(*(kg.forward_dynamics(model, *state, method=method) for model in (far, near)), 1e-12)
+
+
+# --- nothing resists a joint --------------------------------------------------------------------------------
+
+WAYS = {
+    "aba": lambda *x, **o: kg.forward_dynamics(*x, method="aba", **o),
+    "crba": lambda *x, **o: kg.forward_dynamics(*x, method="crba", **o),
+    "derivatives": kg.forward_dynamics_derivatives,
+}
+ways = pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+
+
+def crane(armature=0.0):
+    """A point mass that slides along a massless jib which turns: nothing resists the turn when it is at the axis."""
+    builder = kg.ModelBuilder("crane")
+    builder.add("turn", None, kg.revolute("z"), link="jib", armature=armature)
+    builder.add("reach", "jib", kg.prismatic("x"), link="bob", inertia=kg.Inertia.point(2.0, [0, 0, 0]))
+    return builder.build()
+
+
+@ways
+@pytest.mark.parametrize(
+    ("shape", "bad", "where"),
+    [((), (), ""), ((5,), (3,), " in state 3"), ((2, 3), (1, 0), r" in state \(1, 0\)"), ((1,), (0,), " in state 0")],
+)
+def test_singular_state_is_named(way, shape, bad, where):
+    q, v, tau = random_state(crane(), 1, shape)
+    q[..., 1] = 1.0
+    way(crane(), q, v, tau)
+    q[(*bad, 1)] = 0.0
+    message = rf"nothing resists joint 'turn' of model 'crane'{where}: the links it moves .* give the joint armature"
+    with pytest.raises(SingularError, match=message):
+        way(crane(), q, v, tau)
+
+
+@ways
+@pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH + 1])
+def test_singular_state_is_found_in_every_lane(way, size):
+    model = crane()
+    for bad in range(size):
+        q = np.ones((size, 2))
+        q[bad, 1] = 0.0
+        with pytest.raises(SingularError, match=rf"in state {bad}:"):
+            way(model, q, 0 * q, 0 * q)
+
+
+@ways
+def test_armature_cures_a_singular_state(way):
+    """The bob at the axis: the rotor alone resists the turn."""
+    result = way(crane(armature=0.5), [0.3, 0.0], [0.0, 0.0], [2.0, 6.0])
+    assert_close(getattr(result, "a", result), np.array([4.0, 3.0]), 1e-15)
+
+
+@ways
+def test_slender_limbs_resist_no_turn_about_themselves(way):
+    """[zhakatayev2023]'s human is made of slender rods; thickness or rotors make it dynamic."""
+    human = samples.human43()
+    state = random_state(human, 1)
+    with pytest.raises(SingularError, match=r"nothing resists joint '[a-z_.]+' of model 'human43': "):
+        way(human, *state)
+    way(human.replace(armature=np.full(43, 0.01)), *state)
+    way(samples.human43(thickness=0.1), *state)
+
+
+def with_massless_leaf(**numbers):
+    builder = kg.ModelBuilder("arm")
+    builder.add("shoulder", None, kg.revolute("y"), inertia=kg.Inertia.sphere(1.0, 0.1, [0, 0, 0.3]))
+    builder.add("wrist", "shoulder", kg.screw("z", pitch=0.1), placement=[0, 0, 0.5], **numbers)
+    return builder.build()
+
+
+@ways
+def test_massless_leaf_is_named(way):
+    zero = [0.2, 0.1]
+    with pytest.raises(SingularError, match=r"nothing resists joint 'wrist' of model 'arm': "):
+        way(with_massless_leaf(), zero, zero, zero)
+    with pytest.raises(SingularError, match="'wrist'"):  # springs and dampers are no inertia
+        way(with_massless_leaf(stiffness=1.0, damping=1.0), zero, zero, zero)
+    way(with_massless_leaf(armature=1e-6), zero, zero, zero)
+
+
+missed = pytest.mark.xfail(strict=True, reason="aba compares D with what cancellation left of the inertia, not with it")
+ways_that_see_all = pytest.mark.parametrize(
+    "name", [pytest.param("aba", marks=missed), "crba", pytest.param("derivatives", marks=missed)]
+)
+
+
+def hinges_in_line(seed):
+    """Two hinges about one oblique axis, with nothing between: only the sum of their angles moves anything."""
+    turn = kg.rotate("x", 0.3 + seed) @ kg.rotate("y", 0.4 - seed) @ kg.translate(0.3, 0.2, 0.1)
+    builder = kg.ModelBuilder("twice")
+    builder.add("first", None, kg.revolute("z"), placement=turn)
+    builder.add("second", "first", kg.revolute("z"), inertia=kg.Inertia.box(1.0, [0.1, 0.2, 0.3], [0.3, 0.1, 0.2]))
+    return builder.build()
+
+
+@ways_that_see_all
+def test_two_hinges_in_line_resist_no_counterrotation(name):
+    """M = I·[[1, 1], [1, 1]]: singular in every state, though every link that moves has inertia."""
+    for seed in range(10):
+        model = hinges_in_line(seed)
+        with pytest.raises(SingularError, match="joint 'first'"):
+            WAYS[name](model, *random_state(model, seed))
+
+
+@ways_that_see_all
+def test_gimbal_lock_is_singular(name):
+    """A ball joint of three hinges, the middle one at a right angle: the outer two turn about one axis."""
+    for seed in range(20):
+        builder = kg.ModelBuilder("top")
+        turn = kg.rotate("x", 0.3 + seed) @ kg.rotate("y", 0.4 - seed)
+        body = kg.Inertia.box(2.0, [0.3, 0.2, 0.1])
+        builder.add("ball", None, kg.spherical("zyx"), link="top", placement=turn, inertia=body)
+        q, v, tau = random_state(builder.build(), seed)
+        q[1] = np.pi / 2
+        with pytest.raises(SingularError, match=r"joint 'ball\.z'"):
+            WAYS[name](builder.build(), q, v, tau)
+
+
+@pytest.mark.parametrize("name", WAYS)
+def test_ill_conditioned_is_not_singular(name):
+    """Ten micrometres from the axis the turn still has an inertia of 2e-10 kg·m², exactly."""
+    result = WAYS[name](crane(), [0.3, 1e-5], [0.0, 0.0], [2e-10, 0.0])
+    assert_close(getattr(result, "a", result)[0], 1.0, 1e-14)
+
+
+@pytest.mark.xfail(strict=True, reason="threads write to one `status`; the last to finish wins")
+@ways
+def test_the_first_singular_state_is_named_by_any_number_of_threads(way, monkeypatch):
+    monkeypatch.setattr(engine, "_GRAIN", 1)
+    q = np.ones((40000, 2))  # the last is found long after the first
+    q[[0, -1], 1] = 0.0
+    for _ in range(20):
+        with pytest.raises(SingularError, match="in state 0:"):
+            way(crane(), q, 0 * q, 0 * q, threads=2)
+
+
+# --- batches and threads ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_grain(monkeypatch):
+    """Threads are woken for any work at all."""
+    monkeypatch.setattr(engine, "_GRAIN", 1)
+
+
+def everything(model, q, v, tau, loads, threads=None):
+    """One row of all that each state gives."""
+    options = {"loads": loads, "threads": threads}
+    found = [kg.forward_dynamics(model, q, v, tau, method=method, **options) for method in METHODS]
+    found += fields(kg.forward_dynamics_derivatives(model, q, v, tau, **options))
+    return np.concatenate([x.reshape(len(q), -1) for x in found], axis=1)
+
+
+def rows(loads, part):
+    return kg.Loads(*(x[part] for x in parts(loads)))
+
+
+@pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 23])
+def test_the_place_in_a_batch_does_not_matter(size):
+    model = tree(5)
+    state, loads = np.array(random_state(model, 1, (41,))), random_loads(model, 1, (41,))
+    whole = everything(model, *state, loads)
+    for start in range(0, 42 - size, 7):
+        part = slice(start, start + size)
+        same_bits(everything(model, *state[:, part], rows(loads, part)), whole[part])
+
+
+@pytest.mark.parametrize("threads", [2, 3, 50])
+def test_the_number_of_threads_does_not_matter(small_grain, threads):
+    model = tree(9)
+    state, loads = random_state(model, 1, (97,)), random_loads(model, 1, (97,))
+    same_bits(everything(model, *state, loads, threads), everything(model, *state, loads, 1))
+
+
+def test_stale_scratch_does_not_matter():
+    """What another model, or NaN, left there; more slots than this model needs, or fewer."""
+    model = tree(5)
+    state, loads = random_state(model, 1, (WIDTH + 1,)), random_loads(model, 1, (WIDTH + 1,))
+    before = everything(model, *state, loads)
+    everything(tree(9), *random_state(tree(9), 2, (3,)), None)
+    same_bits(everything(model, *state, loads), before)
+    engine._local.buffer[...] = np.nan
+    same_bits(everything(model, *state, loads), before)
+
+
+def test_batch_shapes_broadcast():
+    """(5, 1) × (1, 7) × one state × (7,) of loads: the same bits as each state alone, whichever argument is it."""
+    model = tree(5)
+    x = random_state(model, 1, (5, 7))
+    force = random_loads(model, 1, (7,)).force
+    for k in range(3):
+        shapes = [x[0][:, :1], x[1][:1], x[2][0, 0]]
+        q, v, tau = shapes[k:] + shapes[:k]
+        loads = kg.Loads(force=force)
+        by_method = [kg.forward_dynamics(model, q, v, tau, loads=loads, method=m) for m in METHODS]
+        result = kg.forward_dynamics_derivatives(model, q, v, tau, loads=loads)
+        assert by_method[0].shape == by_method[1].shape == result.a.shape == (5, 7, model.n)
+        assert all(y.shape == (5, 7, model.n, model.n) for y in fields(result)[1:])
+        full = [np.broadcast_to(y, (5, 7, model.n)) for y in (q, v, tau)]
+        for i, j in np.ndindex(5, 7):
+            one, load = [y[i, j] for y in full], kg.Loads(force=force[j])
+            for method, y in zip(METHODS, by_method, strict=True):
+                same_bits(y[i, j], kg.forward_dynamics(model, *one, loads=load, method=method))
+            alone = kg.forward_dynamics_derivatives(model, *one, loads=load)
+            for y, z in zip(fields(result), fields(alone), strict=True):
+                same_bits(y[i, j], z)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_no_states_give_no_results(shape, threads):
+    model = tree(5)
+    n = model.n
+    x = np.empty((*shape, n))
+    for method in METHODS:
+        assert kg.forward_dynamics(model, x, np.zeros(n), x, method=method, threads=threads).shape == (*shape, n)
+        assert kg.forward_dynamics(model, np.zeros(n), x, np.zeros(n), method=method).shape == (*shape, n)
+    result = kg.forward_dynamics_derivatives(model, x, x, np.zeros(n), threads=threads)
+    assert [y.shape for y in fields(result)] == [(*shape, n), *[(*shape, n, n)] * 3]
+
+
+# --- arguments ----------------------------------------------------------------------------------------------
+
+
+@methods
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("k", range(3))
+def test_out_may_overlap_an_input(small_grain, method, threads, k):
+    """An argument in the very memory of the result, and one state further on."""
+    model = tree(5)
+    state = random_state(model, 1, (11,))
+    desired = kg.forward_dynamics(model, *state, method=method)
+    for skip in (0, model.n):
+        buffer = np.full(desired.size + model.n, np.nan)
+        out, given = (buffer[s : s + desired.size].reshape(desired.shape) for s in (0, skip))
+        given[...] = state[k]
+        arguments = [*state[:k], given, *state[k + 1 :]]
+        assert kg.forward_dynamics(model, *arguments, method=method, out=out, threads=threads) is out
+        same_bits(out, desired)
+
+
+@methods
+def test_out_of_any_layout(method):
+    model = tree(5)
+    state = random_state(model, 1, (4,))
+    desired = kg.forward_dynamics(model, *state, method=method)
+    for out in (
+        np.full((4, model.n), np.nan),
+        np.full((4, model.n), np.nan, order="F"),
+        np.full((8, 2 * model.n), np.nan)[::2, ::2],
+        np.full((4, model.n), np.nan)[::-1],
+    ):
+        assert kg.forward_dynamics(model, *state, method=method, out=out) is out
+        assert np.array_equal(out, desired)
+    with pytest.raises(InputError, match=rf"`out` is a float64 array of shape \(3, .* of shape \(4, {model.n}\)"):
+        kg.forward_dynamics(model, *state, method=method, out=np.empty((3, model.n)))
+
+
+def test_inputs_are_never_modified():
+    model = tree(5)
+    state, loads = random_state(model, 1, (11,)), random_loads(model, 1, (11,))
+    given = [*state, *parts(loads)]
+    before = [x.tobytes() for x in given]
+    everything(model, *state, loads)
+    assert [x.tobytes() for x in given] == before
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("threads", [1, 3])
+@ways
+def test_not_finite_says_where(small_grain, way, bad, threads):
+    """Every argument; in the last state, so that another thread than the first finds it."""
+    model = tree(5)
+    for k, name in enumerate(("q", "v", "tau")):
+        arguments = np.random.default_rng(1).normal(size=(3, 30, model.n))
+        arguments[k, 29, 1] = bad
+        with pytest.raises(InputError, match=rf"`{name}` at index \(29, 1\) is {bad}; expected finite numbers"):
+            way(model, *arguments, threads=threads)
+    for name in ("force", "point", "torque"):
+        loads = {name: np.zeros((30, model.n, 3))}
+        loads[name][29, 1, 2] = bad
+        with pytest.raises(InputError, match=rf"`loads\.{name}` at index \(29, 1, 2\) is {bad}"):
+            way(model, *np.zeros((3, 30, model.n)), loads=kg.Loads(**loads), threads=threads)
+
+
+crashes = pytest.mark.xfail(strict=True, raises=StopIteration, reason="tree_solve meets ∞ that no argument has")
+
+
+@pytest.mark.parametrize("name", ["aba", pytest.param("crba", marks=crashes), "derivatives"])
+def test_overflow_is_no_crash(name):
+    """Finite speeds whose squares are not: as with inverse dynamics, the result says so."""
+    result = WAYS[name](samples.two_link(), [0.1, 0.2], [1e200, 0.0], [0.0, 0.0])
+    assert not np.isfinite(getattr(result, "a", result)).any()
+
+
+@pytest.mark.parametrize("name", ["q", "v", "tau"])
+@ways
+def test_wrong_shape_is_named(way, name):
+    model = tree(5)
+    n = model.n
+    arguments = dict.fromkeys(("q", "v", "tau"), np.zeros((3, n)))
+    message = rf"`{name}` has shape \(3, {n + 1}\); model .* has {n} degrees of freedom, .* must be {n}"
+    with pytest.raises(InputError, match=message):
+        way(model, *(arguments | {name: np.zeros((3, n + 1))}).values())
+    with pytest.raises(InputError, match=rf"`{name}` \(4,\)"):
+        way(model, *(arguments | {name: np.zeros((4, n))}).values())
+
+
+@pytest.mark.parametrize("method", ["spatial", None, ["aba"]])
+def test_unknown_method_is_named(method):
+    zero = [0, 0]
+    with pytest.raises(InputError, match=r"`method` is .*; expected 'aba' or 'crba'"):
+        kg.forward_dynamics(samples.two_link(), zero, zero, zero, method=method)
