@@ -307,7 +307,7 @@ def test_products_equal_matrices_on_random_trees(seed):
 @settings(max_examples=30)
 @given(
     seed=st.integers(0, 30),
-    factor=st.tuples(*[st.floats(-1e3, 1e3)] * 2),
+    factor=st.tuples(*[st.floats(-1e3, 1e3).filter(lambda x: x == 0 or abs(x) > 1e-6)] * 2),  # no denormal products
 )
 def test_jvp_is_linear_in_the_direction(seed, factor):
     model = tree(seed)

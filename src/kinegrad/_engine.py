@@ -1,6 +1,6 @@
 """Between public functions and kernels: constants, one validation gate, scratch memory, threads.
 
-A public function asks :func:`batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
+A public function asks :class:`Batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
 call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
 """
 
@@ -11,19 +11,26 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.tangent import Pair, Slopes
 from kinegrad._kernels.width import WIDTH
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, SingularError
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 _FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
+
+VARIABLE = (
+    "placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature", "pitch",
+)  # fmt: skip
+_STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
 
 # --- constants of a model, as kernels want them -----------------------------------------------------------------
 
@@ -32,29 +39,30 @@ def mechanism(model: Model) -> tuple[Any, ...]:
     """The model's constants in the order of :class:`Mechanism`, computed once per model."""
     found = model.__dict__.get("_mechanism")
     if found is None:
-        found = tuple(_mechanism(model))
+        found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         object.__setattr__(model, "_mechanism", found)
     return found
 
 
-def _mechanism(model: Model) -> Mechanism:
-    n = model.n
-    rate, P, F = np.empty((n, 2)), np.empty((n, 4, 4)), np.empty((n, 4, 4))
-    for i, joint in enumerate(model.joints):
-        sign, align = _align(np.array(joint.axis))
-        rate[i] = {"revolute": (sign, 0.0), "prismatic": (0.0, sign), "screw": (sign, sign * joint.pitch)}[joint.kind]
-        P[i], F[i] = model.placement[i] @ align, align.T @ model.tip[i]
-    X = np.array([(F[p] @ P[i] if p >= 0 else P[i]) for i, p in enumerate(model.parents)])
+def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
+    """From a Model, or from anything with its fields, complex ones too: the arithmetic is analytic."""
+    aligned = [_align(np.array(joint.axis)) for joint in model.joints]
+    sign, align = np.array([s for s, _ in aligned]), np.array([A for _, A in aligned])
+    kinds = np.array([joint.kind for joint in model.joints])
+    turn = np.where(kinds == "prismatic", 0.0, sign)
+    slide = np.where(kinds == "prismatic", sign, sign * pitch)
+    P, F = model.placement @ align, align.transpose(0, 2, 1) @ model.tip
+    X = np.where((model.parents >= 0)[:, None, None], F[model.parents] @ P, P)
     R, p = F[:, :3, :3], F[:, :3, 3]
     com = np.einsum("nij,nj->ni", R, model.com) + p
     inertia = R @ model.inertia @ R.transpose(0, 2, 1)
     second = 0.5 * np.trace(model.inertia, axis1=1, axis2=2)[:, None, None] * np.eye(3) - model.inertia
     first = model.mass[:, None] * model.com
     second = second + first[:, :, None] * model.com[:, None, :]
-    massive = model.mass > 0
+    massive = np.real(model.mass) > 0
     return Mechanism(
         parent=np.array(model.parents),
-        rate=rate,
+        rate=np.column_stack([turn, slide]),
         X=_rows(X),
         F=_rows(F),
         P=_rows(P),
@@ -65,6 +73,23 @@ def _mechanism(model: Model) -> Mechanism:
         gravity=np.array(model.gravity)[None],
         anchor=int(np.argmax(massive)),
     )
+
+
+def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[Array, ...]:
+    """Slopes of the kernels' constants, (directions, n·k) each in the order of :class:`Slopes`.
+
+    `variation` holds slopes of model fields, (directions, *shape of the field); of joint pitches as ``"pitch"``.
+    By complex step through :func:`_mechanism`, which is exact.
+    """
+    rows = []
+    for k in range(directions):
+        fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
+        fields["pitch"] = np.array([joint.pitch for joint in model.joints])
+        moved = {what: x + 1j * _STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
+        varied = SimpleNamespace(joints=model.joints, parents=model.parents, **moved)
+        constants = _mechanism(varied, moved["pitch"])
+        rows.append([np.imag(getattr(constants, what)).ravel() / _STEP for what in Slopes._fields])
+    return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
 
 
 def pairs(model: Model) -> int:
@@ -221,6 +246,11 @@ class Batch:
         block = np.empty((count, self.states, math.prod(core)))
         return [(flat.reshape(self.shape + core), flat) for flat in block]
 
+    def check_finite(self) -> None:
+        """For calls whose kernels do not look themselves."""
+        if not all(np.isfinite(x).all() for x in self.arguments):
+            raise self.not_finite()
+
     def not_finite(self) -> InputError:
         """What to raise when a kernel has found a number that is not finite."""
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
@@ -359,6 +389,14 @@ def scratch(slots: int) -> Array:
     return buffer
 
 
+def scratch_pair(slots: int) -> Pair:
+    """The same twice: values and slopes."""
+    pair: Pair | None = getattr(_local, "pair", None)
+    if pair is None or len(pair.value) < slots:
+        pair = _local.pair = Pair(_aligned(slots), _aligned(slots))
+    return pair
+
+
 def _aligned(slots: int) -> Array:
     """(slots, W) zeros that begin on a cache line, so that no slot straddles two."""
     memory = np.zeros(slots * WIDTH + 8)
@@ -386,6 +424,53 @@ def run(kernel: Callable[..., bool], batch: Batch, slots: int, threads: int | No
     finite = [block(*edges[0]), *(future.result() for future in futures)]
     if not all(finite):
         raise batch.not_finite()
+
+
+def run_directions(
+    kernel: Callable[..., bool],
+    model: Model,
+    slopes: tuple[Array, ...],
+    state: Sequence[tuple[Array, Array | None]],
+    fixed: Sequence[Any],
+    columns: Sequence[int],
+    slots: int,
+    threads: int | None,
+) -> list[Array]:
+    """Slopes of a kernel's results, (states, directions, columns) each, along all directions for all states.
+
+    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero.  Lanes run over states or
+    over directions, whichever there are more of.
+    """
+    count, directions = len(state[0][0]), len(slopes[0])
+    constants = mechanism(model)
+    none = np.zeros((1, model.n))
+    results = [np.empty((count, directions, width)) for width in columns]
+
+    def one(k: int) -> bool:
+        if count >= directions:
+            dm = tuple(x[k : k + 1] for x in slopes)
+            pairs = [Pair(x, none if dx is None else np.ascontiguousarray(dx[:, k])) for x, dx in state]
+            filled = [Pair(np.zeros((count, width)), np.zeros((count, width))) for width in columns]
+        else:
+            dm = slopes
+            pairs = [Pair(x[k : k + 1], none if dx is None else dx[k]) for x, dx in state]
+            filled = [Pair(np.zeros((directions, width)), np.zeros((directions, width))) for width in columns]
+        rows = len(filled[0].value)
+        if not kernel(constants, dm, *pairs, *fixed, *filled, scratch_pair(slots), 0, rows):
+            return False
+        for result, pair in zip(results, filled, strict=True):
+            result[(slice(None), k) if count >= directions else k] = pair.slope
+        return True
+
+    items = range(min(count, directions)) if directions else range(0)
+    workers = _threads if threads is None else check_threads(threads)
+    if workers == 1 or count * directions * model.n < 2 * _GRAIN:
+        done = [one(k) for k in items]
+    else:
+        done = list(_workers(workers).map(one, items))
+    if not all(done):
+        raise SingularError(f"nothing resists one of the joints of model {model.name!r}; see forward_dynamics")
+    return results
 
 
 def _workers(count: int) -> ThreadPoolExecutor:

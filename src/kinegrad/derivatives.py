@@ -1,5 +1,5 @@
-"""Exact sensitivities of inverse dynamics: ∂τ/∂(q, v, a) of whole trajectories, their products with vectors,
-and derivatives with respect to loads."""
+"""Exact sensitivities of whole trajectories: ∂τ/∂(q, v, a) of inverse dynamics, its products with vectors, its
+derivatives with respect to loads; ∂a/∂(q, v, τ) of forward dynamics."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ Symbols: T world transform of a link (4, 4), R its rotation, J pseudo-inertia (4
 
 References
 ----------
-[xiang2008] Xiang, Arora, Rahmatalla, Abdel-Malek, recursive Lagrangian dynamics and its sensitivity.
+[xiang2008] Xiang, Arora, Abdel-Malek, recursive Lagrangian dynamics and its sensitivity.
 [zhakatayev2023] Zhakatayev et al., the pseudo-inertia (7).
 """
 

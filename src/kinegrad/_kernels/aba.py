@@ -3,22 +3,24 @@
 Cut all joints outboard of link i free: the force it takes to give link i the acceleration A is  I A + p, with an
 articulated inertia I and bias p.  In one frame common to all links they follow inward without transformation,
 
-    I = I_body + Σ (I − U Uᵀ/D)            U = I S     D = S·U + armature            [featherstone2008] 7.3
-    p = V×*I_body V − load + Σ (p + (I − U Uᵀ/D) c + U u/D)                           [anderson2002] (57), (58)
+    I = I_body + Σ (I − U Uᵀ/D)            U = I S     D = S·U + armature            [anderson2002] (57), (59)
+    p = V×*I_body V − load + Σ (p + (I − U Uᵀ/D) c + U u/D)                           [anderson2002] (58)
     u = τ − spring − damper − S·p           c = (V×S) q̇
 
 (sums over the children), and then outward, the world accelerating at −g,
 
     q̈ = (u − U·(A_p + c)) / D              A = A_p + c + S q̈                          [anderson2002] (60), (61)
 
-A joint that nothing resists has D = 0: a massless leaf, or a slender rod turned about itself.
+with D, the pivot of (59).  A joint that nothing resists has D = 0: a massless leaf, a slender rod turned about itself,
+two hinges in line.
 
 Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
     V        velocity of link i                                  6 slots
     I        articulated inertia [[Θ, Φ], [Φᵀ, Λ]]               Θ 6, Φ 9, Λ 6
     p        articulated bias                                     6
     c, U     as above                                             6 each
-    D, u     as above                                             1 each
+    D, u     as above                                             1 each (1/D is stored)
+    MASS SPREAD   mass of subtree i, trace of its inertia         1 each
     A        acceleration of link i                               6
 """
 
@@ -26,7 +28,7 @@ from kinegrad._kernels.crba import body_inertia
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import AXIS, anchor, base_at, frames, link_point, origin
-from kinegrad._kernels.lanes import gather, load, magnitude, pick, scatter, spread, store
+from kinegrad._kernels.lanes import gather, load, pick, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
@@ -49,10 +51,13 @@ from kinegrad._kernels.spatial import (
 )
 from kinegrad._kernels.width import WIDTH
 
-VELOCITY, THETA, PHI, LAMBDA, BIAS, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = 18, 24, 30, 39, 45, 51, 57, 63, 64, 65
-N = 71  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+VELOCITY, THETA, PHI, LAMBDA, BIAS, MASS, SPREAD, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = (
+    18, 24, 30, 39, 45, 51, 52, 53, 59, 65, 66, 67,
+)  # fmt: skip
+N = 73  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 
-# D is rounding noise when it is below this part of the sum of magnitudes it is the difference of.
+# D is what remains of the inertia of the whole subtree about the joint's axis once the joints outboard have given
+# way.  Below this part of it, it is rounding noise.
 NOISE = 1e-12
 
 
@@ -69,6 +74,8 @@ def own_body(m, i, r, w, v, force, point, torque, scratch, at):
         store3(scratch, at + THETA + 3, rest)
         store9(scratch, at + PHI, (zero, -h[2], h[1], h[2], zero, -h[0], -h[1], h[0], zero))
         store3(scratch, at + LAMBDA, (spread(mass), spread(mass), spread(mass)))
+        store(scratch, at + MASS, mass)
+        store(scratch, at + SPREAD, diagonal[0] + diagonal[1] + diagonal[2])
         n = add(symmul((diagonal[0], diagonal[1], diagonal[2], rest[0], rest[1], rest[2]), w), cross(h, v))
         p = sub(scale(mass, v), cross(h, w))
         store3(scratch, at + BIAS, add(cross(w, n), cross(v, p)))
@@ -112,7 +119,7 @@ def outward_motion(m, q, v, force, point, torque, r, scratch):
 
 @inline
 def pivot(m, i, at, tau, q, dq, scratch):
-    """U, D and u of joint i, stored; returns D and the sum of magnitudes it is made of."""
+    """U, 1/D and u of joint i, stored; returns D and the inertia of the whole subtree it is what remains of."""
     z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
     U, U_ = articulated(scratch, at, z, s)
     D = dot(z, U) + dot(s, U_) + m.passive[i, 3]
@@ -122,8 +129,7 @@ def pivot(m, i, at, tau, q, dq, scratch):
     store3(scratch, at + ROD + 3, U_)
     store(scratch, at + PIVOT, 1.0 / D)
     store(scratch, at + ACTING, u)
-    size = magnitude(z[0] * U[0]) + magnitude(z[1] * U[1]) + magnitude(z[2] * U[2])
-    size = size + magnitude(s[0] * U_[0]) + magnitude(s[1] * U_[1]) + magnitude(s[2] * U_[2])
+    size = load(scratch, at + SPREAD) * dot(z, z) + load(scratch, at + MASS) * dot(s, s)
     return D, size
 
 
@@ -144,6 +150,8 @@ def hand_on(m, i, scratch):
     add3(scratch, up + THETA + 3, (theta[3] - U[0] * V[1], theta[4] - U[0] * V[2], theta[5] - U[1] * V[2]))
     add3(scratch, up + LAMBDA, (lam[0] - U_[0] * V_[0], lam[1] - U_[1] * V_[1], lam[2] - U_[2] * V_[2]))
     add3(scratch, up + LAMBDA + 3, (lam[3] - U_[0] * V_[1], lam[4] - U_[0] * V_[2], lam[5] - U_[1] * V_[2]))
+    for k in (MASS, SPREAD):
+        store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
     for row in range(3):
         phi = load3(scratch, at + PHI + 3 * row)
         x = load(scratch, at + ROD + row)

@@ -10,7 +10,6 @@ same kernel source can be stepped through, measured for coverage, and differenti
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
-    magnitude(u)                        |u|
 
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
 idle lanes and writes the same bits again, and an array of one row is the same for all states: no masks, no copies.
@@ -21,7 +20,6 @@ import operator
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.extending import intrinsic, lower_builtin, overload, register_model
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -297,22 +295,6 @@ def within(u, bound):
     return bool(np.all(np.abs(u) <= bound))
 
 
-def magnitude(u):
-    """|u|; of a complex number, as complex step wants it, the one of ±u with a positive real part."""
-    return np.where(u.real < 0, -u, u)
-
-
-@intrinsic
-def _magnitude(typingctx, u):
-    def codegen(context, builder, sig, args):
-        vector = args[0].type
-        name = f"llvm.fabs.v{WIDTH}f64"
-        fabs = cgutils.get_or_insert_function(builder.module, ir.FunctionType(vector, [vector]), name)
-        return builder.call(fabs, args)
-
-    return lane(u), codegen
-
-
 @intrinsic
 def _spread_number(typingctx, c):
     def codegen(context, builder, sig, args):
@@ -351,7 +333,6 @@ def _within(typingctx, u, bound):
     return types.boolean(u, bound), codegen
 
 
-overload(magnitude)(lambda u: (lambda u: _magnitude(u)) if u == lane else None)
 overload(spread)(lambda c: (lambda c: _spread_number(c)) if isinstance(c, types.Number) or c == lane else None)
 overload(pick)(lambda u, w: (lambda u, w: _pick(u, w)) if u == lane else None)
 overload(put)(lambda u, w, c: lambda u, w, c: _put(u, w, c))

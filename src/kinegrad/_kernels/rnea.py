@@ -73,11 +73,8 @@ def passive_force(m, i, q, dq, ddq):
 def gravity_at_base(m, scratch, at):
     """The world does not turn, and accelerates at −g."""
     store3(scratch, at, origin())
-    store3(
-        scratch,
-        at + 3,
-        (-1.0 * spread(m.gravity[0, 0]), -1.0 * spread(m.gravity[0, 1]), -1.0 * spread(m.gravity[0, 2])),
-    )
+    g = spread(m.gravity[0, 0]), spread(m.gravity[0, 1]), spread(m.gravity[0, 2])
+    store3(scratch, at + 3, scale(-1.0, g))
 
 
 @inline

@@ -29,7 +29,6 @@ from kinegrad._kernels.lanes import (
     gather,
     lane,
     load,
-    magnitude,
     pick,
     scatter,
     spread,
@@ -146,9 +145,8 @@ def _binary(op, rule):
             if len(args) == 2 and dual in args and all(a == dual or _is_plain(a) for a in args):
                 return signature(dual, *args)
 
-    for left, right in [
-        (DualType, DualType), (DualType, LaneType), (LaneType, DualType), (DualType, types.Number), (types.Number, DualType),
-    ]:  # fmt: skip
+    plain = [LaneType, types.Number]
+    for left, right in [(DualType, DualType), *((DualType, t) for t in plain), *((t, DualType) for t in plain)]:
 
         @lower_builtin(op, left, right)
         def _(context, builder, sig, args):
@@ -267,12 +265,6 @@ def _(u, w):
 def _(u, bound):
     if u == dual:
         return lambda u, bound: within(u.value, bound)
-
-
-@overload(magnitude, jit_options=_INLINE)
-def _(u):
-    if u == dual:
-        return lambda u: make(magnitude(u.value), u.slope)  # its slope is never asked for
 
 
 @overload(sincos, jit_options=_INLINE)

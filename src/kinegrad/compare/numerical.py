@@ -7,7 +7,8 @@ A difference quotient of step h errs by truncation, which grows with h, and by r
     complex    Im f(x + ih) / h                  truncation h² |f‴|/6, no subtraction: any tiny h, leaves ~ 1e-16
     adaptive   central, steps from large to small, extrapolated to h → 0, the one with the least estimated error
 
-The adaptive one is numdifftools, the Python port of the MATLAB `jacobianest` that [zhakatayev2023] compares with.
+The adaptive one is numdifftools: of the family of the MATLAB `jacobianest` that [zhakatayev2023] compares with, but
+with other steps (``papers/jacobianest.py`` has those).
 """
 
 from __future__ import annotations

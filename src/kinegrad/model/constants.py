@@ -1,0 +1,147 @@
+"""Constants of a model by name: ``"thigh.mass"``, ``"elbow.a"``, ``"gravity.z"``; their values, slopes and changes."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.errors import InputError
+from kinegrad.model.dh import DH
+from kinegrad.model.model import Model
+
+Array = NDArray[np.float64]
+
+_AXES = {"x": 0, "y": 1, "z": 2}
+_MOMENTS = {a + b: (i, j) for a, i in _AXES.items() for b, j in _AXES.items() if i <= j}
+_PER_JOINT = ("stiffness", "rest", "damping", "armature", "pitch")
+_DH = ("theta", "d", "a", "alpha")
+
+
+@dataclass(frozen=True)
+class Constant:
+    """One number among a model's constants: entry `where` of field `what` (and its mirror), or a DH parameter."""
+
+    name: str
+    what: str
+    where: tuple[int, ...]
+
+    def get(self, model: Model) -> float:
+        """Its present value."""
+        if self.what in _DH:
+            return float(getattr(dh_row(model, self.where[0])[0], self.what))
+        if self.what == "pitch":
+            return model.joints[self.where[0]].pitch
+        return float(getattr(model, self.what)[self.where])
+
+    def slopes(self, model: Model) -> dict[str, Array]:
+        """Slopes of the fields it enters."""
+        if self.what in _DH:
+            return _dh_slopes(model, self.where[0], self.what)
+        shape = (model.n,) if self.what == "pitch" else getattr(model, self.what).shape
+        slope = np.zeros(shape)
+        slope[self.where] = 1.0
+        if self.what == "inertia":
+            i, j, k = self.where
+            slope[i, k, j] = 1.0
+        return {self.what: slope}
+
+    def shift(self, model: Model, fields: dict[str, Array], change: float) -> None:
+        """Add `change` to it in `fields`, copies of the model's fields."""
+        if self.what in _DH:
+            i = self.where[0]
+            row, convention = dh_row(model, i, fields)
+            moved = replace(row, **{self.what: getattr(row, self.what) + change})
+            for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
+                fields.setdefault(what, getattr(model, what).copy())[i] = value
+        elif self.what == "pitch":
+            i = self.where[0]
+            joints = list(fields.get("joints", model.joints))
+            joints[i] = replace(joints[i], pitch=joints[i].pitch + change)
+            fields["joints"] = tuple(joints)  # type: ignore[assignment]
+        else:
+            for what, slope in self.slopes(model).items():
+                fields[what] = fields.get(what, getattr(model, what)) + change * slope
+
+
+def find_constant(model: Model, name: str) -> Constant:
+    """The constant called `name`, or an InputError that says what there is."""
+    if not isinstance(name, str):
+        raise InputError(f"constant {name!r} is a {type(name).__name__}; expected a name such as 'thigh.mass'")
+    if name.startswith("gravity.") and name[8:] in _AXES:
+        return Constant(name, "gravity", (_AXES[name[8:]],))
+    for owner, quantity in _splits(name):
+        if owner in model.link_names:
+            i = model.link_names.index(owner)
+            if quantity == "mass":
+                return Constant(name, "mass", (i,))
+            head, _, tail = quantity.partition(".")
+            if head == "com" and tail in _AXES:
+                return Constant(name, "com", (i, _AXES[tail]))
+            if head == "inertia" and "".join(sorted(tail)) in _MOMENTS:
+                return Constant(name, "inertia", (i, *_MOMENTS["".join(sorted(tail))]))
+        if owner in model.joint_names:
+            i = model.joint_names.index(owner)
+            if quantity in _PER_JOINT:
+                return Constant(name, quantity, (i,))
+            if quantity in _DH:
+                dh_row(model, i)
+                return Constant(name, quantity, (i,))
+            head, _, tail = quantity.partition(".")
+            if head in ("placement", "tip") and tail in _AXES:
+                return Constant(name, head, (i, _AXES[tail], 3))
+    known = [f"{link}.mass" for link in model.link_names] + [f"{joint}.placement.x" for joint in model.joint_names]
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see Design for the names there are"
+    raise InputError(f"constant {name!r} does not exist in model {model.name!r}; {hint}")
+
+
+def dh_row(model: Model, i: int, fields: dict[str, Array] | None = None) -> tuple[DH, str]:
+    """The Denavit–Hartenberg row that places joint i, and its convention; an InputError if none does."""
+    P, F = ((fields or {}).get(what, getattr(model, what))[i] for what in ("placement", "tip"))
+    if np.array_equal(P, np.eye(4)) and F[2, 0] == 0.0:
+        theta, alpha = math.atan2(F[1, 0], F[0, 0]), math.atan2(F[2, 1], F[2, 2])
+        a = F[0, 3] * F[0, 0] + F[1, 3] * F[1, 0]
+        row, convention = DH(theta, F[2, 3], a, alpha), "distal"
+    else:
+        alpha, theta = math.atan2(P[2, 1], P[1, 1]), math.atan2(F[1, 0], F[0, 0])
+        row, convention = DH(theta, F[2, 3], P[0, 3], alpha), "proximal"
+    for what, found, made in zip(("placement", "tip"), (P, F), row.placement(convention), strict=True):
+        if np.abs(found - made).max() > 1e-12 * max(1.0, np.abs(found).max()):
+            joint = model.joint_names[i]
+            raise InputError(
+                f"joint {joint!r} of model {model.name!r} is not placed by a Denavit–Hartenberg row (see its {what}); "
+                f"use {joint}.placement.x, {joint}.tip.x, …"
+            )
+    return row, convention
+
+
+def _dh_slopes(model: Model, i: int, what: str) -> dict[str, Array]:
+    row, convention = dh_row(model, i)
+    P, F = row.placement(convention)
+    turn_z, turn_x, shift = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((4, 4))
+    turn_z[0, 1], turn_z[1, 0] = -1.0, 1.0
+    turn_x[1, 2], turn_x[2, 1] = -1.0, 1.0
+    if what == "theta":
+        field, slope = "tip", turn_z @ F
+    elif what == "d":
+        shift[2, 3] = 1.0
+        field, slope = "tip", shift
+    elif convention == "distal":
+        shift[:2, 3] = math.cos(row.theta), math.sin(row.theta)
+        field, slope = "tip", shift if what == "a" else F @ turn_x
+    else:
+        shift[0, 3] = 1.0
+        field, slope = "placement", shift if what == "a" else turn_x @ P
+    full = np.zeros((model.n, 4, 4))
+    full[i] = slope
+    return {field: full}
+
+
+def _splits(name: str) -> list[tuple[str, str]]:
+    """All ways to read a dotted name as owner and quantity (owners may have dots), longest owner first."""
+    parts = name.split(".")
+    return [(".".join(parts[:k]), ".".join(parts[k:])) for k in range(len(parts) - 1, 0, -1)]
