@@ -338,10 +338,7 @@ def with_massless_leaf(**numbers):
     return builder.build()
 
 
-misnamed = pytest.mark.xfail(strict=True, reason="tree_solve looks from the root, where 1/0 of the leaf has spread to")
-
-
-@pytest.mark.parametrize("name", ["aba", pytest.param("crba", marks=misnamed), "derivatives"])
+@pytest.mark.parametrize("name", ["aba", "crba", "derivatives"])
 def test_massless_leaf_is_named(name):
     way = WAYS[name]
     zero = [0.2, 0.1]
@@ -352,10 +349,7 @@ def test_massless_leaf_is_named(name):
     way(with_massless_leaf(armature=1e-6), zero, zero, zero)
 
 
-missed = pytest.mark.xfail(strict=True, reason="aba compares D with what cancellation left of the inertia, not with it")
-ways_that_see_all = pytest.mark.parametrize(
-    "name", [pytest.param("aba", marks=missed), "crba", pytest.param("derivatives", marks=missed)]
-)
+ways_that_see_all = pytest.mark.parametrize("name", ["aba", "crba", "derivatives"])
 
 
 def hinges_in_line(seed):
@@ -397,7 +391,6 @@ def test_ill_conditioned_is_not_singular(name):
     assert_close(getattr(result, "a", result)[0], 1.0, 1e-14)
 
 
-@pytest.mark.xfail(strict=True, reason="threads write to one `status`; the last to finish wins")
 @ways
 def test_the_first_singular_state_is_named_by_any_number_of_threads(way, monkeypatch):
     monkeypatch.setattr(engine, "_GRAIN", 1)
@@ -557,10 +550,7 @@ def test_not_finite_says_where(small_grain, way, bad, threads):
             way(model, *np.zeros((3, 30, model.n)), loads=kg.Loads(**loads), threads=threads)
 
 
-crashes = pytest.mark.xfail(strict=True, raises=StopIteration, reason="tree_solve meets ∞ that no argument has")
-
-
-@pytest.mark.parametrize("name", ["aba", pytest.param("crba", marks=crashes), "derivatives"])
+@pytest.mark.parametrize("name", ["aba", "crba", "derivatives"])
 def test_overflow_is_no_crash(name):
     """Finite speeds whose squares are not: as with inverse dynamics, the result says so."""
     result = WAYS[name](samples.two_link(), [0.1, 0.2], [1e200, 0.0], [0.0, 0.0])

@@ -12,6 +12,9 @@ dynamics     inverse_dynamics, forward_dynamics, mass_matrix, bias_forces, gravi
 derivatives  forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
              inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
+design       Design: named parameters of a model; inverse_dynamics_design_derivatives,
+             forward_dynamics_design_derivatives, mass_matrix_design_derivatives, transform_design_derivatives,
+             energy_design_derivatives
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
 threads      set_threads, get_threads
@@ -40,6 +43,15 @@ from kinegrad.derivatives import (
     inverse_dynamics_jvp,
     inverse_dynamics_load_derivatives,
     inverse_dynamics_vjp,
+)
+from kinegrad.design import (
+    Design,
+    EnergyDesignDerivatives,
+    energy_design_derivatives,
+    forward_dynamics_design_derivatives,
+    inverse_dynamics_design_derivatives,
+    mass_matrix_design_derivatives,
+    transform_design_derivatives,
 )
 from kinegrad.dynamics import bias_forces, forward_dynamics, gravity_forces, inverse_dynamics, mass_matrix
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
@@ -84,6 +96,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "DH",
+    "Design",
+    "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
@@ -110,8 +124,10 @@ __all__ = [
     "bias_forces",
     "center_of_mass",
     "center_of_mass_derivatives",
+    "energy_design_derivatives",
     "forward_dynamics",
     "forward_dynamics_derivatives",
+    "forward_dynamics_design_derivatives",
     "forward_kinematics",
     "forward_kinematics_derivatives",
     "free",
@@ -119,12 +135,14 @@ __all__ = [
     "gravity_forces",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
+    "inverse_dynamics_design_derivatives",
     "inverse_dynamics_jvp",
     "inverse_dynamics_load_derivatives",
     "inverse_dynamics_vjp",
     "jacobian",
     "kinetic_energy",
     "mass_matrix",
+    "mass_matrix_design_derivatives",
     "momentum",
     "momentum_derivatives",
     "planar",
@@ -138,6 +156,7 @@ __all__ = [
     "screw",
     "set_threads",
     "spherical",
+    "transform_design_derivatives",
     "translate",
     "universal",
 ]

@@ -21,7 +21,7 @@ from kinegrad._kernels import (
     rnea_derivatives,
     rnea_products,
 )
-from kinegrad.dynamics import check_singular
+from kinegrad.dynamics import run_or_singular
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
@@ -268,12 +268,10 @@ def forward_dynamics_derivatives(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
     flat = [a[1], *(matrix[1] for matrix in matrices)]
-    spare, status = np.empty((batch.states, n)), np.full(2, -1)
-    constants = engine.mechanism(model)
-    arguments = (constants, *batch.arguments[:3], *load_arrays, engine.places(model, "padded"), spare, *flat, status)
+    spare, place = np.empty((batch.states, n)), engine.places(model, "padded")
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, place, spare, *flat)
     slots = aba_derivatives.slots(n, engine.pairs(model))
-    engine.run(aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
-    check_singular(model, batch, status)
+    run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
     return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
 
 

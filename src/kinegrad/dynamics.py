@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -120,11 +123,12 @@ def forward_dynamics(
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     result, a = batch.output((n,), out)
-    status = np.full(2, -1)
     constants, state = engine.mechanism(model), batch.arguments[:3]
     if method == "aba":
-        engine.run(aba.aba, batch, (n + 1) * aba.N, threads, constants, *state, *load_arrays, a, status)
+        arguments = (constants, *state, *load_arrays, a)
+        run_or_singular(model, aba.aba, batch, (n + 1) * aba.N, threads, *arguments)
     else:
+        batch.check_finite()
         M = np.zeros((batch.states, n * n))
         engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
         zero = np.zeros((1, n))
@@ -132,21 +136,28 @@ def forward_dynamics(
         np.subtract(state[2], a, out=a)
         place = engine.places(model, "dense")
         slots = engine.pairs(model) + 4 * n
-        engine.run(tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a, status)
-    check_singular(model, batch, status)
+        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
     return engine.finish(result, a)
 
 
-def check_singular(model: Model, batch: engine.Batch, status: NDArray[np.int64]) -> None:
-    """Turn the (joint, state) that a kernel found to be free of resistance into an error."""
+def run_or_singular(
+    model: Model, kernel: Callable[..., bool], batch: engine.Batch, slots: int, threads: int | None, *arguments: Any
+) -> None:
+    """Run a kernel whose last argument is a status; raise if it found a joint that nothing resists."""
+    status = np.full(2, -1)
+    engine.run(kernel, batch, slots, threads, *arguments, status)
+    if status[0] < 0:
+        return
+    if threads != 1:  # several threads may each have found one: name the first
+        status[:] = -1
+        engine.run(kernel, batch, slots, 1, *arguments, status)
     joint, state = status.tolist()
-    if joint >= 0:
-        where = tuple(int(k) for k in np.unravel_index(state, batch.shape)) if batch.shape else ()
-        at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
-        raise SingularError(
-            f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
-            "no inertia about it; give them some, or give the joint armature"
-        )
+    where = tuple(int(k) for k in np.unravel_index(state, batch.shape)) if batch.shape else ()
+    at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
+    raise SingularError(
+        f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
+        "no inertia about it; give them some, or give the joint armature"
+    )
 
 
 def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:

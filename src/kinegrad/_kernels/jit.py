@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core import caching, config
@@ -30,6 +31,7 @@ BOUNDSCHECK = bool(config.BOUNDSCHECK)
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 _FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive
+OVERLOAD: Any = {"fastmath": _FAST, "forceinline": True, "error_model": "numpy"}  # for numba's `overload`, as `inline`
 _NOTICE_AFTER = 1.0  # seconds
 _compiling = threading.RLock()
 

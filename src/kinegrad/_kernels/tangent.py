@@ -22,7 +22,7 @@ from numba.core.datamodel import models
 from numba.core.extending import intrinsic, lower_builtin, make_attribute_wrapper, overload, register_model
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
-from kinegrad._kernels.jit import inline
+from kinegrad._kernels.jit import OVERLOAD, inline
 from kinegrad._kernels.lanes import (
     LaneType,
     as_lane,
@@ -103,8 +103,6 @@ def _make(typingctx, value, slope):
 
 
 overload(make)(lambda value, slope: lambda value, slope: _make(value, slope))
-
-_INLINE = {"forceinline": True, "fastmath": {"contract", "reassoc"}, "error_model": "numpy"}
 
 
 def _is_plain(t):
@@ -193,13 +191,13 @@ def _is(t, kind):
     return isinstance(t, types.NamedTuple | types.NamedUniTuple) and t.instance_class is kind
 
 
-@overload(load, jit_options=_INLINE)
+@overload(load, jit_options=OVERLOAD)
 def _(x, k):
     if _is(x, Pair):
         return lambda x, k: make(load(x.value, k), load(x.slope, k))
 
 
-@overload(store, jit_options=_INLINE)
+@overload(store, jit_options=OVERLOAD)
 def _(x, k, u):
     if _is(x, Pair) and u == dual:
 
@@ -217,13 +215,13 @@ def _(x, k, u):
         return constant
 
 
-@overload(gather, jit_options=_INLINE)
+@overload(gather, jit_options=OVERLOAD)
 def _(x, r, k):
     if _is(x, Pair):
         return lambda x, r, k: make(gather(x.value, r, k), gather(x.slope, r, k))
 
 
-@overload(scatter, jit_options=_INLINE)
+@overload(scatter, jit_options=OVERLOAD)
 def _(x, r, k, u):
     if _is(x, Pair) and u == dual:
 
@@ -241,7 +239,7 @@ def _(x, r, k, u):
         return constant
 
 
-@overload(operator.getitem, jit_options=_INLINE)
+@overload(operator.getitem, jit_options=OVERLOAD)
 def _(x, where):
     if _is(x, Varied):
         return lambda x, where: make(
@@ -249,25 +247,25 @@ def _(x, where):
         )
 
 
-@overload(spread, jit_options=_INLINE)
+@overload(spread, jit_options=OVERLOAD)
 def _(c):
     if c == dual:
         return lambda c: c
 
 
-@overload(pick, jit_options=_INLINE)
+@overload(pick, jit_options=OVERLOAD)
 def _(u, w):
     if u == dual:
         return lambda u, w: pick(u.value, w)
 
 
-@overload(within, jit_options=_INLINE)
+@overload(within, jit_options=OVERLOAD)
 def _(u, bound):
     if u == dual:
         return lambda u, bound: within(u.value, bound)
 
 
-@overload(sincos, jit_options=_INLINE)
+@overload(sincos, jit_options=OVERLOAD)
 def _(x):
     if x == dual:
 

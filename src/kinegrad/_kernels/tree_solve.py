@@ -14,7 +14,6 @@ Glossary
     X      right-hand sides: n rows of `width` slots
 """
 
-from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.lanes import gather, load, pick, scatter, store, within
 from kinegrad._kernels.mechanism import unpack
@@ -97,8 +96,6 @@ def tree_solve(m, pairs, M, b, x, status, scratch, start, stop):
 
     pairs : place, (pairs, 2), columns of entries (k, i) and (i, k); first, (n,), the first of these pairs of each k.
     """
-    if not finite((M, b), start, stop):
-        return False
     m = unpack(m)
     place, first = pairs
     n = len(m.parent)
@@ -111,7 +108,7 @@ def tree_solve(m, pairs, M, b, x, status, scratch, start, stop):
             for spare in range(1, 4):
                 store(scratch, rhs + 4 * k + spare, 0.0)
         factor(m, first, 0, scratch)
-        for k in range(n):
+        for k in range(n - 1, -1, -1):  # from the leaves: what fails first spoils all above it
             for w in range(WIDTH):
                 remains = 1.0 / pick(load(scratch, first[k]), w)
                 if not remains > NOISE * pick(gather(M, r, k * n + k), w):
