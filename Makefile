@@ -7,6 +7,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+TOOLS  := $(VENV)/.tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -15,23 +16,28 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 demo: $(READY)
 	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
 
-test: $(READY)
+test: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
-lint: $(READY)
+lint: $(TOOLS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(READY)
+bench: $(TOOLS)
 	$(BIN)/python -m benchmarks --markdown docs/benchmarks.md
 
+# kinegrad itself, and then what tests, linters and benchmarks need
 $(READY): pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "kinegrad needs Python 3.11 or newer; this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --editable .
 	touch $(READY)
+
+$(TOOLS): $(READY)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $(TOOLS)
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

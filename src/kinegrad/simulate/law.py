@@ -1,0 +1,193 @@
+"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics closed by the torques.
+
+Torques may be a constant, samples, a spline, or a function of time and state (:class:`Feedback`).  Whatever overflows
+becomes NaN here, so that an integrator can find out where a motion diverged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.interpolate import BPoly, BSpline, PPoly
+
+from kinegrad import _engine as engine
+from kinegrad.derivatives import forward_dynamics_derivatives
+from kinegrad.design import Design, forward_dynamics_design_derivatives
+from kinegrad.dynamics import forward_dynamics
+from kinegrad.errors import InputError, SingularError
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+
+__all__ = ["Feedback", "Law"]
+
+Array = NDArray[np.float64]
+Function = Callable[[float, Array, Array], ArrayLike]
+Held = Callable[[Any], Callable[[int, float], Array]]
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """Torques that follow time and state, with the derivatives that sensitivities need.
+
+    Parameters
+    ----------
+    function : callable (t, q, v) → τ, shape (..., n)
+    dtau_dq, dtau_dv : callable (t, q, v) → shape (..., n, n), optional
+        Its partial derivatives; None says that τ does not depend on q, or on v.
+
+    Examples
+    --------
+    A spring of 20 N·m/rad with a damper, on both joints:
+
+    >>> pd = Feedback(lambda t, q, v: -20 * q - 2 * v, lambda t, q, v: -20 * np.eye(2), lambda t, q, v: -2 * np.eye(2))
+    >>> pd.function(0.0, np.ones(2), np.zeros(2))
+    array([-20., -20.])
+    """
+
+    function: Function
+    dtau_dq: Function | None = None
+    dtau_dv: Function | None = None
+
+
+class Law:
+    """a = f(t, q, v) of a model under torques and loads, for states of any batch shape.
+
+    Parameters
+    ----------
+    model : Model
+    tau : None, array, spline, Feedback or function
+    held : callable
+        Turns an array of samples into a function (step, t) → τ: how samples are read is the integrator's choice.
+    loads : Loads, optional
+        Constant in the world frame.
+    design : Design, optional
+    """
+
+    def __init__(self, model: Model, tau: Any, held: Held, loads: Loads | None, design: Design | None) -> None:
+        engine.check_model(model)
+        if design is not None and (not isinstance(design, Design) or design.model is not model):
+            found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
+            raise InputError(f"`design` is a {found}; expected a Design of this model: Design(model, [...])")
+        if loads is not None:
+            if not isinstance(loads, Loads):
+                raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
+            if any(x.ndim > 2 for x in loads.arrays(model).values()):
+                raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
+        self.model, self.loads, self.design = model, loads, design
+        self.feedback, self.exact = None, True
+        self._given: Callable[[int, float], Array]
+        if isinstance(tau, Feedback):
+            self.feedback = tau
+        elif isinstance(tau, BSpline | PPoly | BPoly):
+            self._given = lambda step, t: np.asarray(tau(t), dtype=float)
+        elif callable(tau):
+            if design is not None:
+                raise InputError(
+                    "`tau` is a function and a `design` is given: the motion changes with the design, and the torque "
+                    "with the motion, so its derivatives are needed; expected Feedback(function, dtau_dq, dtau_dv), "
+                    "where None says that it does not depend on q or on v"
+                )
+            self.feedback, self.exact = Feedback(tau), False
+        else:
+            self._given = held(np.zeros(model.n) if tau is None else tau)
+
+    def torques(self, t: float, q: Array, v: Array, step: int = 0) -> Array:
+        """τ at one time, for all states."""
+        tau = self._given(step, t) if self.feedback is None else np.asarray(self.feedback.function(t, q, v), dtype=float)
+        if tau.shape == q.shape:
+            return tau
+        try:
+            return np.broadcast_to(tau, q.shape).copy()
+        except ValueError:
+            raise InputError(f"`tau` gives shape {tau.shape} at t = {t:g}; expected {q.shape}, as q") from None
+
+    def gains(self, t: float, q: Array, v: Array) -> tuple[Array, Array] | None:
+        """∂τ/∂q and ∂τ/∂v, (..., n, n), or None if τ does not follow the state."""
+        if self.feedback is None:
+            return None
+        shape = (*q.shape, q.shape[-1])
+        parts = [
+            np.zeros(shape) if part is None else np.broadcast_to(np.asarray(part(t, q, v), dtype=float), shape)
+            for part in (self.feedback.dtau_dq, self.feedback.dtau_dv)
+        ]
+        return parts[0], parts[1]
+
+    def acceleration(self, t: float, q: Array, v: Array, step: int = 0) -> tuple[Array, Array]:
+        """a and τ, (..., n); NaN where the state is not finite."""
+        tau = self.torques(t, q, v, step)
+        good = finite(q, v, tau)
+        try:
+            if good.all():
+                return forward_dynamics(self.model, q, v, tau, loads=self.loads), tau
+            a = np.full(q.shape, np.nan)
+            a[good] = forward_dynamics(self.model, q[good], v[good], tau[good], loads=self.loads)
+        except SingularError as error:
+            raise SingularError(f"at t = {t:.6g} s {error}") from error
+        return a, tau
+
+    def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
+        """da/dp and dτ/dp in all, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
+        assert self.design is not None
+        gains = self.gains(t, q, v)
+        dtau = np.zeros_like(dq) if gains is None else gains[0] @ dq + gains[1] @ dv
+        good = finite(q, v, tau) & finite(*(x.reshape(*q.shape[:-1], -1) for x in (dq, dv, dtau)))
+        da = np.full(dq.shape, np.nan)
+        da[good] = forward_dynamics_design_derivatives(
+            self.design, q[good], v[good], tau[good], dq_dp=dq[good], dv_dp=dv[good], dtau_dp=dtau[good],
+            loads=self.loads,
+        )  # fmt: skip
+        return da, dtau
+
+    def jacobian(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """da/dq and da/dv of one state, feedback included, (n, n) each."""
+        tau = self.torques(t, q, v)
+        if not finite(q, v, tau):
+            return np.zeros((2, len(q), len(q)))[0], np.zeros((len(q), len(q)))
+        change = forward_dynamics_derivatives(self.model, q, v, tau, loads=self.loads)
+        gains = self.gains(t, q, v)
+        if gains is None:
+            return change.da_dq, change.da_dv
+        return change.da_dq + change.da_dtau @ gains[0], change.da_dv + change.da_dtau @ gains[1]
+
+
+def finite(*arrays: Array) -> NDArray[np.bool_]:
+    """Whether all numbers of each state are, shape (...)."""
+    return np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in arrays])
+
+
+def initial(model: Model, q0: Any, v0: Any, *, single: bool) -> tuple[Array, Array]:
+    """Checked copies of the initial state, of one shape."""
+    batch = engine.Batch(model, {"q0": q0, "v0": v0})
+    batch.check_finite()
+    if single and batch.shape:
+        raise InputError(f"`q0` and `v0` have batch shape {batch.shape}; expected ({model.n},): see simulate_fixed")
+    shape = (*batch.shape, model.n)
+    q, v = (np.broadcast_to(engine.real(name, x), shape).copy() for name, x in (("q0", q0), ("v0", v0)))
+    return q, v
+
+
+def initial_slope(name: str, value: Any, shape: tuple[int, ...], design: Design | None) -> Array:
+    """A checked copy of dq0_dp or dv0_dp, (..., n, p)."""
+    full = (*shape, 0 if design is None else design.p)
+    if value is None:
+        return np.zeros(full)
+    if design is None:
+        raise InputError(f"`{name}` is given without a `design`; expected both, or neither")
+    x = engine.real(name, value)
+    if not np.isfinite(x).all():
+        raise engine.not_finite(name, x)
+    try:
+        return np.broadcast_to(x, full).copy()
+    except ValueError:
+        raise InputError(f"`{name}` has shape {x.shape}; expected {full}") from None
+
+
+def diverged(model: Model, t: float, v: Array, why: str) -> str:
+    """One sentence with the time and the joint, from the last speeds of one state."""
+    speed = np.where(np.isfinite(v), np.abs(v), np.inf)
+    joint = int(np.argmax(speed))
+    return f"diverged at t = {t:.6g} s in joint {model.joint_names[joint]!r} (speed {v[joint]:.3g}): {why}"

@@ -1,0 +1,277 @@
+"""Simulation with error control, and sensitivities integrated with the state under the same control.
+
+The state is (q, v); with p design parameters it is joined by dq/dp and dv/dp, whose rates are dv/dp and the total
+da/dp of forward dynamics ([anderson2002] (4)–(5)): 1 + p rows of 2n numbers,
+
+    y = [q v; dq/dp₁ dv/dp₁; …],    ẏ = [v a; dv/dp₁ da/dp₁; …].
+
+Implicit methods get the exact Jacobian of a row, repeated along the diagonal.  What it leaves out, how the lower rows
+change with the first one, changes how Newton's method converges but not to what.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import ArrayLike, NDArray
+from scipy.integrate import BDF, DOP853, LSODA, RK45, OdeSolution, Radau
+from scipy.interpolate import make_interp_spline
+
+from kinegrad import _engine as engine
+from kinegrad.design import Design
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+from kinegrad.simulate.law import Law, diverged, initial, initial_slope
+
+__all__ = ["Simulation", "simulate"]
+
+Array = NDArray[np.float64]
+EXPLICIT = {"DOP853": DOP853, "RK45": RK45}
+IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A simulated motion at m times.
+
+    Attributes
+    ----------
+    t : ndarray, shape (m,)
+        The times asked for, as far as the simulation got, s.
+    q, v, a, tau : ndarray, shape (m, n)
+        Coordinates, speeds, accelerations and torques.
+    dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, n, p), or None
+        How they change with the design's parameters in all; None without a design.
+    success : bool
+        Whether the end was reached.
+    status : int
+        0, or −1 if the motion diverged.
+    message : str
+    nfev, njev, steps : int
+        Evaluations of the law of motion and of its Jacobian, and accepted steps.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    dq_dp: Array | None
+    dv_dp: Array | None
+    da_dp: Array | None
+    dtau_dp: Array | None
+    success: bool
+    status: int
+    message: str
+    nfev: int
+    njev: int
+    steps: int
+    _law: Law = field(repr=False)
+    _track: Track = field(repr=False)
+
+    def interpolate(self, t: ArrayLike) -> Simulation:
+        """The same motion at other times within it, shape (k,): the integrator's own interpolation, as exact as it."""
+        times = _times(t, least=1)
+        first, last = self._track.edges[0], self._track.edges[-1]
+        if times[0] < first or times[-1] > last:
+            raise InputError(f"`t` goes from {times[0]:g} to {times[-1]:g} s; this simulation from {first:g} to {last:g}")
+        return _sample(self._law, self._track, times)
+
+    def quadrature(self) -> tuple[Simulation, Array]:
+        """The motion at five Gauss points in each step, with their weights, for integrals over time."""
+        x, w = np.polynomial.legendre.leggauss(5)
+        middle, half = (self._track.edges[1:] + self._track.edges[:-1]) / 2, np.diff(self._track.edges) / 2
+        nodes = (middle[:, None] + half[:, None] * x).ravel()
+        return _sample(self._law, self._track, nodes), (half[:, None] * w).ravel()
+
+
+def simulate(
+    model: Model,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    t: ArrayLike,
+    *,
+    tau: Any = None,
+    loads: Loads | None = None,
+    design: Design | None = None,
+    dq0_dp: ArrayLike | None = None,
+    dv0_dp: ArrayLike | None = None,
+    method: str = "DOP853",
+    rtol: float = 1e-8,
+    atol: float = 1e-10,
+    max_step: float = np.inf,
+    speed_limit: float = 1e6,
+    progress: Callable[[float], None] | None = None,
+) -> Simulation:
+    """The motion from an initial state, with error control; with a design, how it changes with the parameters.
+
+    Parameters
+    ----------
+    model : Model
+    q0, v0 : array_like, shape (n,)
+        Initial coordinates and speeds.
+    t : array_like, shape (m,)
+        Increasing times to report, s; the simulation starts at the first and ends at the last.
+    tau : optional
+        Torques of the joints: None for zero; a constant, shape (n,); samples at the times `t`, shape (m, n), joined by
+        a cubic spline; a SciPy spline of time; a function (t, q, v) → (n,); or a :class:`Feedback`, a function with its
+        derivatives, which a design needs.
+    loads : Loads, optional
+        Constant in the world frame, their points moving with the links.
+    design : Design, optional
+        Parameters of `model` to differentiate with respect to.
+    dq0_dp, dv0_dp : array_like, shape (n, p), optional
+        How the initial state follows the parameters; zero if not given.
+    method : {"DOP853", "RK45", "Radau", "BDF", "LSODA"}
+        SciPy's integrators; the last three for stiff motion (hard springs and dampers).
+    rtol, atol : float
+        Relative and absolute tolerance, of sensitivities too.
+    max_step : float
+        Longest step, s: shorter than what happens suddenly in `tau`.
+    speed_limit : float
+        A joint faster than this, rad/s or m/s, counts as diverged.
+    progress : callable, optional
+        Called after each step with the part of the time done, 0 to 1.
+
+    Returns
+    -------
+    Simulation
+        If the motion diverged, what there is of it, with ``success`` False and the time and joint in ``message``.
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint, with the time at which.
+
+    Examples
+    --------
+    >>> from kinegrad import Design, samples
+    >>> pendulum = samples.double_pendulum()
+    >>> motion = simulate(pendulum, [1.0, 0.5], [0, 0], np.linspace(0, 2, 101), design=Design(pendulum, ["Q.mass"]))
+    >>> motion.q[-1].round(6)
+    array([ 0.51453 , -0.156466])
+    >>> motion.dq_dp[-1, :, 0].round(6)
+    array([0., 0.])
+    """
+    if not isinstance(method, str) or method not in EXPLICIT | IMPLICIT:
+        raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
+    times = _times(t, least=2)
+    for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}.items():
+        if not isinstance(value, int | float) or not value > 0:
+            raise InputError(f"`{name}` is {value!r}; expected a positive number")
+    law = Law(model, tau, lambda samples: _samples(model, times, samples), loads, design)
+    q, v = initial(model, q0, v0, single=True)
+    slopes = [initial_slope(f"d{x}0_dp", given, (model.n,), design) for x, given in (("q", dq0_dp), ("v", dv0_dp))]
+    y0 = np.concatenate([q, v, np.concatenate(slopes).T.ravel()])
+    options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
+    if method in IMPLICIT and law.exact:
+        options["jac"] = lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA")
+    with np.errstate(over="ignore", invalid="ignore"):
+        solver = (EXPLICIT | IMPLICIT)[method](lambda t, y: _rate(law, t, y), times[0], y0, times[-1], **options)
+        edges, pieces, trouble = [times[0]], [], ""
+        while solver.status == "running" and not trouble:
+            why = solver.step()
+            speeds = solver.y[model.n : 2 * model.n]
+            if solver.status == "failed":
+                why = why if why else "the integrator found no step short enough"
+                trouble = diverged(model, solver.t, speeds, why.rstrip(".").lower())
+            elif not np.abs(speeds).max() < speed_limit:
+                trouble = diverged(model, solver.t, speeds, f"faster than `speed_limit`, {speed_limit:g}")
+            else:
+                edges.append(solver.t)
+                pieces.append(solver.dense_output())
+                if progress is not None:
+                    progress((solver.t - times[0]) / (times[-1] - times[0]))
+    track = Track(np.array(edges), y0, OdeSolution(edges, pieces) if pieces else None)
+    track.report = {
+        "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
+        "nfev": solver.nfev, "njev": solver.njev, "steps": len(pieces),
+    }  # fmt: skip
+    return _sample(law, track, times[times <= edges[-1]])
+
+
+class Track:
+    """What an integration leaves behind: the ends of its steps, its interpolation, what it reports."""
+
+    def __init__(self, edges: Array, start: Array, between: OdeSolution | None) -> None:
+        self.edges, self.start, self.between = edges, start, between
+        self.report: dict[str, Any] = {}
+
+    def __call__(self, t: Array) -> Array:
+        """y, (len(t), (1 + p) 2n)."""
+        if self.between is None:
+            return np.broadcast_to(self.start, (len(t), len(self.start))).copy()
+        y: Array = self.between(t).T
+        y[t == self.edges[0]] = self.start
+        return y
+
+
+def _rate(law: Law, t: float, y: Array) -> Array:
+    """ẏ: [anderson2002] (4)–(5)."""
+    n = law.model.n
+    (q, v), (dq, dv) = (y[:n], y[n : 2 * n]), _slopes(y, n)
+    a, tau = law.acceleration(t, q, v)
+    if law.design is None:
+        return np.concatenate([v, a])
+    da, _ = law.sensitivity(t, q, v, tau, dq, dv)
+    return np.concatenate([v, a, np.concatenate([dv, da]).T.ravel()])
+
+
+def _jacobian(law: Law, t: float, y: Array, *, sparse: bool) -> Any:
+    """∂ẏ/∂y without the second derivatives: the Jacobian of a row, repeated."""
+    n, rows = law.model.n, len(y) // (2 * law.model.n)
+    da_dq, da_dv = law.jacobian(t, y[:n], y[n : 2 * n])
+    one = np.block([[np.zeros((n, n)), np.eye(n)], [da_dq, da_dv]])
+    if rows == 1:
+        return one
+    return scipy.sparse.block_diag([one] * rows, format="csc") if sparse else np.kron(np.eye(rows), one)
+
+
+def _slopes(y: Array, n: int) -> tuple[Array, Array]:
+    """dq/dp and dv/dp, (..., n, p)."""
+    lower = y[..., 2 * n :].reshape(*y.shape[:-1], -1, 2 * n).swapaxes(-1, -2)
+    return lower[..., :n, :], lower[..., n:, :]
+
+
+def _sample(law: Law, track: Track, t: Array) -> Simulation:
+    """Everything there is to know at times `t`."""
+    n, y = law.model.n, track(t)
+    q, v = y[:, :n].copy(), y[:, n : 2 * n].copy()
+    a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
+    slopes: list[Array | None] = [None] * 4
+    if law.design is not None:
+        dq, dv = (x.copy() for x in _slopes(y, n))
+        da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
+        slopes = [dq, dv, da, dtau]
+    return Simulation(t.copy(), q, v, a, tau, *slopes, **track.report, _law=law, _track=track)
+
+
+def _times(t: Any, *, least: int) -> Array:
+    times = np.atleast_1d(engine.real("t", t))
+    if times.ndim != 1 or len(times) < least:
+        raise InputError(f"`t` has shape {np.shape(t)}; expected at least {least} times in a row")
+    if not np.isfinite(times).all():
+        raise engine.not_finite("t", times)
+    if not (np.diff(times) > 0).all():
+        k = int(np.argmin(np.diff(times) > 0))
+        raise InputError(f"`t` goes from {times[k]:g} to {times[k + 1]:g} at index {k + 1}; expected it to increase")
+    return times
+
+
+def _samples(model: Model, times: Array, samples: Any) -> Callable[[int, float], Array]:
+    """A constant, or a cubic spline through samples (of lower degree where there are fewer than four)."""
+    tau = engine.real("tau", samples)
+    if not np.isfinite(tau).all():
+        raise engine.not_finite("tau", tau)
+    if tau.shape == (model.n,):
+        return lambda step, t: tau
+    if tau.shape != (len(times), model.n):
+        expected = f"({model.n},) for a constant, or ({len(times)}, {model.n}) for samples at `t`"
+        raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
+    spline = make_interp_spline(times, tau, k=min(3, len(times) - 1))
+    return lambda step, t: np.asarray(spline(t))
