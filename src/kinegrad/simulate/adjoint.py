@@ -1,0 +1,213 @@
+"""The discrete adjoint of the fixed-step integrators: the gradient of J with respect to everything, at one price.
+
+Backwards through one step (notation of :mod:`kinegrad.simulate.integrators`), from λ = ∂J/∂(q⁺, v⁺), the gradients
+μᵢ = ∂J/∂aᵢ come last stage first,
+
+    μᵢ = h² b̄ᵢ λ_q + h bᵢ λ_v + Σⱼ (h² Āⱼᵢ κ_qⱼ + h Aⱼᵢ κ_vⱼ),     κ_qⱼ = (∂aⱼ/∂q)ᵀ μⱼ,  κ_vⱼ = (∂aⱼ/∂v)ᵀ μⱼ
+
+    ∂J/∂q = λ_q + Σ κ_qⱼ,    ∂J/∂v = λ_v + h λ_q + Σ (cⱼ h κ_qⱼ + κ_vⱼ),    ∂J/∂τ = Σ M⁻¹ μⱼ
+    ∂J/∂p = Σ μⱼᵀ ∂aⱼ/∂p = −Σ (M⁻¹ μⱼ)ᵀ ∂τ/∂p  at fixed motion,
+
+to which each time adds its own share of the integral.  It is the transpose of the tangent, so both give the same
+numbers.  Only every so-manieth state is kept; what lies between is computed again when it is needed, a segment at
+once, so memory grows as the square root of the number of steps.  [anderson2002] compares the two methods in section 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad.derivatives import forward_dynamics_derivatives
+from kinegrad.design import Design, inverse_dynamics_design_derivatives
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+from kinegrad.simulate.integrators import Scheme, check_reached, finish_step, gregory, make_stages, prepare
+from kinegrad.simulate.law import Law, initial
+from kinegrad.simulate.objectives import Moments, Objective, Term
+
+__all__ = ["AdjointGradient", "adjoint_gradient"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class AdjointGradient:
+    """J and its gradient.
+
+    Attributes
+    ----------
+    value : ndarray, shape (...)
+    dvalue_dp : ndarray, shape (..., p), or None without a design
+    dvalue_dq0, dvalue_dv0 : ndarray, shape (..., n)
+        With respect to the initial state.
+    dvalue_dtau : ndarray, shape (steps, ..., n)
+        With respect to a torque added during each step.
+    """
+
+    value: Array
+    dvalue_dp: Array | None
+    dvalue_dq0: Array
+    dvalue_dv0: Array
+    dvalue_dtau: Array
+
+
+def adjoint_gradient(
+    model: Model,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    objective: Objective,
+    *,
+    step: float,
+    steps: int,
+    tau: Any = None,
+    loads: Loads | None = None,
+    method: str = "rk4",
+    design: Design | None = None,
+    segment: int | None = None,
+) -> AdjointGradient:
+    """Simulate as :func:`simulate_fixed` does, and differentiate the objective backwards: exact for these steps.
+
+    Parameters
+    ----------
+    model, q0, v0, step, steps, tau, loads, method, design
+        As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.
+    objective : Objective
+    segment : int, optional
+        Keep a state every so many steps and hold the derivatives of so many steps in memory; √steps if not given.
+
+    Returns
+    -------
+    AdjointGradient
+
+    Raises
+    ------
+    SolveError
+        If the motion diverges.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> from kinegrad.simulate import KineticEnergy
+    >>> swing = Objective(integral=[KineticEnergy()])
+    >>> found = adjoint_gradient(samples.double_pendulum(), [1, 0], [0, 0], swing, step=0.01, steps=100)
+    >>> found.dvalue_dq0.shape, found.dvalue_dtau.shape
+    ((2,), (100, 2))
+    """
+    law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
+    if not law.exact:
+        raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
+    length = max(1, isqrt(steps)) if segment is None else segment
+    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
+        raise InputError(f"`segment` is {segment!r}; expected a whole number of at least 1")
+    q, v = initial(model, q0, v0, single=False)
+    kept = []
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(steps):
+            if k % length == 0:
+                kept.append((q, v))
+            before = v
+            q, v = finish_step(scheme, h, q, v, make_stages(law, scheme, h, k, k * h, q, v).a)
+            check_reached(model, (k + 1) * h, before, q, v)
+    backward = _Backward(law, scheme, q.shape, steps)
+    weights = gregory(steps, h)
+    backward.through(_Segment(law, scheme, h, steps, 1, q, v, steps), objective, weights, 0.0)
+    for first in reversed(range(0, steps, length)):
+        part = _Segment(law, scheme, h, first, min(length, steps - first), *kept.pop(), steps)
+        backward.through(part, objective, weights, h)
+    return AdjointGradient(backward.value, backward.dp, backward.q, backward.v, backward.dtau)
+
+
+class _Segment:
+    """All stages of some steps in a row, (steps, s, ..., n), with the derivatives of their accelerations.
+
+    The end of the motion is a segment of its own, a step that leads nowhere.
+    """
+
+    def __init__(
+        self, law: Law, scheme: Scheme, h: float, first: int, count: int, q: Array, v: Array, total: int
+    ) -> None:
+        self.steps = np.minimum(np.arange(first, first + count), total - 1)
+        self.nodes, self.t = np.arange(first, first + count), np.arange(first, first + count) * h
+        rows, gains = [], []
+        for t, k in zip(self.t.tolist(), self.steps.tolist(), strict=True):
+            stages = make_stages(law, scheme, h, k, t, q, v)
+            rows.append([np.array(x) for x in stages[:4]])
+            times = t + scheme.c * h
+            gains.append([law.gains(*x) for x in zip(times.tolist(), stages.q, stages.v, strict=True)])
+            q, v = finish_step(scheme, h, q, v, stages.a)
+        self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))
+        change = forward_dynamics_derivatives(law.model, self.q, self.v, self.tau, loads=law.loads)
+        self.da_dq, self.da_dv, self.da_dtau = change.da_dq, change.da_dv, change.da_dtau
+        self.gains = None
+        if law.feedback is not None:
+            K = np.moveaxis(np.array(gains), 2, 0)
+            self.da_dq, self.da_dv = self.da_dq + self.da_dtau @ K[0], self.da_dv + self.da_dtau @ K[1]
+            self.gains = K[:, :, 0]
+
+
+class _Backward:
+    """∂J/∂(state) at the earliest time reached so far, and what has gathered of J and its other derivatives."""
+
+    def __init__(self, law: Law, scheme: Scheme, shape: tuple[int, ...], steps: int) -> None:
+        self.law, self.scheme = law, scheme
+        self.q, self.v, self.dtau = np.zeros(shape), np.zeros(shape), np.zeros((steps, *shape))
+        self.value = np.zeros(shape[:-1])
+        self.dp = None if law.design is None else np.zeros((*shape[:-1], law.design.p))
+
+    def through(self, part: _Segment, objective: Objective, weights: Array, h: float) -> None:
+        """Take the gradient from the end of a segment to its start; h = 0 for the end of the motion."""
+        end = objective.end if h == 0.0 else ()
+        share = self._share(part, objective.integral, weights[part.nodes]) + self._share(part, end, np.ones(1))
+        mu = np.zeros_like(part.a)
+        for k in reversed(range(len(part.steps))):
+            self._step(part, k, h, share[:, k], mu[k])
+        pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
+        np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
+        if self.dp is not None and self.law.design is not None:
+            fixed = inverse_dynamics_design_derivatives(
+                self.law.design, part.q, part.v, part.a, loads=self.law.loads
+            )
+            self.dp -= np.einsum("ks...i,ks...ip->...p", pushed, fixed)
+
+    def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
+        """One step backwards; fills μ, (s, ..., n)."""
+        c, A, A_bar, b, b_bar = self.scheme
+        kq, kv = np.zeros_like(mu), np.zeros_like(mu)
+        for i in reversed(range(len(b))):
+            mu[i] = h**2 * b_bar[i] * self.q + h * b[i] * self.v
+            mu[i] += np.tensordot(h**2 * A_bar[:, i], kq, 1) + np.tensordot(h * A[:, i], kv, 1)
+            if i == 0:
+                mu[0] += share[2]  # the acceleration at this time is the first stage's
+            kq[i], kv[i] = _pull(part.da_dq[k, i], mu[i]), _pull(part.da_dv[k, i], mu[i])
+        self.v = self.v + h * self.q + np.tensordot(c * h, kq, 1) + kv.sum(axis=0) + share[1]
+        self.q = self.q + kq.sum(axis=0) + share[0]
+        if part.gains is not None:
+            self.q += _pull(part.gains[0, k], share[3])
+            self.v += _pull(part.gains[1, k], share[3])
+
+    def _share(self, part: _Segment, terms: Any, weights: Array) -> Array:
+        """Weighted partial derivatives of terms at the times of a segment, (4, steps, ..., n) for q, v, a, τ."""
+        law, now = self.law, (part.q[:, 0], part.v[:, 0], part.a[:, 0], part.tau[:, 0])
+        share = np.zeros((4, *now[0].shape))
+        scale = weights.reshape(-1, *(1,) * (now[0].ndim - 1))
+        term: Term
+        for term in terms:
+            found = term.evaluate(Moments(law.model, law.design, part.t, *now))
+            self.value += np.tensordot(weights, found.value, 1)
+            for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
+                if x is not None:
+                    total += scale * x
+            if found.dp is not None and self.dp is not None:
+                self.dp += np.tensordot(weights, found.dp, 1)
+        return share
+
+
+def _pull(matrix: Array, x: Array) -> Array:
+    """matrixᵀ x."""
+    return np.einsum("...ij,...i->...j", matrix, x)

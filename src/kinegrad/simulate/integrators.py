@@ -1,0 +1,283 @@
+"""Fixed-step integrators of many states at once, and their exact tangents.
+
+An explicit step is, in Nyström's form, linear in the accelerations aᵢ of its stages:
+
+    qᵢ = q + cᵢ h v + h² Σⱼ Āᵢⱼ aⱼ,    vᵢ = v + h Σⱼ Aᵢⱼ aⱼ,    aᵢ = f(t + cᵢ h, qᵢ, vᵢ)
+    q⁺ = q + h v + h² Σⱼ b̄ⱼ aⱼ,        v⁺ = v + h Σⱼ bⱼ aⱼ
+
+A Runge–Kutta method has Ā = A², b̄ = bA; semi-implicit Euler is the one-stage scheme with b = b̄ = 1.  Derivatives with
+respect to design parameters obey the same lines, with daᵢ/dp in the place of aᵢ: what results is the derivative of
+the discrete motion itself, whatever the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.design import Design
+from kinegrad.errors import InputError, SolveError
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
+
+__all__ = ["FixedStepSimulation", "simulate_fixed"]
+
+Array = NDArray[np.float64]
+
+
+class Scheme(NamedTuple):
+    """An explicit step in Nyström's form, s stages."""
+
+    c: Array
+    A: Array
+    A_bar: Array
+    b: Array
+    b_bar: Array
+
+
+def _runge_kutta(A: Array, b: Array) -> Scheme:
+    return Scheme(A.sum(axis=1), A, A @ A, b, b @ A)
+
+
+SCHEMES = {
+    "rk4": _runge_kutta(np.diag([0.5, 0.5, 1.0], -1), np.array([1, 2, 2, 1]) / 6),
+    "semi_implicit_euler": Scheme(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1)),
+}
+
+
+class Stages(NamedTuple):
+    """States, accelerations and torques of the s stages of one step, (s, ..., n); their slopes, (s, ..., n, p)."""
+
+    q: list[Array]
+    v: list[Array]
+    a: list[Array]
+    tau: list[Array]
+    da: list[Array]
+    dtau: list[Array]
+
+
+@dataclass(frozen=True, eq=False)
+class FixedStepSimulation:
+    """Motions of many states in equal steps, at m times.
+
+    Attributes
+    ----------
+    t : ndarray, shape (m,)
+        s; the first is 0.
+    q, v, a, tau : ndarray, shape (m, ..., n)
+        Coordinates, speeds, accelerations and torques; NaN after a state diverged.
+    dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, ..., n, p), or None
+        Exact derivatives of these numbers with respect to the design's parameters; None without a design.
+    success : bool
+        Whether all states reached the end.
+    status : int
+        0, or −1 if a motion diverged.
+    message : str
+    nfev, steps : int
+        Evaluations of the law of motion, and steps made.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    dq_dp: Array | None
+    dv_dp: Array | None
+    da_dp: Array | None
+    dtau_dp: Array | None
+    success: bool
+    status: int
+    message: str
+    nfev: int
+    steps: int
+    _law: Law = field(repr=False)
+
+    def quadrature(self) -> tuple[FixedStepSimulation, Array]:
+        """The motion, and weights of its times for integrals: see :func:`gregory`."""
+        if len(self.t) != self.steps + 1:
+            raise InputError("the simulation did not keep every step; expected every=1 for integrals over time")
+        return self, gregory(self.steps, self.t[1] - self.t[0])
+
+
+def simulate_fixed(
+    model: Model,
+    q0: ArrayLike,
+    v0: ArrayLike,
+    *,
+    step: float,
+    steps: int,
+    tau: Any = None,
+    loads: Loads | None = None,
+    method: str = "rk4",
+    every: int = 1,
+    design: Design | None = None,
+    dq0_dp: ArrayLike | None = None,
+    dv0_dp: ArrayLike | None = None,
+) -> FixedStepSimulation:
+    """Motions from many initial states at once, in equal steps from t = 0; with a design, their exact tangents.
+
+    Parameters
+    ----------
+    model : Model
+    q0, v0 : array_like, shape (..., n)
+        Initial coordinates and speeds; batch shapes broadcast.
+    step : float
+        s.
+    steps : int
+        How many.
+    tau : optional
+        Torques of the joints: None for zero; a constant, shape (n,); one for each step, held during it, shape
+        (steps, ..., n); a SciPy spline of time; a function (t, q, v) of states (..., n); or a :class:`Feedback`.
+    loads : Loads, optional
+        Constant in the world frame.
+    method : {"rk4", "semi_implicit_euler"}
+        Of order 4, or of order 1 and symplectic: energy errors do not grow.
+    every : int
+        Keep every so many steps; divides `steps`.
+    design : Design, optional
+        Parameters of `model` to differentiate with respect to.
+    dq0_dp, dv0_dp : array_like, shape (..., n, p), optional
+        How the initial states follow the parameters; zero if not given.
+
+    Returns
+    -------
+    FixedStepSimulation
+        States that diverge are NaN from then on; ``message`` names the first, its time and joint.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> starts = np.linspace(0, 1, 5)[:, None] * [1.0, 0.5]
+    >>> simulate_fixed(samples.double_pendulum(), starts, [0, 0], step=0.01, steps=100).q.shape
+    (101, 5, 2)
+    """
+    law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1 or steps % every:
+        raise InputError(f"`every` is {every!r}; expected a whole number that divides `steps`, {steps}")
+    q, v = initial(model, q0, v0, single=False)
+    dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
+    kept: list[tuple[Array, ...]] = []
+    alive, trouble = np.ones(q.shape[:-1], dtype=bool), ""
+    done = 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        for k in range(steps + 1):
+            last = k == steps
+            stages = make_stages(law, scheme, h, min(k, steps - 1), k * h, q, v, dq, dv, first_only=last)
+            if k % every == 0:
+                slopes = () if design is None else (dq, dv, stages.da[0], stages.dtau[0])
+                kept.append((q, v, stages.a[0], stages.tau[0], *slopes))
+            if last:
+                break
+            before = v
+            q, v = finish_step(scheme, h, q, v, stages.a)
+            if design is not None:
+                dq, dv = finish_step(scheme, h, dq, dv, stages.da)
+            done = k + 1
+            still = finite(q, v)
+            if not trouble and not still.all():
+                trouble = first_divergence(model, done * h, before, still)
+            alive &= still
+            if not alive.any():
+                break
+    columns = [np.array(x) for x in zip(*kept, strict=True)]
+    columns += [None] * (8 - len(columns))  # type: ignore[list-item]
+    if trouble and alive.size > 1:
+        trouble = f"{alive.size - alive.sum()} of {alive.size} states diverged; the first: {trouble}"
+    times = np.arange(len(kept)) * (every * h)
+    report = (not trouble, -1 if trouble else 0, trouble or "reached the end", done * len(scheme.b) + 1, done)
+    return FixedStepSimulation(times, *columns, *report, _law=law)
+
+
+def make_stages(
+    law: Law, scheme: Scheme, h: float, k: int, t: float, q: Array, v: Array, dq: Array | None = None,
+    dv: Array | None = None, *, first_only: bool = False,
+) -> Stages:  # fmt: skip
+    """Evaluate the law of motion at the stages of step k, which starts at (t, q, v)."""
+    stages = Stages([], [], [], [], [], [])
+    for i in range(1 if first_only else len(scheme.b)):
+        t_i = t + scheme.c[i] * h
+        q_i, v_i = _stage(scheme, i, h, q, v, stages.a)
+        a, tau = law.acceleration(t_i, q_i, v_i, k)
+        if law.design is not None and dq is not None and dv is not None:
+            da, dtau = law.sensitivity(t_i, q_i, v_i, tau, *_stage(scheme, i, h, dq, dv, stages.da))
+            stages.da.append(da)
+            stages.dtau.append(dtau)
+        for kept, x in zip(stages, (q_i, v_i, a, tau), strict=False):
+            kept.append(x)
+    return stages
+
+
+def _stage(scheme: Scheme, i: int, h: float, q: Array, v: Array, a: list[Array]) -> tuple[Array, Array]:
+    """qᵢ and vᵢ, or their slopes, from the accelerations before."""
+    return q + scheme.c[i] * h * v + h**2 * _sum(scheme.A_bar[i], a), v + h * _sum(scheme.A[i], a)
+
+
+def finish_step(scheme: Scheme, h: float, q: Array, v: Array, a: list[Array]) -> tuple[Array, Array]:
+    """q⁺ and v⁺, or their slopes."""
+    return q + h * v + h**2 * _sum(scheme.b_bar, a), v + h * _sum(scheme.b, a)
+
+
+def _sum(weights: Array, a: list[Array]) -> Array | float:
+    return sum((w * x for w, x in zip(weights, a, strict=False) if w), 0.0)
+
+
+def prepare(
+    model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any
+) -> tuple[Law, Scheme, float]:
+    """The checked law of motion, scheme and step."""
+    if not isinstance(method, str) or method not in SCHEMES:
+        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, SCHEMES))}")
+    h = engine.real("step", step)
+    if h.shape != () or not (np.isfinite(h) and h > 0):
+        raise InputError(f"`step` is {step!r}; expected a positive number of seconds")
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise InputError(f"`steps` is {steps!r}; expected a whole number of at least 1")
+    law = Law(model, tau, lambda samples: _hold(model, steps, samples), loads, design)
+    return law, SCHEMES[method], float(h)
+
+
+def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Array]:
+    """A constant, or one torque for each step."""
+    tau = engine.real("tau", samples)
+    if not np.isfinite(tau).all():
+        raise engine.not_finite("tau", tau)
+    if tau.shape == (model.n,):
+        return lambda step, t: tau
+    if tau.ndim < 2 or tau.shape[0] != steps or tau.shape[-1] != model.n:
+        expected = f"({model.n},) for a constant, or ({steps}, ..., {model.n}) for one in each step"
+        raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
+    return lambda step, t: tau[step]
+
+
+def first_divergence(model: Model, t: float, before: Array, still: NDArray[np.bool_]) -> str:
+    """Which state is no longer finite after a step that began with speeds `before`."""
+    state = np.argwhere(~still)[0]
+    where = f"state {tuple(state.tolist()) if len(state) > 1 else state[0]} " if len(state) else ""
+    return where + diverged(model, t, before[tuple(state)], "its numbers overflow; try a shorter step")
+
+
+def check_reached(model: Model, t: float, before: Array, q: Array, v: Array) -> None:
+    """Refuse to differentiate a motion that diverged."""
+    still = finite(q, v)
+    if not still.all():
+        raise SolveError(first_divergence(model, t, before, still))
+
+
+def gregory(steps: int, step: float) -> Array:
+    """Weights of steps + 1 equidistant values for their integral: of order 4, or the trapezoidal rule below 5 steps.
+
+    >>> gregory(6, 1.0) * 24
+    array([ 9., 28., 23., 24., 23., 28.,  9.])
+    """
+    weights = np.ones(steps + 1)
+    ends = [3 / 8, 7 / 6, 23 / 24] if steps >= 5 else [0.5]
+    weights[: len(ends)] = ends
+    weights[-len(ends) :] = ends[::-1]
+    return weights * step
