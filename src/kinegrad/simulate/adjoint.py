@@ -133,7 +133,8 @@ class _Segment:
         self, law: Law, scheme: Scheme, h: float, first: int, count: int, q: Array, v: Array, total: int
     ) -> None:
         self.steps = np.minimum(np.arange(first, first + count), total - 1)
-        self.nodes, self.t = np.arange(first, first + count), np.arange(first, first + count) * h
+        self.nodes = np.arange(first, first + count)
+        self.t: Array = self.nodes * np.float64(h)
         rows, gains = [], []
         for t, k in zip(self.t.tolist(), self.steps.tolist(), strict=True):
             stages = make_stages(law, scheme, h, k, t, q, v)
@@ -170,9 +171,7 @@ class _Backward:
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
-            fixed = inverse_dynamics_design_derivatives(
-                self.law.design, part.q, part.v, part.a, loads=self.law.loads
-            )
+            fixed = inverse_dynamics_design_derivatives(self.law.design, part.q, part.v, part.a, loads=self.law.loads)
             self.dp -= np.einsum("ks...i,ks...ip->...p", pushed, fixed)
 
     def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
@@ -210,4 +209,5 @@ class _Backward:
 
 def _pull(matrix: Array, x: Array) -> Array:
     """matrixᵀ x."""
-    return np.einsum("...ij,...i->...j", matrix, x)
+    pulled: Array = np.einsum("...ij,...i->...j", matrix, x)
+    return pulled

@@ -186,13 +186,17 @@ def simulate_fixed(
             alive &= still
             if not alive.any():
                 break
-    columns = [np.array(x) for x in zip(*kept, strict=True)]
-    columns += [None] * (8 - len(columns))  # type: ignore[list-item]
+    columns: list[Any] = [np.array(x) for x in zip(*kept, strict=True)]
+    names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
+    motion = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     if trouble and alive.size > 1:
         trouble = f"{alive.size - alive.sum()} of {alive.size} states diverged; the first: {trouble}"
-    times = np.arange(len(kept)) * (every * h)
-    report = (not trouble, -1 if trouble else 0, trouble or "reached the end", done * len(scheme.b) + 1, done)
-    return FixedStepSimulation(times, *columns, *report, _law=law)
+    report: dict[str, Any] = {
+        "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
+        "nfev": done * len(scheme.b) + 1, "steps": done,
+    }  # fmt: skip
+    times = np.arange(0, every * len(kept), every) * np.float64(h)
+    return FixedStepSimulation(times, **motion, **report, _law=law)
 
 
 def make_stages(

@@ -1,4 +1,4 @@
-"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics closed by the torques.
+"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics, torques closing it.
 
 Torques may be a constant, samples, a spline, or a function of time and state (:class:`Feedback`).  Whatever overflows
 becomes NaN here, so that an integrator can find out where a motion diverged.
@@ -97,7 +97,8 @@ class Law:
 
     def torques(self, t: float, q: Array, v: Array, step: int = 0) -> Array:
         """τ at one time, for all states."""
-        tau = self._given(step, t) if self.feedback is None else np.asarray(self.feedback.function(t, q, v), dtype=float)
+        given = self._given(step, t) if self.feedback is None else self.feedback.function(t, q, v)
+        tau = np.asarray(given, dtype=float)
         if tau.shape == q.shape:
             return tau
         try:
@@ -146,7 +147,7 @@ class Law:
         """da/dq and da/dv of one state, feedback included, (n, n) each."""
         tau = self.torques(t, q, v)
         if not finite(q, v, tau):
-            return np.zeros((2, len(q), len(q)))[0], np.zeros((len(q), len(q)))
+            return np.zeros((len(q), len(q))), np.zeros((len(q), len(q)))
         change = forward_dynamics_derivatives(self.model, q, v, tau, loads=self.loads)
         gains = self.gains(t, q, v)
         if gains is None:

@@ -204,7 +204,7 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     >>> from kinegrad import samples, simulate
     >>> motion = simulate.simulate(samples.double_pendulum(), [0, 0], [1, 0], [0, 1])
     >>> float(objective_value(motion, Objective(integral=[KineticEnergy()])).round(6))
-    0.0
+    0.980346
     """
     return sum((np.tensordot(w, term.evaluate(moments(x)).value, 1) for x, w, term in _parts(simulation, objective)),
                start=np.zeros(simulation.q.shape[1:-1]))  # fmt: skip
@@ -230,7 +230,7 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
     >>> pendulum = samples.double_pendulum()
     >>> motion = simulate.simulate(pendulum, [1, 0], [0, 0], [0, 1], design=Design(pendulum, ["Q.mass", "gravity.z"]))
     >>> objective_gradient(motion, Objective(integral=[KineticEnergy()])).dvalue_dp.round(4)
-    array([0., 0.])
+    array([ 5.3306, -0.7926])
     """
     design = simulation._law.design
     if design is None:
