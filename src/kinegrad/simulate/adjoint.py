@@ -170,9 +170,7 @@ class _Backward:
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
-            fixed = inverse_dynamics_design_derivatives(
-                self.law.design, part.q, part.v, part.a, loads=self.law.loads
-            )
+            fixed = inverse_dynamics_design_derivatives(self.law.design, part.q, part.v, part.a, loads=self.law.loads)
             self.dp -= np.einsum("ks...i,ks...ip->...p", pushed, fixed)
 
     def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:

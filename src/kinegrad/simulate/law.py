@@ -97,7 +97,9 @@ class Law:
 
     def torques(self, t: float, q: Array, v: Array, step: int = 0) -> Array:
         """τ at one time, for all states."""
-        tau = self._given(step, t) if self.feedback is None else np.asarray(self.feedback.function(t, q, v), dtype=float)
+        tau = (
+            self._given(step, t) if self.feedback is None else np.asarray(self.feedback.function(t, q, v), dtype=float)
+        )
         if tau.shape == q.shape:
             return tau
         try:

@@ -79,7 +79,9 @@ class Simulation:
         times = _times(t, least=1)
         first, last = self._track.edges[0], self._track.edges[-1]
         if times[0] < first or times[-1] > last:
-            raise InputError(f"`t` goes from {times[0]:g} to {times[-1]:g} s; this simulation from {first:g} to {last:g}")
+            raise InputError(
+                f"`t` goes from {times[0]:g} to {times[-1]:g} s; this simulation from {first:g} to {last:g}"
+            )
         return _sample(self._law, self._track, times)
 
     def quadrature(self) -> tuple[Simulation, Array]:
