@@ -474,7 +474,7 @@ def test_one_state_of_a_packed_batch():
 @pytest.fixture
 def small_grain(monkeypatch):
     """Threads are woken for any work at all."""
-    monkeypatch.setattr(engine, "_GRAIN", 1)
+    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
 
 
 def everything(model, q, v, a, loads, threads=None):
@@ -532,7 +532,7 @@ def test_stale_scratch_does_not_matter():
     model = tree(5)
     state, loads = random_state(model, 1, (WIDTH + 1,)), random_loads(model, 1, (WIDTH + 1,))
     before = everything(model, *state, loads)
-    engine._local.buffer[...] = np.nan
+    engine.threads._local.buffer[...] = np.nan
     same_bits(everything(model, *state, loads), before)
 
 

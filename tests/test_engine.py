@@ -30,7 +30,7 @@ def same_bits(x, y):
 @pytest.fixture
 def small_grain(monkeypatch):
     """Threads are woken for any work at all."""
-    monkeypatch.setattr(engine, "_GRAIN", 1)
+    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
 
 
 # --- what is refused, and how it is said --------------------------------------------------------------------
@@ -135,7 +135,7 @@ def test_setting_threads():
         kg.set_threads(np.int64(3))
         assert kg.get_threads() == 3
         kg.set_threads(None)
-        assert kg.get_threads() == engine._default_threads()
+        assert kg.get_threads() == engine.threads._default_threads()
     finally:
         kg.set_threads(before)
 
@@ -144,7 +144,7 @@ def test_setting_threads():
 def test_wrong_threads_in_the_environment(monkeypatch, setting):
     monkeypatch.setenv("KINEGRAD_THREADS", setting)
     with pytest.raises(ImportError, match=f"KINEGRAD_THREADS is '{setting}'; expected a whole number"):
-        engine._default_threads()
+        engine.threads._default_threads()
 
 
 # --- what is accepted ---------------------------------------------------------------------------------------
@@ -468,7 +468,7 @@ def test_models_interleaved():
     wanted = results(OTHER, *x)
     for k in range(0, 90, 9):
         same_bits(results(MODEL, *LARGE[:, k : k + 3]), WANTED[k : k + 3])
-        engine._local.buffer[...] = np.nan
+        engine.threads._local.buffer[...] = np.nan
         same_bits(results(OTHER, *x), wanted)
 
 
@@ -490,7 +490,7 @@ def _in_child(queue):
 def test_after_a_fork(small_grain):
     """The parent's threads do not exist in the child; it must not wait for them."""
     same_bits(results(MODEL, *LARGE, threads=3), WANTED)
-    assert engine._pool is not None
+    assert engine.threads._pool is not None
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     processes = [context.Process(target=_in_child, args=(queue,), daemon=True) for _ in range(2)]

@@ -393,7 +393,7 @@ def test_ill_conditioned_is_not_singular(name):
 
 @ways
 def test_the_first_singular_state_is_named_by_any_number_of_threads(way, monkeypatch):
-    monkeypatch.setattr(engine, "_GRAIN", 1)
+    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
     q = np.ones((40000, 2))  # the last is found long after the first
     q[[0, -1], 1] = 0.0
     for _ in range(20):
@@ -407,7 +407,7 @@ def test_the_first_singular_state_is_named_by_any_number_of_threads(way, monkeyp
 @pytest.fixture
 def small_grain(monkeypatch):
     """Threads are woken for any work at all."""
-    monkeypatch.setattr(engine, "_GRAIN", 1)
+    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
 
 
 def everything(model, q, v, tau, loads, threads=None):
@@ -446,7 +446,7 @@ def test_stale_scratch_does_not_matter():
     before = everything(model, *state, loads)
     everything(tree(9), *random_state(tree(9), 2, (3,)), None)
     same_bits(everything(model, *state, loads), before)
-    engine._local.buffer[...] = np.nan
+    engine.threads._local.buffer[...] = np.nan
     same_bits(everything(model, *state, loads), before)
 
 

@@ -1,0 +1,27 @@
+"""Between public functions and kernels: constants, one validation gate, threads.
+
+A public function asks :class:`Batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
+call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
+"""
+
+from kinegrad._engine.constants import mechanism, pairs, places, slopes, without_springs
+from kinegrad._engine.gate import Batch, check_model, finish, not_finite, real
+from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
+
+__all__ = [
+    "Batch",
+    "check_model",
+    "finish",
+    "get_threads",
+    "mechanism",
+    "not_finite",
+    "pairs",
+    "places",
+    "real",
+    "run",
+    "run_directions",
+    "scratch",
+    "set_threads",
+    "slopes",
+    "without_springs",
+]

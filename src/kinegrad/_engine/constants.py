@@ -1,0 +1,135 @@
+"""A model's constants as kernels want them, and their slopes along design parameters."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.tangent import Slopes
+from kinegrad.model import Model
+
+Array = NDArray[np.float64]
+
+VARIABLE = (
+    "placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature", "pitch",
+)  # fmt: skip
+_STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
+
+
+def mechanism(model: Model) -> tuple[Any, ...]:
+    """The model's constants in the order of :class:`Mechanism`, computed once per model."""
+    found = model.__dict__.get("_mechanism")
+    if found is None:
+        found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
+        object.__setattr__(model, "_mechanism", found)
+    return found
+
+
+def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
+    """From a Model, or from anything with its fields, complex ones too: the arithmetic is analytic."""
+    aligned = [_align(np.array(joint.axis)) for joint in model.joints]
+    sign, align = np.array([s for s, _ in aligned]), np.array([A for _, A in aligned])
+    kinds = np.array([joint.kind for joint in model.joints])
+    turn = np.where(kinds == "prismatic", 0.0, sign)
+    slide = np.where(kinds == "prismatic", sign, sign * pitch)
+    P, F = model.placement @ align, align.transpose(0, 2, 1) @ model.tip
+    X = np.where((model.parents >= 0)[:, None, None], F[model.parents] @ P, P)
+    R, p = F[:, :3, :3], F[:, :3, 3]
+    com = np.einsum("nij,nj->ni", R, model.com) + p
+    inertia = R @ model.inertia @ R.transpose(0, 2, 1)
+    second = 0.5 * np.trace(model.inertia, axis1=1, axis2=2)[:, None, None] * np.eye(3) - model.inertia
+    first = model.mass[:, None] * model.com
+    second = second + first[:, :, None] * model.com[:, None, :]
+    massive = np.real(model.mass) > 0
+    return Mechanism(
+        parent=np.array(model.parents),
+        rate=np.column_stack([turn, slide]),
+        X=_rows(X),
+        F=_rows(F),
+        P=_rows(P),
+        inertia=np.column_stack([model.mass, com, _symmetric(inertia)]),
+        J=np.column_stack([_symmetric(second), first, model.mass]),
+        massive=massive.astype(np.int64),
+        passive=np.column_stack([model.stiffness, model.rest, model.damping, model.armature]),
+        gravity=np.array(model.gravity)[None],
+        anchor=int(np.argmax(massive)),
+    )
+
+
+def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[Array, ...]:
+    """Slopes of the kernels' constants, (directions, n·k) each in the order of :class:`Slopes`.
+
+    `variation` holds slopes of model fields, (directions, *shape of the field); of joint pitches as ``"pitch"``.
+    By complex step through :func:`_mechanism`, which is exact.
+    """
+    rows = []
+    for k in range(directions):
+        fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
+        fields["pitch"] = np.array([joint.pitch for joint in model.joints])
+        moved = {what: x + 1j * _STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
+        varied = SimpleNamespace(joints=model.joints, parents=model.parents, **moved)
+        constants = _mechanism(varied, moved["pitch"])
+        rows.append([np.imag(getattr(constants, what)).ravel() / _STEP for what in Slopes._fields])
+    return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
+
+
+def pairs(model: Model) -> int:
+    """How many (joint, ancestor or itself) pairs there are."""
+    return (model.topology.nonzeros + model.n) // 2
+
+
+def places(model: Model, layout: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where kernels put matrix entries: columns of (i, j) and (j, i), (pairs, 2), and the first pair of each i, (n,).
+
+    Pairs are ordered i = n−1 … 0, j from i up to the root.  The layout is ``"dense"`` rows of n, ``"padded"`` rows of
+    n and up to three more, or ``"packed"``, the topological non-zeros alone.  Made once per model.
+    """
+    key = f"_places_{layout}"
+    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = model.__dict__.get(key)
+    if found is None:
+        n, topology = model.n, model.topology
+        each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
+        i, j = np.array(each, dtype=np.int64).T
+        width = -(-n // 4) * 4 if layout == "padded" else n
+        number = np.arange(n)[:, None] * width + np.arange(n)
+        if layout == "packed":
+            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
+        first = np.searchsorted(-i, -np.arange(n))
+        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
+        object.__setattr__(model, key, found)
+    return found
+
+
+def without_springs(model: Model) -> Model:
+    """The same model with slack springs, made once per model."""
+    if not model.stiffness.any():
+        return model
+    found: Model | None = model.__dict__.get("_without_springs")
+    if found is None:
+        found = model.replace(stiffness=np.zeros(model.n))
+        object.__setattr__(model, "_without_springs", found)
+    return found
+
+
+def _align(axis: Array) -> tuple[float, Array]:
+    """A sign and a rotation that takes z to sign·axis; the identity where it can be."""
+    align = np.eye(4)
+    if abs(axis[2]) == 1.0:
+        return float(axis[2]), align
+    x = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
+    x /= np.linalg.norm(x)
+    align[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])
+    return 1.0, align
+
+
+def _rows(T: Array) -> Array:
+    """(n, 4, 4) transforms as (n, 12): rotation row by row, translation."""
+    return np.ascontiguousarray(np.concatenate([T[:, :3, :3].reshape(-1, 9), T[:, :3, 3]], axis=1))
+
+
+def _symmetric(S: Array) -> Array:
+    return np.stack([S[:, 0, 0], S[:, 1, 1], S[:, 2, 2], S[:, 0, 1], S[:, 0, 2], S[:, 1, 2]], axis=1)
