@@ -17,6 +17,9 @@ design       Design: named parameters of a model; inverse_dynamics_design_deriva
              energy_design_derivatives
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
+io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
+view         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
+papers       zhakatayev2023, regenerated: ``kinegrad reproduce zhakatayev2023``
 threads      set_threads, get_threads
 errors       KinegradError and its kinds
 

@@ -76,7 +76,12 @@ class PackedMatrix:
 
     def to_sparse(self, k: int | tuple[int, ...] = ()) -> scipy.sparse.csr_array:
         """The matrix of state k (an index into the batch) as a SciPy sparse array."""
-        values = self.values[k]
+        try:
+            values = self.values[k]
+        except (IndexError, TypeError):
+            raise InputError(
+                f"`k` is {k!r}; expected an index into a batch of shape {self.values.shape[:-1]}"
+            ) from None
         if values.ndim != 1:
             raise InputError(f"`k` is {k!r}, which leaves a batch of shape {values.shape[:-1]}; expected one state")
         return scipy.sparse.csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
@@ -204,6 +209,7 @@ def inverse_dynamics_derivatives(
     """
     if not isinstance(method, str) or method not in _KERNELS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, _KERNELS))}")
+    engine.check_model(model)
     kernel, slots = _KERNELS[method]
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
@@ -264,6 +270,7 @@ def forward_dynamics_derivatives(
     array([[ 5.357, -7.143],
            [-7.143, 17.857]])
     """
+    engine.check_model(model)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
@@ -378,6 +385,7 @@ def inverse_dynamics_load_derivatives(
     >>> change.dtau_dforce[:, 1, 1]  # a force along y on the forearm's tip takes torque off both joints
     array([-0.8, -0.4])
     """
+    engine.check_model(model)
     n = model.n
     batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
     fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)

@@ -120,6 +120,7 @@ def forward_dynamics(
     """
     if not isinstance(method, str) or method not in ("aba", "crba"):
         raise InputError(f"`method` is {method!r}; expected 'aba' or 'crba'")
+    engine.check_model(model)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     result, a = batch.output((n,), out)

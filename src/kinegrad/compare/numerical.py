@@ -78,7 +78,9 @@ def numerical_jacobian(
     array([[-4., -1.],
            [-1., -1.]])
     """
-    if method not in _METHODS:
+    if not callable(function):
+        raise InputError(f"`function` is a {type(function).__name__}; expected a function of x")
+    if not isinstance(method, str) or method not in _METHODS:
         raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, _METHODS))}")
     at = real("x", x)
     if not np.isfinite(at).all():

@@ -49,6 +49,6 @@ def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:
         hint = (
             f"did you mean {' or '.join(map(repr, close))}?"
             if close
-            else f"it has {', '.join(names[:8])}" + (", …" if len(names) > 8 else "")
+            else f"it has {', '.join(names[:8]) or f'no {what}s yet'}" + (", …" if len(names) > 8 else "")
         )
         raise InputError(f"{what} {name!r} does not exist in model {model!r}; {hint}") from None

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
+from kinegrad.model import Model
 from kinegrad.model.topology import Topology, joint_ranges
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ MARKERS = {"simple": "o", "junction": "s", "leaf": "h"}
 
 
 def draw_joint_graph(
-    topology: Topology,
+    topology: Topology | Model,
     ax: Axes | None = None,
     names: Sequence[str] | None = None,
     *,
@@ -35,7 +36,7 @@ def draw_joint_graph(
 
     Parameters
     ----------
-    topology : Topology
+    topology : Topology, or Model
     ax : matplotlib axes, optional
         Where to draw; a new figure of a fitting size if not given.
     names : sequence of str, length n, optional
@@ -53,18 +54,19 @@ def draw_joint_graph(
     >>> [text.get_text() for text in ax.texts]
     ['world', '1', '2', '3', '4']
     """
+    topology = _topology(topology)
     names = topology.names if names is None else names
     if names is not None and len(names) != topology.n:
         raise InputError(f"`names` has {len(names)} entries; expected {topology.n}, one a joint")
     return _draw(topology, topology.branch_of, names, ax, show_numbers_from)
 
 
-def draw_branch_graph(topology: Topology, ax: Axes | None = None, *, show_numbers_from: int = 0) -> Axes:
+def draw_branch_graph(topology: Topology | Model, ax: Axes | None = None, *, show_numbers_from: int = 0) -> Axes:
     """Draw each branch as a numbered node, labelled with its joints.
 
     Parameters
     ----------
-    topology : Topology
+    topology : Topology, or Model
     ax : matplotlib axes, optional
         Where to draw; a new figure of a fitting size if not given.
     show_numbers_from : int
@@ -80,9 +82,16 @@ def draw_branch_graph(topology: Topology, ax: Axes | None = None, *, show_number
     >>> [text.get_text() for text in ax.texts]
     ['world', '0', '0–1', '1', '2', '2', '3–4']
     """
+    topology = _topology(topology)
     labels = [joint_ranges(joints, show_numbers_from) for joints in topology.branches]
     tree = Topology(topology.branch_parents)
     return _draw(tree, np.arange(tree.n), labels, ax, show_numbers_from)
+
+
+def _topology(drawn: Topology | Model) -> Topology:
+    if isinstance(drawn, Topology | Model):
+        return drawn.topology if isinstance(drawn, Model) else drawn
+    raise InputError(f"`topology` is a {type(drawn).__name__}; expected a Topology or a Model")
 
 
 def _columns(tree: Topology) -> NDArray[np.float64]:
