@@ -15,6 +15,7 @@ energy       kinetic_energy, potential_energy, center_of_mass, momentum
 design       Design: named parameters of a model; inverse_dynamics_design_derivatives,
              forward_dynamics_design_derivatives, mass_matrix_design_derivatives, transform_design_derivatives,
              energy_design_derivatives
+simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
 io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
@@ -33,7 +34,7 @@ Arrays are float64; the last axis is the degree of freedom, leading axes are any
 (301, 43)
 """
 
-from kinegrad import samples
+from kinegrad import samples, simulate
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.derivatives import (
     ForwardDynamicsDerivatives,
@@ -158,6 +159,7 @@ __all__ = [
     "samples",
     "screw",
     "set_threads",
+    "simulate",
     "spherical",
     "transform_design_derivatives",
     "translate",

@@ -79,9 +79,7 @@ class PackedMatrix:
         try:
             values = self.values[k]
         except (IndexError, TypeError):
-            raise InputError(
-                f"`k` is {k!r}; expected an index into a batch of shape {self.values.shape[:-1]}"
-            ) from None
+            raise InputError(f"`k` is {k!r}; expected an index into batch shape {self.values.shape[:-1]}") from None
         if values.ndim != 1:
             raise InputError(f"`k` is {k!r}, which leaves a batch of shape {values.shape[:-1]}; expected one state")
         return scipy.sparse.csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))

@@ -27,11 +27,11 @@ def test_order_of_convergence(method, order):
 
 
 def test_semi_implicit_euler_keeps_energy_bounded():
-    """Of a pendulum, for 300 swings: errors come and go; explicit RK4 with such steps loses energy steadily."""
+    """Of a pendulum, for 150 swings: errors come and go; explicit RK4 with such steps loses energy steadily."""
     pendulum = samples.multi_pendulum(1)
     drift = {}
     for method in ("semi_implicit_euler", "rk4"):
-        motion = simulate_fixed(pendulum, [1.0], [0.0], step=0.05, steps=10_000, method=method)
+        motion = simulate_fixed(pendulum, [1.0], [0.0], step=0.05, steps=6_000, method=method)
         E = kg.kinetic_energy(pendulum, motion.q, motion.v) + kg.potential_energy(pendulum, motion.q)
         first, last = np.abs(E[:1000] - E[0]).max(), np.abs(E[-1000:] - E[0]).max()
         drift[method] = last / first
@@ -97,14 +97,14 @@ def test_divergence_of_one_state_leaves_the_others():
     """Pushed with v³ and long steps, the fast state overflows."""
     model = samples.double_pendulum()
     motion = simulate_fixed(
-        model, [[1, 0.5]] * 3, [[0, 0], [0, 5], [0, 0.1]], step=0.1, steps=20, tau=lambda t, q, v: 0.1 * v**3 * [0, 1]
+        model, [[1, 0.5]] * 3, [[0, 0], [0, 80], [0, 0.1]], step=0.1, steps=20, tau=lambda t, q, v: 1e-3 * v**3 * [0, 1]
     )
     assert not motion.success
     assert motion.message.startswith("1 of 3 states diverged; the first: state 1 diverged at t = ")
     assert "joint 'hinge2'" in motion.message
     assert np.isfinite(motion.q[:, [0, 2]]).all()
     assert np.isnan(motion.q[-1, 1]).all()
-    alone = simulate_fixed(model, [1, 0.5], [0, 5], step=0.1, steps=20, tau=lambda t, q, v: 0.1 * v**3 * [0, 1])
+    alone = simulate_fixed(model, [1, 0.5], [0, 80], step=0.1, steps=20, tau=lambda t, q, v: 1e-3 * v**3 * [0, 1])
     assert alone.steps < 20
     assert np.isfinite(alone.q).all(), "what there is of it"
 
@@ -142,7 +142,7 @@ def test_gregory_integrates(steps):
 def test_mujoco_follows():
     """Its RK4 with the same step is the same method: a double pendulum of cylinders, 2000 steps.
 
-    Differences of 1e-16 a step grow with the motion, which is nearly chaotic; hence 1e-9.
+    Found: 6e-15.  Rounding may differ with the machine and grows with the motion; hence 1e-11.
     """
     mujoco = pytest.importorskip("mujoco")
     from tests.peers.mujoco_model import to_mujoco
@@ -159,4 +159,4 @@ def test_mujoco_follows():
         path.append(data.qpos.copy())
     motion = simulate_fixed(model, *STATE, step=0.001, steps=2000)
     assert np.ptp(motion.q, axis=0).min() > 0.5, "it moves"
-    np.testing.assert_allclose(motion.q, path, atol=1e-9)
+    np.testing.assert_allclose(motion.q, path, rtol=0, atol=1e-11)

@@ -1,4 +1,4 @@
-"""The discrete adjoint of the fixed-step integrators: the gradient of J with respect to everything, at one price.
+"""The discrete adjoint of the fixed-step integrators: the gradient of J with respect to everything, in one sweep.
 
 Backwards through one step (notation of :mod:`kinegrad.simulate.integrators`), from λ = ∂J/∂(q⁺, v⁺), the gradients
 μᵢ = ∂J/∂aᵢ come last stage first,
@@ -8,9 +8,10 @@ Backwards through one step (notation of :mod:`kinegrad.simulate.integrators`), f
     ∂J/∂q = λ_q + Σ κ_qⱼ,    ∂J/∂v = λ_v + h λ_q + Σ (cⱼ h κ_qⱼ + κ_vⱼ),    ∂J/∂τ = Σ M⁻¹ μⱼ
     ∂J/∂p = Σ μⱼᵀ ∂aⱼ/∂p = −Σ (M⁻¹ μⱼ)ᵀ ∂τ/∂p  at fixed motion,
 
-to which each time adds its own share of the integral.  It is the transpose of the tangent, so both give the same
-numbers.  Only every so-manieth state is kept; what lies between is computed again when it is needed, a segment at
-once, so memory grows as the square root of the number of steps.  [anderson2002] compares the two methods in section 2.
+to which each time adds its own share of the integral.  The sweep does not depend on p; only the last line does, O(n)
+for each parameter.  It is the transpose of the tangent, so both give the same numbers.  States are kept a segment
+apart; what lies between is computed again when it is needed, a segment at once, so memory grows as the square root
+of the number of steps.  [anderson2002] compares the two methods in section 2.
 """
 
 from __future__ import annotations

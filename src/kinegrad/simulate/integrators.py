@@ -188,7 +188,7 @@ def simulate_fixed(
                 break
     columns: list[Any] = [np.array(x) for x in zip(*kept, strict=True)]
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
-    motion = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
+    motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     if trouble and alive.size > 1:
         trouble = f"{alive.size - alive.sum()} of {alive.size} states diverged; the first: {trouble}"
     report: dict[str, Any] = {

@@ -157,7 +157,8 @@ class Law:
 
 def finite(*arrays: Array) -> NDArray[np.bool_]:
     """Whether all numbers of each state are, shape (...)."""
-    return np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in arrays])
+    good: NDArray[np.bool_] = np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in arrays])
+    return good
 
 
 def initial(model: Model, q0: Any, v0: Any, *, single: bool) -> tuple[Array, Array]:

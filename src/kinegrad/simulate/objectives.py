@@ -201,8 +201,9 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
 
     Examples
     --------
-    >>> from kinegrad import samples, simulate
-    >>> motion = simulate.simulate(samples.double_pendulum(), [0, 0], [1, 0], [0, 1])
+    >>> from kinegrad import samples
+    >>> from kinegrad.simulate import simulate
+    >>> motion = simulate(samples.double_pendulum(), [0, 0], [1, 0], [0, 1])
     >>> float(objective_value(motion, Objective(integral=[KineticEnergy()])).round(6))
     0.980346
     """
@@ -226,9 +227,10 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
 
     Examples
     --------
-    >>> from kinegrad import Design, samples, simulate
+    >>> from kinegrad import Design, samples
+    >>> from kinegrad.simulate import simulate
     >>> pendulum = samples.double_pendulum()
-    >>> motion = simulate.simulate(pendulum, [1, 0], [0, 0], [0, 1], design=Design(pendulum, ["Q.mass", "gravity.z"]))
+    >>> motion = simulate(pendulum, [1, 0], [0, 0], [0, 1], design=Design(pendulum, ["Q.mass", "gravity.z"]))
     >>> objective_gradient(motion, Objective(integral=[KineticEnergy()])).dvalue_dp.round(4)
     array([ 5.3306, -0.7926])
     """

@@ -173,6 +173,8 @@ def simulate(
     if method in IMPLICIT and law.exact:
         options["jac"] = lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA")
     with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(_rate(law, times[0], y0)).all():
+            raise InputError(f"`tau`, or its derivatives, are not finite at the start, t = {times[0]:g} s")
         solver = (EXPLICIT | IMPLICIT)[method](lambda t, y: _rate(law, t, y), times[0], y0, times[-1], **options)
         edges, pieces, trouble = [times[0]], [], ""
         while solver.status == "running" and not trouble:
