@@ -18,5 +18,6 @@ FAMILIES = (
     "kinematics",
     "scaling",
     "derivative_scaling",
+    "profile",
     "startup",
 )

@@ -6,8 +6,9 @@ them in new arrays of shape (301, 43, 43).  kinegrad always delivers all 301: wi
 again, or in new ones, which mostly get the memory of those that the loop has just thrown away; packed leaves out the
 entries that topology makes zero.  Products with a vector are compared with
 kinegrad's own dense matrices, whose multiplication is not counted.  The last rows are numerical differentiation:
-MuJoCo's `mjd_inverseFD` (of a chain, as MuJoCo has no massless links that branch), and adaptive differences of
-kinegrad's own τ, measured at one instant and multiplied by 301.
+MuJoCo's `mjd_inverseFD` (of a human with a pelvis of 1 kg and limbs 0.1 m thick, as MuJoCo has no bodies without mass
+that branch, nor without moments), and adaptive differences of kinegrad's own τ, measured at one instant and multiplied
+by 301.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from tests.peers.mujoco_model import to_mujoco
 from benchmarks.setting import STATES, sinusoid, twin
 from benchmarks.timing import QUICK, Case, Comparison, Measurement, Row, Timing, compare
 from kinegrad import (
+    Inertia,
     InverseDynamicsDerivatives,
     Model,
     inverse_dynamics,
@@ -32,7 +34,7 @@ from kinegrad import (
     inverse_dynamics_vjp,
 )
 from kinegrad.compare import numerical_jacobian
-from kinegrad.samples import human43, spatial_chain
+from kinegrad.samples import human43
 
 Matrices = tuple[Any, ...]
 LEFT, COLLECTED = "computeRNEADerivatives loop, left in place", "computeRNEADerivatives loop, collected"
@@ -105,7 +107,7 @@ def run(repeats: int) -> list[Row]:
         *_single_calls(work),
         *_products(work),
     ]
-    return [*compare(cases, repeats), *_accuracy(work), _mujoco(repeats), _adaptive(work, repeats)]
+    return [*compare(cases, repeats), *_accuracy(work), *_mujoco(repeats), _adaptive(work, repeats)]
 
 
 def _single_calls(work: Work) -> list[Case]:
@@ -160,9 +162,11 @@ def _accuracy(work: Work) -> list[Row]:
     return [row("spatial"), row("lagrange")]
 
 
-def _mujoco(repeats: int, n: int = 24) -> Row:
-    work = Work(spatial_chain(n))
-    model = to_mujoco(work.model)
+def _mujoco(repeats: int) -> list[Row]:
+    body, link = Inertia.sphere(1.0, 0.1), "pelvis.rz"
+    work = Work(human43(thickness=0.1).replace(mass={link: body.mass}, inertia={link: body.inertia}))
+    n, model = work.model.n, to_mujoco(work.model)
+    assert [model.joint(i).name for i in range(n)] == list(work.model.joint_names), "numbered alike"
     data = mujoco.MjData(model)
     out = np.empty((3, STATES, n, n))  # MuJoCo's matrices are transposed
 
@@ -174,8 +178,11 @@ def _mujoco(repeats: int, n: int = 24) -> Row:
     loop()
     off = max(_off(x.transpose(0, 2, 1), y) for x, y in zip(out, work.ours(), strict=True))
     against = f"mjd_inverseFD loop, steps of 1e-6, off by {off:.0e}"
-    [row] = compare([Case(f"∂τ, chain of {n}, dense, `out=`", work.reusing(), loop, against)], repeats)
-    return row
+    cases = [
+        Case("∂τ, with pelvis, dense, `out=`", work.reusing(), loop, against),
+        Case("∂τ, with pelvis, dense, `out=`, two threads", work.reusing(threads=2), loop, f"{against}, one thread"),
+    ]
+    return compare(cases, min(repeats, QUICK))
 
 
 def _adaptive(work: Work, repeats: int) -> Row:

@@ -34,7 +34,10 @@ Arrays are float64; the last axis is the degree of freedom, leading axes are any
 (301, 43)
 """
 
-from kinegrad import samples, simulate
+from importlib import import_module
+from types import ModuleType
+
+from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.derivatives import (
     ForwardDynamicsDerivatives,
@@ -97,6 +100,14 @@ from kinegrad.model import (
 )
 
 __version__ = "0.1.0"
+
+
+def __getattr__(name: str) -> ModuleType:
+    """``kinegrad.simulate`` on first use: it brings SciPy's integrators, which take a while to import."""
+    if name == "simulate":
+        return import_module("kinegrad.simulate")
+    raise AttributeError(f"module 'kinegrad' has no attribute {name!r}")
+
 
 __all__ = [
     "DH",

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
@@ -25,6 +24,9 @@ from kinegrad.dynamics import run_or_singular
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 __all__ = [
     "ForwardDynamicsDerivatives",
@@ -74,15 +76,17 @@ class PackedMatrix:
         dense[..., self.rows, self.cols] = self.values
         return dense
 
-    def to_sparse(self, k: int | tuple[int, ...] = ()) -> scipy.sparse.csr_array:
+    def to_sparse(self, k: int | tuple[int, ...] = ()) -> csr_array:
         """The matrix of state k (an index into the batch) as a SciPy sparse array."""
+        from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
+
         try:
             values = self.values[k]
         except (IndexError, TypeError):
             raise InputError(f"`k` is {k!r}; expected an index into batch shape {self.values.shape[:-1]}") from None
         if values.ndim != 1:
             raise InputError(f"`k` is {k!r}, which leaves a batch of shape {values.shape[:-1]}; expected one state")
-        return scipy.sparse.csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
+        return csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
 
 
 @dataclass(frozen=True, eq=False)
