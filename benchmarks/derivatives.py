@@ -182,7 +182,7 @@ def _mujoco(repeats: int) -> list[Row]:
         Case("∂τ, with pelvis, dense, `out=`", work.reusing(), loop, against),
         Case("∂τ, with pelvis, dense, `out=`, two threads", work.reusing(threads=2), loop, f"{against}, one thread"),
     ]
-    return compare(cases, min(repeats, QUICK))
+    return compare(cases, min(repeats, 10))
 
 
 def _adaptive(work: Work, repeats: int) -> Row:

@@ -4,8 +4,8 @@ The 43-degree-of-freedom human, one thread; 301 states of q = sin 2πt, then one
 turns, each sample as long as the others; *best, less …* are differences of best times.  The parts of the kernel are
 kernels of their own, made of the same functions: the outward pass alone (which, as the whole kernel, first looks
 whether all numbers are finite and clears the entries); with the factors of each joint and the sums to its parent;
-with all entries, but left in lanes.  A single call is taken apart in Python: what its steps take when called
-by themselves, and as *rest* what remains of the whole.
+with all entries, but left in lanes.  A single call is Python, which a call of no states shows (checks, new
+arrays, results), the kernel with its dispatch, and as *rest* what remains, as each alone meets warmer caches.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kinegrad._kernels.width import WIDTH
 from kinegrad.loads import load_batch
 from kinegrad.samples import human43
 
-LENGTH = 2e-3  # seconds a sample lasts at least
+LENGTH = 5e-3  # seconds a sample lasts at least
 Functions = dict[str, Callable[[], Any]]
 
 
@@ -137,8 +137,6 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
 
     times = in_turn(
         {
-            "new": lambda: call(None),
-            "pages": lambda: call(_new_pages(out)),
             "out": lambda: call(out),
             "whole": lambda: rnea_derivatives(*arguments, scratch, 0, count),
             "lanes": lambda: left_in_lanes(*arguments, scratch, 0, count),
@@ -148,6 +146,8 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
         },
         repeats,
     )
+    # not in turn with the others, whose memory would be colder after it
+    times |= in_turn({"new": lambda: call(None)}, repeats) | in_turn({"pages": lambda: call(_new_pages(out))}, repeats)
     size = f"{sum(x.nbytes for x in matrices) / 1e6:.1f} MB"
     kilobytes = WIDTH * 8e-3
     joints, entries = (f"{kilobytes * k:.0f} kB" for k in (slots - 3 * columns, 3 * columns))
@@ -175,10 +175,14 @@ def _single(model: Model, repeats: int) -> list[Row]:
     scratch = engine.scratch(slots)
     batch, _ = load_batch(model, None, named)
     nothing = (*arguments[:-3], *(np.empty((1, 0)) for _ in range(3)))
+    none = tuple(np.empty((0, n)) for _ in range(3))
+    out_none = inverse_dynamics_derivatives(model, *none)
     times = in_turn(
         {
             "call": lambda: inverse_dynamics_derivatives(model, *state, threads=1),
             "out": lambda: inverse_dynamics_derivatives(model, *state, out=out, threads=1),
+            "python": lambda: inverse_dynamics_derivatives(model, *none, threads=1),
+            "python, out": lambda: inverse_dynamics_derivatives(model, *none, out=out_none, threads=1),
             "gate": lambda: load_batch(model, None, named),
             "arrays": lambda: (batch.output((n,)), batch.outputs((n, n), 3)),
             "dispatch": lambda: rnea_derivatives(*nothing, scratch, 0, 0),
@@ -190,13 +194,15 @@ def _single(model: Model, repeats: int) -> list[Row]:
     name = "∂τ, dense, single call"
     return [
         _row(f"{name}, `out=`", times["out"]),
+        _row(f"{name}, `out=`: — Python: call of no states", times["python, out"]),
         _row(name, times["call"]),
-        _row(f"{name}: — gate", times["gate"]),
-        _row(f"{name}: — new arrays", times["arrays"]),
+        _row(f"{name}: — Python: call of no states", times["python"]),
+        _row(f"{name}: —— gate", times["gate"]),
+        _row(f"{name}: —— new arrays", times["arrays"]),
         _row(f"{name}: — dispatch: kernel of no states and no entries", times["dispatch"]),
-        _less(f"{name}: — clearing the entries", times["empty"], times["dispatch"], "kernel of no states, less dispatch"),
+        _less(f"{name}: — clearing the entries", times["empty"], times["dispatch"], "of no states, less dispatch"),
         _less(f"{name}: — kernel", times["kernel"], times["empty"], "of one state, less that of none"),
-        _rest(f"{name}: — rest", times, ("gate", "arrays", "kernel")),
+        _rest(f"{name}: — rest", times, ("python", "kernel")),
     ]
 
 
@@ -207,9 +213,11 @@ def _single_tau(model: Model, repeats: int) -> list[Row]:
     batch, loads = load_batch(model, None, named)
     arguments = (engine.mechanism(model), *batch.arguments, *loads, np.empty((1, n)))
     scratch = engine.scratch((n + 1) * rnea.N)
+    none = tuple(np.empty((0, n)) for _ in range(3))
     times = in_turn(
         {
             "call": lambda: inverse_dynamics(model, *state, threads=1),
+            "python": lambda: inverse_dynamics(model, *none, threads=1),
             "gate": lambda: load_batch(model, None, named),
             "arrays": lambda: batch.output((n,)),
             "dispatch": lambda: rnea.rnea(*arguments, scratch, 0, 0),
@@ -220,11 +228,12 @@ def _single_tau(model: Model, repeats: int) -> list[Row]:
     name = "τ, single call"
     return [
         _row(name, times["call"]),
-        _row(f"{name}: — gate", times["gate"]),
-        _row(f"{name}: — new array", times["arrays"]),
+        _row(f"{name}: — Python: call of no states", times["python"]),
+        _row(f"{name}: —— gate", times["gate"]),
+        _row(f"{name}: —— new array", times["arrays"]),
         _row(f"{name}: — dispatch: kernel of no states", times["dispatch"]),
         _less(f"{name}: — kernel", times["kernel"], times["dispatch"], "of one state, less dispatch"),
-        _rest(f"{name}: — rest", times, ("gate", "arrays", "kernel")),
+        _rest(f"{name}: — rest", times, ("python", "kernel")),
     ]
 
 
@@ -265,7 +274,8 @@ def _check(part: Any, arguments: tuple[Any, ...], scratch: np.ndarray, slots: tu
 
 def in_turn(functions: Functions, repeats: int) -> dict[str, Timing]:
     """All of them taking turns, at least `repeats` times and for repeats / 10 seconds."""
-    calls, found = {}, {name: [] for name in functions}  # type: dict[str, int], dict[str, list[float]]
+    calls: dict[str, int] = {}
+    found: dict[str, list[float]] = {name: [] for name in functions}
     for name, function in functions.items():
         function()  # compiles
         calls[name] = max(1, round(LENGTH / min(sample(function, 1) for _ in range(5))))
@@ -294,7 +304,7 @@ def _less(name: str, whole: Timing, part: Timing, note: str) -> Row:
 
 
 def _rest(name: str, times: dict[str, Timing], parts: tuple[str, ...]) -> Row:
-    """What the call takes beyond its parts (the kernel with its dispatch)."""
+    """What the call takes beyond its parts, the kernel with its dispatch."""
     best = times["call"].best - sum(times[part].best for part in parts)
     median = times["call"].median - sum(times[part].median for part in parts)
-    return Measurement(name, 1e6 * best, "µs", note=f"call, less all these; of medians {1e6 * median:.2f} µs")
+    return Measurement(name, 1e6 * best, "µs", note=f"call, less Python and kernel; of medians {1e6 * median:.2f} µs")

@@ -31,10 +31,10 @@ def sample(request) -> Model:
     return SAMPLES[request.param]()
 
 
-def tree(seed: int, **options) -> Model:
-    """A tree of 1 to 15 joints, any kinds, one to three roots, springs, dampers, rotors, oblique gravity."""
+def tree(seed: int, *, largest: int = 15, **options) -> Model:
+    """A tree of 1 to `largest` joints, any kinds, one to three roots, springs, dampers, rotors, oblique gravity."""
     rng = np.random.default_rng([seed, 7])
-    n = int(rng.integers(1, 16))
+    n = int(rng.integers(1, largest + 1))
     options = {
         "kinds": (ANY, ANY, SLIDERS_AND_HINGES, SCREWS)[seed % 4],
         "roots": int(rng.integers(1, min(n, 3) + 1)),

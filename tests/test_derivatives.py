@@ -117,14 +117,24 @@ def test_human_equals_complex_step():
         assert_derivatives_close(actual, desired, state[1])
 
 
-@trees
-def test_random_trees_equal_complex_step(seed):
-    model, loads = tree(seed), random_loads(tree(seed), seed)
-    state = random_state(model, seed)
+def check_complex_step(model, seed):
+    state, loads = random_state(model, seed), random_loads(model, seed)
     desired = complex_step(model, *state, loads)
     for method in METHODS:
         actual = kg.inverse_dynamics_derivatives(model, *state, loads=loads, method=method)
         assert_derivatives_close(actual, desired, state[1])
+
+
+@trees
+def test_random_trees_equal_complex_step(seed):
+    check_complex_step(tree(seed), seed)
+
+
+# 160 more, of at most 8 joints: a complex step of the oracle takes O(n⁴).
+@pytest.mark.parametrize("first", range(40, 200, 20))
+def test_many_small_trees_equal_complex_step(first):
+    for seed in range(first, first + 20):
+        check_complex_step(tree(seed, largest=8), seed)
 
 
 @methods

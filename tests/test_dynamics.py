@@ -23,6 +23,8 @@ CHAINS = {
 MODELS = {name: make() for name, make in samples.SAMPLES.items()} | CHAINS
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
 trees = pytest.mark.parametrize("seed", range(40))
+# 160 more, in blocks of 20; of at most 8 joints, for the oracle takes O(n⁴)
+small_trees = pytest.mark.parametrize("first", range(40, 200, 20))
 
 
 def only_motion(model):
@@ -94,16 +96,25 @@ def test_human_equals_lagrange_equation_of_energies():
         assert_close(kg.inverse_dynamics(human, *state, loads=loads, method=method), desired, CLOSE)
 
 
-@trees
-def test_random_trees_equal_oracle(seed):
-    model, loads = tree(seed), random_loads(tree(seed), seed)
-    state = random_state(model, seed)
+def check_oracle(model, seed):
+    state, loads = random_state(model, seed), random_loads(model, seed)
     by_energies = oracle.inverse_dynamics(model, *state, *parts(loads))
     by_transforms = oracle.regular_lagrangian(model, *state, *parts(loads))
     for method in METHODS:
         tau = kg.inverse_dynamics(model, *state, loads=loads, method=method)
         assert_close(tau, by_energies, CLOSE)
         assert_close(tau, by_transforms, CLOSE)
+
+
+@trees
+def test_random_trees_equal_oracle(seed):
+    check_oracle(tree(seed), seed)
+
+
+@small_trees
+def test_many_small_trees_equal_oracle(first):
+    for seed in range(first, first + 20):
+        check_oracle(tree(seed, largest=8), seed)
 
 
 # --- the mass matrix ----------------------------------------------------------------------------------------
@@ -120,6 +131,14 @@ def test_mass_matrix_of_random_trees_equals_oracle(seed):
     model = tree(seed)
     q = random_state(model, seed)[0]
     assert_close(kg.mass_matrix(model, q), oracle.mass_matrix(model, q), CLOSE)
+
+
+@small_trees
+def test_mass_matrix_of_many_small_trees_equals_oracle(first):
+    for seed in range(first, first + 20):
+        model = tree(seed, largest=8)
+        q = random_state(model, seed)[0]
+        assert_close(kg.mass_matrix(model, q), oracle.mass_matrix(model, q), CLOSE)
 
 
 def check_mass_matrix_structure(model, q):

@@ -166,7 +166,8 @@ def arrays_of(result):
     """The arrays of a result, whatever it is."""
     if isinstance(result, np.ndarray | np.floating | float):
         return [np.asarray(result)]
-    return [x for x in vars(result).values() if x is not None]
+    fields = [x for x in vars(result).values() if x is not None]
+    return [x.values if isinstance(x, kg.PackedMatrix) else x for x in fields]
 
 
 def assert_same(actual, desired):
@@ -181,7 +182,9 @@ def ordinary(*arrays):
 
 # --- states and loads ---------------------------------------------------------------------------------------
 
-# every public function of a state, and how many of q, v, a it takes
+POINTS = {"link": ["link1", "link2"], "point": [0.1, 0.2, 0.3]}
+LOADS = random_loads(MODEL, 8)
+# every public function of a state, and how many arrays of shape (..., n) it takes
 FUNCTIONS = {
     "inverse_dynamics": (kg.inverse_dynamics, 3),
     "lagrange": (lambda *args: kg.inverse_dynamics(*args, method="lagrange"), 3),
@@ -189,13 +192,43 @@ FUNCTIONS = {
     "bias_forces": (kg.bias_forces, 2),
     "gravity_forces": (kg.gravity_forces, 1),
     "forward_kinematics": (kg.forward_kinematics, 3),
-    "point_motion": (lambda *args: kg.point_motion(*args, link=["link1", "link2"], point=[0.1, 0.2, 0.3]), 3),
+    "point_motion": (lambda *args: kg.point_motion(*args, **POINTS), 3),
     "jacobian": (lambda *args: kg.jacobian(*args, link="link2", point=[0.1, 0.2, 0.3]), 1),
     "kinetic_energy": (kg.kinetic_energy, 2),
     "potential_energy": (kg.potential_energy, 1),
     "center_of_mass": (kg.center_of_mass, 1),
     "momentum": (kg.momentum, 2),
+    "inverse_dynamics_derivatives": (kg.inverse_dynamics_derivatives, 3),
+    "lagrange_derivatives": (lambda *args: kg.inverse_dynamics_derivatives(*args, method="lagrange"), 3),
+    "packed_derivatives": (lambda *args: kg.inverse_dynamics_derivatives(*args, packed=True, loads=LOADS), 3),
+    "inverse_dynamics_jvp": (kg.inverse_dynamics_jvp, 6),
+    "inverse_dynamics_vjp": (kg.inverse_dynamics_vjp, 4),
+    "inverse_dynamics_load_derivatives": (lambda *args: kg.inverse_dynamics_load_derivatives(*args, loads=LOADS), 1),
+    "forward_dynamics": (kg.forward_dynamics, 3),
+    "forward_dynamics_crba": (lambda *args: kg.forward_dynamics(*args, method="crba"), 3),
+    "forward_dynamics_derivatives": (kg.forward_dynamics_derivatives, 3),
+    "forward_kinematics_derivatives": (kg.forward_kinematics_derivatives, 3),
+    "point_motion_derivatives": (lambda *args: kg.point_motion_derivatives(*args, **POINTS), 3),
+    "center_of_mass_derivatives": (kg.center_of_mass_derivatives, 1),
+    "momentum_derivatives": (kg.momentum_derivatives, 2),
 }
+
+
+def good_arguments(count, seed, batch=()):
+    """State, and directions or weights after it."""
+    return (*random_state(MODEL, seed, batch), *random_state(MODEL, seed + 100, batch))[:count]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_good_arguments_are_not_refused(name):
+    """The tests below would pass if everything were."""
+    function, count = FUNCTIONS[name]
+    for batch in ((), (1,), (2, 3)):
+        arrays = arrays_of(function(MODEL, *good_arguments(count, 1, batch)))
+        assert arrays
+        for x in arrays:
+            assert x.shape[: len(batch)] == batch
+            assert np.isfinite(x).all()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
@@ -204,7 +237,7 @@ FUNCTIONS = {
 def test_states(name, data):
     function, count = FUNCTIONS[name]
     batch = data.draw(st.sampled_from([(), (1,), (4,), (2, 3)]))
-    state = [data.draw(disguised(x)) for x in random_state(MODEL, 1, batch)[:count]]
+    state = [data.draw(disguised(x)) for x in good_arguments(count, 1, batch)]
     result = attempt(function, MODEL, *state)
     if result is not None:
         assert_same(result, function(MODEL, *map(clean, state)))
@@ -258,9 +291,9 @@ def test_options(loads, method, threads):
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_what_is_not_a_model(name):
     function, count = FUNCTIONS[name]
-    state = random_state(MODEL, 4)
+    state = good_arguments(count, 4)
     for thing in (*THINGS, MODEL.topology, kg.Model, samples.two_link):
-        assert attempt(function, thing, *state[:count]) is None
+        assert attempt(function, thing, *state) is None
 
 
 def overlapping(shape):

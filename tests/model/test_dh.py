@@ -67,7 +67,7 @@ def test_conventions_differ():
 
 @pytest.mark.parametrize("convention", ["distal", "proximal"])
 def test_parents_and_branches_give_equal_models(convention):
-    bodies = [kg.Inertia.sphere(1.0 + i, 0.1, center=[0.1 * i, 0, 0]) for i in range(6)]
+    bodies = [kg.Inertia.point(1.0 + i, [0.1 * i, 0, 0]) for i in range(6)]
     same = {"convention": convention, "inertias": bodies, "damping": np.arange(6.0)}
     by_parents = Model.from_dh(ROWS, parents=PARENTS, **same)
     by_branches = Model.from_dh(ROWS, branches=BRANCHES, **same)

@@ -59,6 +59,20 @@ def test_mass_matrix(peer):
     assert_close(np.triu(kg.mass_matrix(model, q)), upper, CLOSE)
 
 
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_torques_and_mass_matrices_of_many_trees(first):
+    for seed in range(first, first + 20):
+        model = peer_tree(seed)
+        twin = to_pinocchio(model)
+        data = twin.createData()
+        q, v, a = random_state(model, seed)
+        loads = random_loads(model, seed)
+        tau = pin.rnea(twin, data, q, v, a, external_forces(model, twin, data, q, *parts(loads))).copy()
+        for method in ("spatial", "lagrange"):
+            assert_close(kg.inverse_dynamics(model, q, v, a, loads=loads, method=method), tau, CLOSE)
+        assert_close(np.triu(kg.mass_matrix(model, q)), np.triu(pin.crba(twin, data, q)), CLOSE)
+
+
 def test_bias_and_gravity_forces(peer):
     model, twin, data, (q, v, _) = peer
     assert_close(kg.bias_forces(model, q, v), pin.nonLinearEffects(twin, data, q, v), CLOSE)

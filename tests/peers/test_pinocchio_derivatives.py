@@ -8,7 +8,7 @@ from tests.conftest import assert_close, parts, random_loads, random_state
 
 pin = pytest.importorskip("pinocchio")
 from tests.peers.pinocchio_model import external_forces, to_pinocchio  # noqa: E402  needs Pinocchio
-from tests.peers.test_pinocchio import MODELS  # noqa: E402
+from tests.peers.test_pinocchio import MODELS, peer_tree  # noqa: E402
 
 # Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest.
 CLOSE = 1e-12
@@ -67,6 +67,15 @@ def turning_wrenches(model, twin, data, q, force, point, torque):
     return total
 
 
+def check_with_loads(model, twin, data, state, loads, methods):
+    wrenches = external_forces(model, twin, data, state[0], *parts(loads))
+    dtau_dq, dtau_dv, M = pinocchio_derivatives(model, twin, data, state, wrenches)
+    dtau_dq = dtau_dq + turning_wrenches(model, twin, data, state[0], *parts(loads))
+    for method in methods:
+        result = kg.inverse_dynamics_derivatives(model, *state, loads=loads, method=method)
+        assert_same(result, (dtau_dq, dtau_dv, M), state[1])
+
+
 @methods
 def test_derivatives_with_loads(peer, method):
     """Pinocchio's external wrenches turn with their joints, kinegrad's loads stay as they are in the world.
@@ -74,12 +83,16 @@ def test_derivatives_with_loads(peer, method):
     The difference is what the wrenches' own change costs, added here; it is no rounding, as checked below.
     """
     model, twin, data, state = peer
-    loads = random_loads(model, 19)
-    wrenches = external_forces(model, twin, data, state[0], *parts(loads))
-    dtau_dq, dtau_dv, M = pinocchio_derivatives(model, twin, data, state, wrenches)
-    dtau_dq = dtau_dq + turning_wrenches(model, twin, data, state[0], *parts(loads))
-    result = kg.inverse_dynamics_derivatives(model, *state, loads=loads, method=method)
-    assert_same(result, (dtau_dq, dtau_dv, M), state[1])
+    check_with_loads(model, twin, data, state, random_loads(model, 19), [method])
+
+
+@pytest.mark.parametrize("first", range(0, 200, 20))
+def test_derivatives_of_many_trees(first):
+    for seed in range(first, first + 20):
+        model = peer_tree(seed)
+        twin = to_pinocchio(model)
+        state, loads = random_state(model, seed), random_loads(model, seed)
+        check_with_loads(model, twin, twin.createData(), state, loads, ["spatial", "lagrange"])
 
 
 def test_turning_wrenches_matter():
