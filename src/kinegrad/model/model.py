@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import InputError, KinegradError, ModelError
+from kinegrad.errors import InputError, ModelError
 from kinegrad.model.dh import DH
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
@@ -284,14 +284,13 @@ class Model:
         index = self.link_index if what in _PER_LINK else self.joint_index
         values = getattr(self, what).copy()
         for name, value in changes.items():
-            try:
-                values[index(name)] = real_array(f"`{what}` of {name!r}", value, "real numbers")
-            except KinegradError:
-                raise
-            except ValueError:
-                raise ModelError(
-                    f"`{what}` of {name!r} is {value!r}; expected numbers of shape {values.shape[1:]}"
-                ) from None
+            if what in ("placement", "tip"):
+                values[index(name)] = check_transform(f"`{what}` of joint {name!r}", value)
+                continue
+            new = real_array(f"`{what}` of {name!r}", value, "real numbers")
+            if new.shape != values.shape[1:]:
+                raise ModelError(f"`{what}` of {name!r} is {value!r}; expected numbers of shape {values.shape[1:]}")
+            values[index(name)] = new
         return np.asarray(values)
 
     @cached_property

@@ -101,12 +101,12 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 def check_transform(what: str, value: ArrayLike) -> Array:
     """A rigid 4×4 transform; a 3-vector means a pure shift."""
     T = real_array(what, value, "a 4×4 transform or a 3-vector")
-    if T.shape == (3,) and np.isfinite(T).all():
+    if not np.isfinite(T).all():
+        raise ModelError(f"{what} has a number that is not finite; expected finite numbers")
+    if T.shape == (3,):
         T = translate(*T)
     if T.shape != (4, 4):
         raise ModelError(f"{what} has shape {T.shape}; expected a 4×4 transform or a 3-vector")
-    if not np.isfinite(T).all():
-        raise ModelError(f"{what} has a number that is not finite")
     if not np.array_equal(T[3], [0.0, 0.0, 0.0, 1.0]):
         raise ModelError(f"{what} has last row {T[3].tolist()}; expected [0, 0, 0, 1]")
     error = float(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max())

@@ -1,0 +1,110 @@
+"""The inertial regressor Y(q, q̇, q̈): torques are linear in the links' inertial parameters, τ = Y π.
+
+About the origin of its own frame link j takes, with a₀ the acceleration of that origin less gravity, all in its axes,
+
+    F = m a₀ + α×h + ω×(ω×h)          N = Ī α + ω×Ī ω + h×a₀                                      [atkeson1986]
+
+linear in m, h = m c and Ī (about the origin).  Joint i, an ancestor of j or j itself, turns the link by ρz and moves
+its origin by u = s + ρz×x, so that its share is  ρz·N + u·F.  Collected by parameter,
+
+    m    u·a₀
+    h    u×α + (u·ω) ω − (ω·ω) u + a₀×ρz
+    Ī    (ρz) αᵀ + (ρz×ω) ωᵀ, symmetrised
+
+Glossary
+    R p z s ω v α a   as in kinematics.py, the world accelerating at −g
+    L, x    rotation and origin of link frame j                    world, origin relative to o
+    N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
+"""
+
+from kinegrad._kernels.finite import finite
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.kinematics import (
+    ACCELERATION,
+    AXIS,
+    FRAME,
+    VELOCITY,
+    N,
+    anchor,
+    base_at,
+    frames,
+    link_point,
+    move,
+    origin,
+    point_acceleration,
+    point_velocity,
+)
+from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.rnea import gravity_at_base
+from kinegrad._kernels.spatial import (
+    add,
+    cross,
+    dot,
+    load3,
+    load9,
+    matmul,
+    row9,
+    scale,
+    scatter3,
+    store3,
+    sub,
+    tmul,
+)  # fmt: skip
+from kinegrad._kernels.width import WIDTH
+
+PARAMETERS = 10  # of a link: m | m·c x y z | Ī xx xy xz yy yz zz
+
+
+@inline
+def share(Y, r, k, z, u, w, dw, a):
+    """What a joint that turns the link by z and moves its origin by u feels of each parameter, from column k on."""
+    scatter(Y, r, k, dot(u, a))
+    h = add(add(cross(u, dw), cross(a, z)), sub(scale(dot(u, w), w), scale(dot(w, w), u)))
+    scatter3(Y, r, k + 1, h)
+    y = cross(z, w)
+    scatter(Y, r, k + 4, z[0] * dw[0] + y[0] * w[0])
+    scatter(Y, r, k + 5, z[0] * dw[1] + z[1] * dw[0] + y[0] * w[1] + y[1] * w[0])
+    scatter(Y, r, k + 6, z[0] * dw[2] + z[2] * dw[0] + y[0] * w[2] + y[2] * w[0])
+    scatter(Y, r, k + 7, z[1] * dw[1] + y[1] * w[1])
+    scatter(Y, r, k + 8, z[1] * dw[2] + z[2] * dw[1] + y[1] * w[2] + y[2] * w[1])
+    scatter(Y, r, k + 9, z[2] * dw[2] + y[2] * w[2])
+
+
+@inline
+def block(m, q, v, a, Y, r, scratch):
+    """Y of the states r … r+W−1."""
+    n = len(m.parent)
+    o = anchor(m, q, r, scratch, N)
+    base_at(scratch, scale(-1.0, o))
+    store3(scratch, VELOCITY, origin())
+    store3(scratch, VELOCITY + 3, origin())
+    gravity_at_base(m, scratch, ACCELERATION)
+    frames(m, q, r, scratch, n, N)
+    for j in range(n):
+        up, at = (m.parent[j] + 1) * N, (j + 1) * N
+        w, _, dw, _ = move(m, j, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, j), gather(a, r, j))
+        L = matmul(load9(scratch, at + FRAME), row9(m.F, j))
+        x = link_point(m, j, scratch, N, (0.0, 0.0, 0.0))
+        a0 = tmul(L, point_acceleration(scratch, j, x, point_velocity(scratch, j, x)))
+        w, dw = tmul(L, w), tmul(L, dw)
+
+        # the joint itself, then every joint on the path to the root
+        i = j
+        while i >= 0:
+            there = (i + 1) * N + AXIS
+            z = scale(m.rate[i, 0], load3(scratch, there))
+            u = add(load3(scratch, there + 3), cross(z, x))
+            share(Y, r, (i * n + j) * PARAMETERS, tmul(L, z), tmul(L, u), w, dw, a0)
+            i = m.parent[i]
+
+
+@kernel
+def regressor(m, q, v, a, Y, scratch, start, stop):
+    """Y, (states, n·10n), zero on entry where topology says zero."""
+    if not finite((q, v, a), start, stop):
+        return False
+    m = unpack(m)
+    for r in range(start, stop, WIDTH):
+        block(m, q, v, a, Y, r, scratch)
+    return True
