@@ -18,6 +18,7 @@ FAMILIES = (
     "kinematics",
     "scaling",
     "derivative_scaling",
+    "design",
     "profile",
     "startup",
 )

@@ -16,6 +16,7 @@ design       Design: named parameters of a model; inverse_dynamics_design_deriva
              forward_dynamics_design_derivatives, mass_matrix_design_derivatives, transform_design_derivatives,
              energy_design_derivatives
 simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient
+regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
 io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
@@ -98,6 +99,7 @@ from kinegrad.model import (
     translate,
     universal,
 )
+from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
 
 __version__ = "0.1.0"
 
@@ -148,11 +150,13 @@ __all__ = [
     "free",
     "get_threads",
     "gravity_forces",
+    "inertial_parameters",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
     "inverse_dynamics_jvp",
     "inverse_dynamics_load_derivatives",
+    "inverse_dynamics_regressor",
     "inverse_dynamics_vjp",
     "jacobian",
     "kinetic_energy",

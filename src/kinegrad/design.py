@@ -8,7 +8,7 @@ those of the recursive algorithms themselves, compiled for dual numbers: O(n) fo
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, energy, kinematics, rnea
 from kinegrad._kernels import design as kernels
-from kinegrad.errors import InputError
+from kinegrad.dynamics import forward_dynamics
+from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, find_constant
@@ -83,6 +84,9 @@ class Design:
         given = self.parameters
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
             raise InputError(f"`parameters` is {given!r}; expected a list of names, or a dictionary")
+        for name in given:
+            if not isinstance(name, str):
+                raise InputError(f"`parameters` holds {name!r}; expected names, such as 'thigh.mass'")
         named = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
         if not named or len(named) != len(given):
             raise InputError(f"`parameters` is {given!r}; expected at least one, and no name twice")
@@ -90,7 +94,7 @@ class Design:
         object.__setattr__(self, "parameters", {name: _frozen_spec(spec) for name, spec in named.items()})
         object.__setattr__(self, "_terms", terms)
 
-    _terms: dict[str, list[tuple[Constant, float]]] = None  # type: ignore[assignment]
+    _terms: dict[str, list[tuple[Constant, float]]] = field(init=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -214,6 +218,11 @@ def forward_dynamics_design_derivatives(
     -------
     ndarray, shape (..., n, p)
 
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint, as in :func:`forward_dynamics`.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -223,7 +232,11 @@ def forward_dynamics_design_derivatives(
     """
     state = {"q": q, "v": v, "tau": tau}
     follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
-    return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)
+    try:
+        return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)
+    except SingularError:
+        forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
+        raise
 
 
 def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -236,7 +249,7 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
     array([[0.36, 0.12],
            [0.12, 0.04]])
     """
-    n = design.model.n
+    n = _checked(design).n
     return _quantity(design, kernels.mass_matrix, crba.N, {"q": q}, n * n, threads, (n, n))
 
 
@@ -250,7 +263,7 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
     array([0., 1.])
     """
-    n = design.model.n
+    n = _checked(design).n
     return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
 
 
@@ -279,8 +292,8 @@ def _dynamics(
     loads: Loads | None,
     threads: int | None,
 ) -> Array:
-    _check(design)
-    model, n = design.model, design.model.n
+    model = _checked(design)
+    n = model.n
     batch, load_arrays = load_batch(model, loads, state)
     batch.check_finite()
     rows = max(batch.states, 1)
@@ -317,8 +330,8 @@ def _quantity(
     threads: int | None,
     core: tuple[int, ...],
 ) -> Array:
-    _check(design)
-    model, n = design.model, design.model.n
+    model = _checked(design)
+    n = model.n
     batch = engine.Batch(model, state)
     batch.check_finite()
     pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
@@ -339,14 +352,15 @@ def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Arra
         raise InputError(f"`{name}` has shape {x.shape}; expected {shape}: states, {batch.n}, {design.p}") from None
     if not np.isfinite(full).all():
         raise engine.not_finite(name, x)
-    return np.ascontiguousarray(np.swapaxes(full, -1, -2)).reshape(batch.states, design.p, batch.n)
+    return engine.kernel_array(np.swapaxes(full, -1, -2).reshape(batch.states, design.p, batch.n))
 
 
-def _check(design: Any) -> None:
+def _checked(design: Any) -> Model:
     if not isinstance(design, Design):
         raise InputError(
             f"`design` is a {type(design).__name__}; expected a Design, such as Design(model, ['thigh.mass'])"
         )
+    return design.model
 
 
 def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float]]:

@@ -33,6 +33,7 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
         "potential": kg.potential_energy(model, q),
         "center": kg.center_of_mass(model, q),
         "momentum": kg.momentum(model, q, v),
+        "regressor": kg.inverse_dynamics_regressor(model, q, v, a),
     }
     for method in ("spatial", "lagrange"):
         for name, loads in (("none", None), ("every", every), ("one", one)):

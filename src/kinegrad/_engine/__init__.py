@@ -5,7 +5,7 @@ call a kernel on blocks of states, and shapes the result back.  Nothing of this 
 """
 
 from kinegrad._engine.constants import mechanism, pairs, places, slopes, without_springs
-from kinegrad._engine.gate import Batch, check_model, finish, not_finite, real
+from kinegrad._engine.gate import Batch, check_model, finish, kernel_array, not_finite, real
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "check_model",
     "finish",
     "get_threads",
+    "kernel_array",
     "mechanism",
     "not_finite",
     "pairs",

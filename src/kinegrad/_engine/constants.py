@@ -77,6 +77,13 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
     return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
 
 
+def massive_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
+    """Constants with which kernels do not skip massless links that a direction gives mass."""
+    m, dm = Mechanism(*constants), Slopes(*slopes)
+    varied = dm.inertia.reshape(len(dm.inertia), *m.inertia.shape).any(axis=(0, 2))
+    return tuple(m._replace(massive=np.where(varied, 1, m.massive)))
+
+
 def pairs(model: Model) -> int:
     """How many (joint, ancestor or itself) pairs there are."""
     return (model.topology.nonzeros + model.n) // 2

@@ -63,11 +63,12 @@ def block(m, q, v, out, r, scratch):
         if m.massive[i]:
             R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
             c = add(load3(scratch, at + FRAME + 9), mul(R, row3(m.inertia, i, 1)))
-            p = scale(mass, add(dx, cross(w, c)))
+            dc = add(dx, cross(w, c))
+            p = scale(mass, dc)
             local = tmul(R, w)
             spin = symmul(row6(m.inertia, i, 4), local)
             total = total + mass
-            twice_kinetic = twice_kinetic + dot(p, p) / mass + dot(local, spin)
+            twice_kinetic = twice_kinetic + dot(p, dc) + dot(local, spin)
             first = add(first, scale(mass, c))
             momentum = add(momentum, p)
             angular = add(angular, add(mul(R, spin), cross(c, p)))

@@ -86,6 +86,7 @@ def find_constant(model: Model, name: str) -> Constant:
         if owner in model.joint_names:
             i = model.joint_names.index(owner)
             if quantity in _PER_JOINT:
+                _check_screw(model, i, quantity)
                 return Constant(name, quantity, (i,))
             if quantity in _DH:
                 dh_row(model, i)
@@ -93,30 +94,77 @@ def find_constant(model: Model, name: str) -> Constant:
             head, _, tail = quantity.partition(".")
             if head in ("placement", "tip") and tail in _AXES:
                 return Constant(name, head, (i, _AXES[tail], 3))
-    known = [f"{link}.mass" for link in model.link_names] + [f"{joint}.placement.x" for joint in model.joint_names]
+    raise InputError(f"constant {name!r} does not exist in model {model.name!r}; {_hint(model, name)}")
+
+
+def _hint(model: Model, name: str) -> str:
+    """The closest constants there are."""
+    of_link = ("mass", *(f"com.{x}" for x in _AXES), *(f"inertia.{xy}" for xy in _MOMENTS))
+    of_joint = (*_PER_JOINT, *_DH, *(f"{what}.{x}" for what in ("placement", "tip") for x in _AXES))
+    owners = dict.fromkeys(model.joint_names, of_joint)
+    for link in model.link_names:
+        owners[link] = of_link + owners.get(link, ())
+    owners["gravity"] = (*_AXES, *owners.get("gravity", ()))
+    parts = _splits(name)
+    near = [owner for owner, _ in parts if owner in owners]
+    near = near or [x for owner, _ in parts for x in difflib.get_close_matches(owner, owners, n=2, cutoff=0.6)]
+    known = [f"{owner}.{quantity}" for owner in near for quantity in owners[owner]]
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else "see Design for the names there are"
-    raise InputError(f"constant {name!r} does not exist in model {model.name!r}; {hint}")
+    return f"did you mean {' or '.join(map(repr, close))}?" if close else "see Design for the names there are"
+
+
+def _check_screw(model: Model, i: int, quantity: str) -> None:
+    if quantity == "pitch" and model.joints[i].kind != "screw":
+        joint, kind = model.joint_names[i], model.joints[i].kind
+        raise InputError(f"joint {joint!r} of model {model.name!r} is {kind}; only a screw has a pitch")
 
 
 def dh_row(model: Model, i: int, fields: dict[str, Array] | None = None) -> tuple[DH, str]:
-    """The Denavit–Hartenberg row that places joint i, and its convention; an InputError if none does."""
+    """The Denavit–Hartenberg row that places joint i, and its convention; an InputError if none does.
+
+    A row without a and α reads the same in both conventions; then the other joints tell.
+    """
     P, F = ((fields or {}).get(what, getattr(model, what))[i] for what in ("placement", "tip"))
+    row, convention = _read_row(P, F)
+    if convention == "distal" and not F[:2, 3].any() and F[2, 2] == 1.0 and _is_proximal(model):
+        convention = "proximal"
+    what = _departs(P, F, row, convention)
+    if what is None and abs(model.joints[i].axis[2]) != 1.0:
+        what = "axis"
+    if what is not None:
+        joint = model.joint_names[i]
+        raise InputError(
+            f"joint {joint!r} of model {model.name!r} is not placed by a Denavit–Hartenberg row (see its {what}); "
+            f"use {joint}.placement.x, {joint}.tip.x, …"
+        )
+    return row, convention
+
+
+def _read_row(P: Array, F: Array) -> tuple[DH, str]:
+    """The row that P and F are, if they are one."""
     if np.array_equal(P, np.eye(4)) and F[2, 0] == 0.0:
         theta, alpha = math.atan2(F[1, 0], F[0, 0]), math.atan2(F[2, 1], F[2, 2])
         a = F[0, 3] * F[0, 0] + F[1, 3] * F[1, 0]
-        row, convention = DH(theta, F[2, 3], a, alpha), "distal"
-    else:
-        alpha, theta = math.atan2(P[2, 1], P[1, 1]), math.atan2(F[1, 0], F[0, 0])
-        row, convention = DH(theta, F[2, 3], P[0, 3], alpha), "proximal"
+        return DH(theta, F[2, 3], a, alpha), "distal"
+    alpha, theta = math.atan2(P[2, 1], P[1, 1]), math.atan2(F[1, 0], F[0, 0])
+    return DH(theta, F[2, 3], P[0, 3], alpha), "proximal"
+
+
+def _departs(P: Array, F: Array, row: DH, convention: str) -> str | None:
+    """Which of placement and tip is not that of the row."""
     for what, found, made in zip(("placement", "tip"), (P, F), row.placement(convention), strict=True):
         if np.abs(found - made).max() > 1e-12 * max(1.0, np.abs(found).max()):
-            joint = model.joint_names[i]
-            raise InputError(
-                f"joint {joint!r} of model {model.name!r} is not placed by a Denavit–Hartenberg row (see its {what}); "
-                f"use {joint}.placement.x, {joint}.tip.x, …"
-            )
-    return row, convention
+            return what
+    return None
+
+
+def _is_proximal(model: Model) -> bool:
+    """Whether some joint is placed by a row that can only be a proximal one."""
+    for P, F in zip(model.placement, model.tip, strict=True):
+        row, convention = _read_row(P, F)
+        if convention == "proximal" and _departs(P, F, row, convention) is None:
+            return True
+    return False
 
 
 def _dh_slopes(model: Model, i: int, what: str) -> dict[str, Array]:
