@@ -121,8 +121,8 @@ def inverse_dynamics(
     """Compute the torques of a motion, from a file into a file.
 
     A CSV file has a header with the columns t (optional), q.JOINT, v.JOINT and a.JOINT for every joint. An NPZ file has
-    arrays q, v and a of shape (instants, joints), and optionally t and joint_names. A NetCDF file has variables q, v and a
-    over the dimensions time and joint, with the joints' names as coordinate.
+    arrays q, v and a of shape (instants, joints), and optionally t and joint_names. A NetCDF file has variables q, v
+    and a over the dimensions time and joint, with the joints' names as coordinate.
     """
     from kinegrad import io
 
