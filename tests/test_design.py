@@ -168,6 +168,28 @@ def check(model, names, seed=0, convention="distal", parameters=None, loaded=Tru
     return found
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_points_equal_complex_step(seed):
+    model = tree(seed)
+    names = kinds_of_constants(model, np.random.default_rng(seed))
+    q, v, a = random_state(model, seed)
+    point, links = np.array([0.1, -0.2, 0.3]), [model.link_names[0], model.link_names[-1]]
+    design = Design(model, names)
+    found = kg.point_motion_design_derivatives(design, q, v, a, link=links, point=point)
+    varied = [stepped(model, **{name: 1.0}) for name in names]
+    for k, link in enumerate(links):
+        i = model.link_index(link)
+        moved = [oracle.point_motion(m, q, v, a, i, point) for m in varied]
+        for what, columns in zip(vars(found), zip(*moved, strict=True), strict=True):
+            expected = np.stack([np.imag(x) / h for x in columns], axis=-1)
+            actual = getattr(found, what)[k]
+            scale = max(1.0, np.abs(expected).max())
+            assert np.abs(actual - expected).max() <= CLOSE * scale
+    alone = kg.point_motion_design_derivatives(design, q, link=links[1], point=point)
+    assert np.array_equal(alone.dposition_dp, found.dposition_dp[1])
+    assert alone.dvelocity_dp is None
+
+
 @pytest.mark.parametrize("seed", range(70))
 def test_random_trees_equal_complex_step(seed):
     """Every kind of constant, on any kinds of joints, massless links, springs, dampers, rotors, loads."""

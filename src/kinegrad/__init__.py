@@ -14,7 +14,7 @@ derivatives  forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
 design       Design: named parameters of a model; inverse_dynamics_design_derivatives,
              forward_dynamics_design_derivatives, mass_matrix_design_derivatives, transform_design_derivatives,
-             energy_design_derivatives
+             point_motion_design_derivatives, energy_design_derivatives
 simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
@@ -55,10 +55,12 @@ from kinegrad.derivatives import (
 from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
+    PointMotionDesignDerivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
     mass_matrix_design_derivatives,
+    point_motion_design_derivatives,
     transform_design_derivatives,
 )
 from kinegrad.dynamics import bias_forces, forward_dynamics, gravity_forces, inverse_dynamics, mass_matrix
@@ -135,6 +137,7 @@ __all__ = [
     "PackedMatrix",
     "PointMotion",
     "PointMotionDerivatives",
+    "PointMotionDesignDerivatives",
     "SingularError",
     "SolveError",
     "Topology",
@@ -167,6 +170,7 @@ __all__ = [
     "planar",
     "point_motion",
     "point_motion_derivatives",
+    "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
     "revolute",

@@ -20,6 +20,7 @@ from kinegrad._kernels import aba, crba, energy, kinematics, rnea
 from kinegrad._kernels import design as kernels
 from kinegrad.dynamics import forward_dynamics
 from kinegrad.errors import InputError, SingularError
+from kinegrad.kinematics import _points, _state
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, find_constant
@@ -27,10 +28,12 @@ from kinegrad.model.constants import Constant, find_constant
 __all__ = [
     "Design",
     "EnergyDesignDerivatives",
+    "PointMotionDesignDerivatives",
     "energy_design_derivatives",
     "forward_dynamics_design_derivatives",
     "inverse_dynamics_design_derivatives",
     "mass_matrix_design_derivatives",
+    "point_motion_design_derivatives",
     "transform_design_derivatives",
 ]
 
@@ -140,6 +143,19 @@ class Design:
     def __repr__(self) -> str:
         pairs = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, self.values, strict=True))
         return f"Design({self.model.name}: {pairs})"
+
+
+@dataclass(frozen=True, eq=False)
+class PointMotionDesignDerivatives:
+    """Derivatives of the motion of points fixed in links with respect to the parameters.
+
+    Shapes (..., 3, p) for one point, (..., k, 3, p) for k; those of velocity and acceleration are None unless v and a
+    were given.
+    """
+
+    dposition_dp: Array
+    dvelocity_dp: Array | None = None
+    dacceleration_dp: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,6 +281,48 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     """
     n = _checked(design).n
     return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
+
+
+def point_motion_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    *,
+    link: str | Sequence[str],
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    threads: int | None = None,
+) -> PointMotionDesignDerivatives:
+    """∂(position, velocity, acceleration)/∂p of points fixed in links, at fixed q, v and a.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, a, link, point, threads
+        As in :func:`point_motion`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["elbow.a"])
+    >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
+    array([0., 1., 0.])
+    """
+    model = _checked(design)
+    n = model.n
+    batch, state = _state(model, q, v, a)
+    batch.check_finite()
+    links, local, core = _points(model, link, point)
+    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in state]
+    columns = [3 * len(links)] * 3
+    slots = (n + 1) * kinematics.N
+    results = engine.run_directions(
+        kernels.points, model, design.slopes, pairs, [links, local], columns, slots, threads
+    )
+    shape = (*batch.shape, design.p, *core, 3)
+    moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
+    wanted = 1 + (v is not None) + (a is not None)
+    return PointMotionDesignDerivatives(*list(moved)[:wanted])
 
 
 def energy_design_derivatives(
