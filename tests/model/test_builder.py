@@ -173,3 +173,20 @@ def test_unknown_parent_gets_a_suggestion():
 def test_an_empty_model_is_refused():
     with pytest.raises(ModelError, match="model 'leg' has no joints; expected at least one"):
         ModelBuilder("leg").build()
+
+
+def test_inertia_by_its_numbers_equals_the_object():
+    numbers = (2.0, [0.1, 0.0, -0.3], np.diag([0.3, 0.2, 0.15]))
+    by_numbers, by_object = ModelBuilder("arm"), ModelBuilder("arm")
+    by_numbers.add("elbow", None, kg.revolute("x"), link="forearm", inertia=numbers)
+    by_object.add("elbow", None, kg.revolute("x"), link="forearm", inertia=Inertia(*numbers))
+    assert by_numbers.build() == by_object.build()
+
+
+@pytest.mark.parametrize(
+    ("numbers", "reason"),
+    [((1.0, [0, 0, 0], np.diag([1.0, 1.0, 5.0])), "triangle inequality"), ((-1.0, [0, 0, 0], np.eye(3)), "mass")],
+)
+def test_impossible_inertia_names_the_link_and_the_reason(numbers, reason):
+    with pytest.raises(ModelError, match=f"link 'forearm'.*{reason}"):
+        ModelBuilder("arm").add("elbow", None, kg.revolute("x"), link="forearm", inertia=numbers)

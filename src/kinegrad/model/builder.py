@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError
-from kinegrad.model.inertia import Inertia
+from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
 from kinegrad.model.names import as_tuple, find_name
@@ -56,7 +56,7 @@ class ModelBuilder:
         link: str | None = None,
         placement: ArrayLike | None = None,
         tip: ArrayLike | None = None,
-        inertia: Inertia | None = None,
+        inertia: Inertia | tuple[float, ArrayLike, ArrayLike] | None = None,
         **numbers: Any,
     ) -> str:
         """Add a joint and the link it moves.
@@ -75,8 +75,9 @@ class ModelBuilder:
             P: the joint's frame in the parent's link frame; three numbers are a shift.
         tip : array_like, shape (4, 4) or (3,), optional
             F: the link's frame seen from the joint's frame at q = 0.
-        inertia : Inertia, optional
-            In the link's frame; without it the link is massless.
+        inertia : Inertia, or (mass, com, inertia), optional
+            In the link's frame, the 3×3 about the centre of mass; without it the link is massless.  An impossible one
+            given by its numbers is refused with the link's name (an :class:`Inertia` refuses when it is made).
         **numbers
             ``position_limits`` (pair), ``velocity_limits``, ``effort_limits``, ``stiffness``, ``rest``, ``damping``,
             ``armature``; for a composite joint one value for all its primitives, or one for each.
@@ -94,9 +95,11 @@ class ModelBuilder:
         )
         if not primitives or not all(isinstance(p, Joint) for p in primitives):
             raise ModelError(f"`joint` of {name!r} is {joint!r}; expected a Joint, or several in a sequence")
-        if inertia is not None and not isinstance(inertia, Inertia):
-            raise ModelError(f"`inertia` of {name!r} is {inertia!r}; expected an Inertia")
         link = name if link is None else link
+        if isinstance(inertia, tuple) and len(inertia) == 3:
+            inertia = Inertia(*check_inertia(*inertia, where=f"link {link!r}"))
+        if inertia is not None and not isinstance(inertia, Inertia):
+            raise ModelError(f"`inertia` of {name!r} is {inertia!r}; expected an Inertia, or (mass, com, inertia)")
         column = self._columns
         above = -1 if parent is None else find_name("link", parent, column["link_names"], self._name)
         single = len(primitives) == 1
