@@ -52,8 +52,8 @@ from kinegrad.derivatives import (
     inverse_dynamics_load_derivatives,
     inverse_dynamics_vjp,
 )
-from kinegrad.design import (
-    Design,
+from kinegrad.design import Design
+from kinegrad.design_derivatives import (
     EnergyDesignDerivatives,
     PointMotionDesignDerivatives,
     energy_design_derivatives,

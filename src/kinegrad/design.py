@@ -1,13 +1,13 @@
-"""Design parameters: how motion and torques change with masses, lengths, inertias, DH parameters, springs, gravity.
+"""Design parameters: the quantities of a mechanism that vary, and how its constants follow from them.
 
-A :class:`Design` names p quantities that vary and how the model's constants follow from them.  The derivatives are
-those of the recursive algorithms themselves, compiled for dual numbers: O(n) for each parameter, no matrix formed
-([anderson2002] (62)–(70)).
+A :class:`Design` names p of them: constants of the model, linear combinations of constants, or the arguments of any
+function that builds a model.  What it knows are the slopes of the model's constants; derivatives of motion and torques
+are in :mod:`kinegrad.design_derivatives`, sensitivities through time in :mod:`kinegrad.simulate`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,26 +16,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, energy, kinematics, rnea
-from kinegrad._kernels import design as kernels
-from kinegrad.dynamics import forward_dynamics
-from kinegrad.errors import InputError, SingularError
-from kinegrad.kinematics import _points, _state
-from kinegrad.loads import Loads, load_batch
+from kinegrad.design_function import Built, call, check_slopes, slopes_of
+from kinegrad.errors import InputError
+from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, find_constant
 
-__all__ = [
-    "Design",
-    "EnergyDesignDerivatives",
-    "PointMotionDesignDerivatives",
-    "energy_design_derivatives",
-    "forward_dynamics_design_derivatives",
-    "inverse_dynamics_design_derivatives",
-    "mass_matrix_design_derivatives",
-    "point_motion_design_derivatives",
-    "transform_design_derivatives",
-]
+__all__ = ["Design"]
 
 Array = NDArray[np.float64]
 Spec = str | Mapping[str, float]
@@ -52,6 +39,9 @@ class Design:
     parameters : sequence of str, or mapping of str to str or to dict
         Constants of the model, by name; or names of your own for a constant, or for a linear combination of several
         (a dictionary from constants to coefficients: how much of each one unit of the parameter adds).
+        For parameters that enter in other ways see :meth:`from_function`.
+    loads : Loads, optional
+        Constant loads that belong to the design, so that their points, forces and torques can be parameters too.
 
     Notes
     -----
@@ -66,6 +56,8 @@ class Design:
     ``joint.stiffness``, ``.rest``, ``.damping``        spring and damper
     ``joint.armature``, ``joint.pitch``                 rotor inertia; advance of a screw, m/rad
     ``gravity.x``, ``.y``, ``.z``                       m/s²
+    ``link.load.point.x``, …                            where the load on a link acts, in the link frame, m
+    ``link.load.force.x``, …; ``link.load.torque.x``    world frame, N and N·m
     ==================================================  ====================================================
 
     Examples
@@ -81,9 +73,11 @@ class Design:
 
     model: Model
     parameters: Mapping[str, Spec] | Sequence[str]
+    loads: Loads | None = None
 
     def __post_init__(self) -> None:
         engine.check_model(self.model)
+        _check_loads(self.loads)
         given = self.parameters
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
             raise InputError(f"`parameters` is {given!r}; expected a list of names, or a dictionary")
@@ -94,12 +88,76 @@ class Design:
         if not named or len(named) != len(given):
             raise InputError(f"`parameters` is {given!r}; expected at least one, and no name twice")
         terms = {name: list(_terms(self.model, name, spec)) for name, spec in named.items()}
+        for term in terms.values():
+            for constant, _ in term:
+                _check_load_constant(constant, self.model, self.loads)
         object.__setattr__(self, "parameters", {name: _frozen_spec(spec) for name, spec in named.items()})
         object.__setattr__(self, "_terms", terms)
 
     _terms: dict[str, list[tuple[Constant, float]]] = field(init=False)
+    _function: Callable[..., Any] | None = field(init=False, default=None)
+    _keywords: tuple[str, ...] | None = field(init=False, default=None)
 
-    @property
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., Model | tuple[Model, Loads]], values: Mapping[str, float] | ArrayLike
+    ) -> Design:
+        """The arguments of a function that builds a model, as parameters.
+
+        Parameters
+        ----------
+        function : callable
+            Returns a :class:`Model`, or a model and its constant :class:`Loads`.
+        values : mapping of str to float, or array_like, shape (p,)
+            Present values: keyword arguments of the function by name; or one array that it takes.
+
+        Notes
+        -----
+        The function is called with numbers that carry slopes (complex step), so the model's constants are
+        differentiated exactly.  Any function qualifies that computes with arithmetic, NumPy's analytic functions
+        (``np.sin``, ``np.sqrt``, ``np.exp``, ``@``, …) and everything here that makes models: ``samples``,
+        ``ModelBuilder``, ``Model.from_dh``, ``Inertia``, ``rotate``, ``translate``, ``replace``.  Refused, with the
+        reason, are functions
+
+        - that cut the slope off: ``float(x)``, the ``math`` module, writing into a real array
+          (``T = np.eye(4); T[2, 3] = x``: use ``translate``, or ``np.array([...])``);
+        - that are not analytic: ``abs``, ``np.linalg.norm`` (use ``np.sqrt(x @ x)``), or have a kink or a jump at the
+          present values: found by comparing with finite differences;
+        - whose tree, joint kinds or joint axes depend on the values (turn a joint's placement instead of its axis);
+        - that give different models for the same values.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> design = Design.from_function(samples.double_pendulum, {"L1": 0.8, "MQ": 2.0})
+        >>> design
+        Design(double_pendulum: L1=0.8, MQ=2)
+        >>> design.at([1.0, 2.0]).model.placement[1, :3, 3]
+        array([ 0.,  0., -1.])
+        """
+        if not callable(function):
+            raise InputError(f"`function` is a {type(function).__name__}; expected one that returns a Model")
+        names = tuple(map(str, values)) if isinstance(values, Mapping) else None
+        at = engine.real("values", list(values.values()) if isinstance(values, Mapping) else values)
+        if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
+            raise InputError(f"`values` is {values!r}; expected at least one finite number, in a row or by name")
+        design = cls._built(function, names, at)
+        check_slopes(function, names, at, design.names, design._variation)
+        return design
+
+    @classmethod
+    def _built(cls, function: Callable[..., Any], names: tuple[str, ...] | None, values: Array) -> Design:
+        built = call(function, names, values)
+        design = cls.__new__(cls)
+        labels = names or tuple(f"p{k}" for k in range(len(values)))
+        state = {
+            "model": built.model, "loads": built.loads, "parameters": dict.fromkeys(labels, function), "_terms": {},
+            "_function": function, "_keywords": names, "values": values.copy(), "names": labels,
+        }  # fmt: skip
+        design.__dict__.update(state)
+        return design
+
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of the parameters."""
         return tuple(self._terms)
@@ -107,13 +165,14 @@ class Design:
     @property
     def p(self) -> int:
         """Number of parameters."""
-        return len(self._terms)
+        return len(self.names)
 
     @cached_property
     def values(self) -> Array:
         """Present values, shape (p,): of a constant what the model has, of a combination 0."""
         alone = {name: terms[0][0] for name, terms in self._terms.items() if isinstance(self.parameters[name], str)}  # type: ignore[call-overload]
-        return np.array([alone[name].get(self.model) if name in alone else 0.0 for name in self.names])
+        fields = self._load_fields
+        return np.array([alone[name].get(self.model, fields) if name in alone else 0.0 for name in self.names])
 
     def at(self, values: ArrayLike) -> Design:
         """The same parameters of the model that has these values, shape (p,)."""
@@ -122,303 +181,51 @@ class Design:
             raise InputError(f"`values` has shape {target.shape}; this design has {self.p} parameters")
         if not np.isfinite(target).all():
             raise engine.not_finite("values", target)
-        fields: dict[str, Array] = {}
+        if self._function is not None:
+            return self._built(self._function, self._keywords, target)
+        fields: dict[str, Any] = self._load_fields
         for change, terms in zip(target - self.values, self._terms.values(), strict=True):
             for constant, coefficient in terms:
                 constant.shift(self.model, fields, coefficient * change)
-        moved = self.model.replace(**fields)
-        return Design(moved, self.parameters)
+        parts = {what: fields.pop(what) for what in ("force", "point", "torque") if what in fields}
+        return Design(self.model.replace(**fields), self.parameters, Loads(**parts) if parts else None)
 
     @cached_property
     def slopes(self) -> tuple[Array, ...]:
         """Slopes of the kernels' constants along each parameter."""
+        return engine.slopes(self.model, self._variation, self.p)
+
+    @cached_property
+    def load_slopes(self) -> tuple[Array, Array, Array] | None:
+        """Slopes of force, point and torque of the loads, (p, 3 n) each; None if the loads do not vary."""
+        parts = [self._variation.get(what) for what in ("force", "point", "torque")]
+        if all(x is None for x in parts):
+            return None
+        n = self.model.n
+        force, point, torque = (np.zeros((self.p, 3 * n)) if x is None else x.reshape(self.p, 3 * n) for x in parts)
+        return force, point, torque
+
+    @cached_property
+    def _variation(self) -> dict[str, Array]:
+        """Slopes of fields of the model and of the loads along each parameter, (p, *shape of the field)."""
+        if self._function is not None:
+            return slopes_of(self._function, self._keywords, self.values, Built(self.model, self.loads))
         variation: dict[str, Array] = {}
         for k, terms in enumerate(self._terms.values()):
             for constant, coefficient in terms:
                 for what, slope in constant.slopes(self.model).items():
                     total = variation.setdefault(what, np.zeros((self.p, *slope.shape)))
                     total[k] += coefficient * slope
-        return engine.slopes(self.model, variation, self.p)
+        return variation
+
+    @property
+    def _load_fields(self) -> dict[str, Any]:
+        """Force, point and torque of all links, fresh; nothing without loads."""
+        return {} if self.loads is None else dict(self.loads.arrays(self.model))
 
     def __repr__(self) -> str:
         pairs = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, self.values, strict=True))
         return f"Design({self.model.name}: {pairs})"
-
-
-@dataclass(frozen=True, eq=False)
-class PointMotionDesignDerivatives:
-    """Derivatives of the motion of points fixed in links with respect to the parameters.
-
-    Shapes (..., 3, p) for one point, (..., k, 3, p) for k; those of velocity and acceleration are None unless v and a
-    were given.
-    """
-
-    dposition_dp: Array
-    dvelocity_dp: Array | None = None
-    dacceleration_dp: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class EnergyDesignDerivatives:
-    """Derivatives of kinetic and potential energy with respect to the parameters, shape (..., p) each, J per unit."""
-
-    dkinetic_dp: Array
-    dpotential_dp: Array
-
-
-def inverse_dynamics_design_derivatives(
-    design: Design,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    loads: Loads | None = None,
-    threads: int | None = None,
-) -> Array:
-    """∂τ/∂p at fixed motion: how the torques of :func:`inverse_dynamics` change with each parameter.
-
-    Parameters
-    ----------
-    design : Design
-    q, v, a : array_like, shape (..., n)
-        Coordinates, speeds and accelerations: rad or m, and their time derivatives.
-    loads : Loads, optional
-        External forces and torques on links.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    ndarray, shape (..., n, p)
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(gravity=(0, -10, 0)), ["forearm.mass"])
-    >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
-    array([6., 2.])
-    """
-    state = {"q": q, "v": v, "a": a}
-    return _dynamics(design, kernels.inverse_dynamics, rnea.N, state, {}, loads, threads)
-
-
-def forward_dynamics_design_derivatives(
-    design: Design,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    *,
-    dq_dp: ArrayLike | None = None,
-    dv_dp: ArrayLike | None = None,
-    dtau_dp: ArrayLike | None = None,
-    loads: Loads | None = None,
-    threads: int | None = None,
-) -> Array:
-    """da/dp: how the accelerations of :func:`forward_dynamics` change with each parameter.
-
-    At fixed state and torques; or, if their own derivatives are given, in all: [anderson2002] (9), fully recursive.
-
-    Parameters
-    ----------
-    design : Design
-    q, v, tau : array_like, shape (..., n)
-        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
-    dq_dp, dv_dp, dtau_dp : array_like, shape (..., n, p), optional
-        How the state and the torques follow the parameters.
-    loads : Loads, optional
-        External forces and torques on links.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    ndarray, shape (..., n, p)
-
-    Raises
-    ------
-    SingularError
-        If nothing resists a joint, as in :func:`forward_dynamics`.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.double_pendulum(), ["P.mass"])
-    >>> forward_dynamics_design_derivatives(design, [0, 0], [0, 0], [1, 0]).round(12)[:, 0]
-    array([-1.,  2.])
-    """
-    state = {"q": q, "v": v, "tau": tau}
-    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
-    try:
-        return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)
-    except SingularError:
-        forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
-        raise
-
-
-def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """∂M/∂p, shape (..., n, n, p); arguments as in :func:`inverse_dynamics_design_derivatives`.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> mass_matrix_design_derivatives(Design(samples.two_link(), ["forearm.mass"]), [0, 0])[..., 0].round(3)
-    array([[0.36, 0.12],
-           [0.12, 0.04]])
-    """
-    n = _checked(design).n
-    return _quantity(design, kernels.mass_matrix, crba.N, {"q": q}, n * n, threads, (n, n))
-
-
-def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """∂T/∂p of all link frames, shape (..., n, 4, 4, p).
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(), ["elbow.a"])
-    >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
-    array([0., 1.])
-    """
-    n = _checked(design).n
-    return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
-
-
-def point_motion_design_derivatives(
-    design: Design,
-    q: ArrayLike,
-    v: ArrayLike | None = None,
-    a: ArrayLike | None = None,
-    *,
-    link: str | Sequence[str],
-    point: ArrayLike = (0.0, 0.0, 0.0),
-    threads: int | None = None,
-) -> PointMotionDesignDerivatives:
-    """∂(position, velocity, acceleration)/∂p of points fixed in links, at fixed q, v and a.
-
-    Parameters
-    ----------
-    design : Design
-    q, v, a, link, point, threads
-        As in :func:`point_motion`.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(), ["elbow.a"])
-    >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
-    array([0., 1., 0.])
-    """
-    model = _checked(design)
-    n = model.n
-    batch, state = _state(model, q, v, a)
-    batch.check_finite()
-    links, local, core = _points(model, link, point)
-    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in state]
-    columns = [3 * len(links)] * 3
-    slots = (n + 1) * kinematics.N
-    results = engine.run_directions(
-        kernels.points, model, design.slopes, pairs, [links, local], columns, slots, threads
-    )
-    shape = (*batch.shape, design.p, *core, 3)
-    moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
-    wanted = 1 + (v is not None) + (a is not None)
-    return PointMotionDesignDerivatives(*list(moved)[:wanted])
-
-
-def energy_design_derivatives(
-    design: Design, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
-) -> EnergyDesignDerivatives:
-    """∂(kinetic, potential energy)/∂p at fixed state.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(), ["forearm.mass"])
-    >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
-    array([0.18])
-    """
-    sums = _quantity(design, kernels.energies, energy.N, {"q": q, "v": v}, energy.COLUMNS, threads, (energy.COLUMNS,))
-    return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
-
-
-def _dynamics(
-    design: Design,
-    kernel: Any,
-    slots: int,
-    state: dict[str, Any],
-    follow: dict[str, Any],
-    loads: Loads | None,
-    threads: int | None,
-) -> Array:
-    model = _checked(design)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, state)
-    batch.check_finite()
-    rows = max(batch.states, 1)
-    slopes = [_follows(design, batch, f"d{name}_dp", follow.get(name)) for name in state]
-    pairs = [
-        (np.broadcast_to(x, (batch.states, n)) if len(x) != batch.states else x, dx)
-        for x, dx in zip(batch.arguments[:3], slopes, strict=True)
-    ]
-    if loads is not None and rows > 1 and rows < design.p:
-        # lanes then run over directions of one state at a time, which must see that state's loads
-        parts = [
-            engine.run_directions(
-                kernel, model, design.slopes,
-                [(np.ascontiguousarray(x[k : k + 1]), None if dx is None else dx[k : k + 1]) for x, dx in pairs],
-                [x if len(x) == 1 else x[k : k + 1] for x in load_arrays], [n], (n + 1) * slots, threads,
-            )[0]
-            for k in range(batch.states)
-        ]  # fmt: skip
-        result = np.concatenate(parts)
-    else:
-        ready = [(np.ascontiguousarray(x), dx) for x, dx in pairs]
-        (result,) = engine.run_directions(
-            kernel, model, design.slopes, ready, load_arrays, [n], (n + 1) * slots, threads
-        )
-    return np.ascontiguousarray(np.swapaxes(result.reshape(*batch.shape, design.p, n), -1, -2))
-
-
-def _quantity(
-    design: Design,
-    kernel: Any,
-    slots: int,
-    state: dict[str, Any],
-    columns: int,
-    threads: int | None,
-    core: tuple[int, ...],
-) -> Array:
-    model = _checked(design)
-    n = model.n
-    batch = engine.Batch(model, state)
-    batch.check_finite()
-    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
-    slots = (n + 1) * slots
-    (result,) = engine.run_directions(kernel, model, design.slopes, pairs, [], [columns], slots, threads)
-    return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))
-
-
-def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array | None:
-    """A derivative with respect to p, (states, p, n) for the kernel."""
-    if value is None:
-        return None
-    x = engine.real(name, value)
-    shape = (*batch.shape, batch.n, design.p)
-    try:
-        full = np.broadcast_to(x, shape)
-    except ValueError:
-        raise InputError(f"`{name}` has shape {x.shape}; expected {shape}: states, {batch.n}, {design.p}") from None
-    if not np.isfinite(full).all():
-        raise engine.not_finite(name, x)
-    return engine.kernel_array(np.swapaxes(full, -1, -2).reshape(batch.states, design.p, batch.n))
-
-
-def _checked(design: Any) -> Model:
-    if not isinstance(design, Design):
-        raise InputError(
-            f"`design` is a {type(design).__name__}; expected a Design, such as Design(model, ['thigh.mass'])"
-        )
-    return design.model
 
 
 def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float]]:
@@ -436,3 +243,16 @@ def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float
 
 def _frozen_spec(spec: Any) -> Any:
     return spec if isinstance(spec, str) else dict(spec)
+
+
+def _check_loads(loads: Any) -> None:
+    if loads is not None and not isinstance(loads, Loads):
+        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
+
+
+def _check_load_constant(constant: Constant, model: Model, loads: Loads | None) -> None:
+    """A load that varies must be there, once for all states."""
+    if constant.of_load and loads is None:
+        raise InputError(f"constant {constant.name!r} is of a load, and there are none; expected Design(…, loads=…)")
+    if constant.of_load and loads is not None and loads.arrays(model)[constant.what].ndim != 2:
+        raise InputError(f"constant {constant.name!r} is of loads with batch axes; expected one load for all states")

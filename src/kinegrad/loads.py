@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -53,7 +53,12 @@ class Loads:
 
     def arrays(self, model: Model) -> dict[str, Array]:
         """Force, point and torque of all links of `model`, each (..., n, 3)."""
-        return {what: _per_link(model, what, getattr(self, what)) for what in ("force", "point", "torque")}
+        return load_arrays(self, model, real)
+
+
+def load_arrays(loads: Loads, model: Model, read: Callable[[str, Any], Array]) -> dict[str, Array]:
+    """Force, point and torque of all links; `read` makes arrays of what was given."""
+    return {what: _per_link(model, what, getattr(loads, what), read) for what in ("force", "point", "torque")}
 
 
 def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tuple[Batch, Sequence[Array]]:
@@ -73,12 +78,12 @@ def no_load(n: int) -> Array:
     return np.empty((0, 3 * n))
 
 
-def _per_link(model: Model, what: str, value: PerLink | None) -> Array:
+def _per_link(model: Model, what: str, value: PerLink | None, read: Callable[[str, Any], Array]) -> Array:
     if value is None:
         return np.zeros((model.n, 3))
     if not isinstance(value, Mapping):
-        return real(f"loads.{what}", value)
-    parts = {model.link_index(link): real(f"loads.{what}[{link!r}]", x) for link, x in value.items()}
+        return read(f"loads.{what}", value)
+    parts = {model.link_index(link): read(f"loads.{what}[{link!r}]", x) for link, x in value.items()}
     for link, x in zip(value, parts.values(), strict=True):
         if x.shape[-1:] != (3,):
             raise InputError(f"`loads.{what}[{link!r}]` has shape {x.shape}; expected (..., 3)")
@@ -87,7 +92,7 @@ def _per_link(model: Model, what: str, value: PerLink | None) -> Array:
     except ValueError:
         found = ", ".join(f"{link!r} {np.shape(x)[:-1]}" for link, x in value.items())
         raise InputError(f"batch shapes of `loads.{what}` do not broadcast: {found}") from None
-    result = np.zeros((*shape, model.n, 3))
+    result = np.zeros((*shape, model.n, 3), dtype=np.result_type(float, *parts.values()))
     for i, x in parts.items():
         result[..., i, :] = x
     return result

@@ -4,11 +4,12 @@ A public function asks :class:`Batch` to check and flatten its arguments to ``(s
 call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
 """
 
-from kinegrad._engine.constants import mechanism, pairs, places, slopes, without_springs
+from kinegrad._engine.constants import VARIABLE, mechanism, pairs, places, slopes, without_springs
 from kinegrad._engine.gate import Batch, check_model, finish, kernel_array, not_finite, real
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 
 __all__ = [
+    "VARIABLE",
     "Batch",
     "check_model",
     "finish",

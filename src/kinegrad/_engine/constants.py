@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
 from kinegrad.model import Model
+from kinegrad.model.numbers import STEP
 
 Array = NDArray[np.float64]
 
 VARIABLE = (
     "placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature", "pitch",
 )  # fmt: skip
-_STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
 
 
 def mechanism(model: Model) -> tuple[Any, ...]:
@@ -70,10 +70,10 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
     for k in range(directions):
         fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
         fields["pitch"] = np.array([joint.pitch for joint in model.joints])
-        moved = {what: x + 1j * _STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
+        moved = {what: x + 1j * STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
         varied = SimpleNamespace(joints=model.joints, parents=model.parents, **moved)
         constants = _mechanism(varied, moved["pitch"])
-        rows.append([np.imag(getattr(constants, what)).ravel() / _STEP for what in Slopes._fields])
+        rows.append([np.imag(getattr(constants, what)).ravel() / STEP for what in Slopes._fields])
     return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
 
 

@@ -132,8 +132,9 @@ def run_directions(
 ) -> list[Array]:
     """Slopes of a kernel's results, (states, directions, columns) each, along all directions for all states.
 
-    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero.  Lanes run over states or
-    over directions, whichever there are more of.
+    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
+    pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
+    whichever there are more of.
     """
     count, directions = len(state[0][0]), len(slopes[0])
     constants = massive_if_varied(mechanism(model), slopes)
@@ -144,13 +145,15 @@ def run_directions(
         if count >= directions:
             dm = tuple(x[k : k + 1] for x in slopes)
             pairs = [Pair(x, none if dx is None else np.ascontiguousarray(dx[:, k])) for x, dx in state]
+            rest = [Pair(x[0], x[1][k : k + 1]) if isinstance(x, tuple) else x for x in fixed]
             filled = [Pair(np.zeros((count, width)), np.zeros((count, width))) for width in columns]
         else:
             dm = slopes
             pairs = [Pair(x[k : k + 1], none if dx is None else dx[k]) for x, dx in state]
+            rest = [Pair(*x) if isinstance(x, tuple) else x for x in fixed]
             filled = [Pair(np.zeros((directions, width)), np.zeros((directions, width))) for width in columns]
         rows = len(filled[0].value)
-        if not kernel(constants, dm, *pairs, *fixed, *filled, scratch_pair(slots), 0, rows):
+        if not kernel(constants, dm, *pairs, *rest, *filled, scratch_pair(slots), 0, rows):
             return False
         for result, pair in zip(results, filled, strict=True):
             result[(slice(None), k) if count >= directions else k] = pair.slope

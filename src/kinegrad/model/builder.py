@@ -13,7 +13,8 @@ from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
 from kinegrad.model.names import as_tuple, find_name
-from kinegrad.model.placement import check_transform, real_array
+from kinegrad.model.numbers import real_array
+from kinegrad.model.placement import check_transform
 
 __all__ = ["ModelBuilder"]
 

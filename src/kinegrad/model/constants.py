@@ -19,6 +19,7 @@ _AXES = {"x": 0, "y": 1, "z": 2}
 _MOMENTS = {a + b: (i, j) for a, i in _AXES.items() for b, j in _AXES.items() if i <= j}
 _PER_JOINT = ("stiffness", "rest", "damping", "armature", "pitch")
 _DH = ("theta", "d", "a", "alpha")
+_LOAD = ("force", "point", "torque")
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,15 @@ class Constant:
     what: str
     where: tuple[int, ...]
 
-    def get(self, model: Model) -> float:
-        """Its present value."""
+    @property
+    def of_load(self) -> bool:
+        """Whether it is a number of a load, which no model has."""
+        return self.what in _LOAD
+
+    def get(self, model: Model, loads: dict[str, Array]) -> float:
+        """Its present value; `loads` are force, point and torque of all links."""
+        if self.of_load:
+            return float(loads[self.what][self.where])
         if self.what in _DH:
             return float(getattr(dh_row(model, self.where[0])[0], self.what))
         if self.what == "pitch":
@@ -41,7 +49,9 @@ class Constant:
         """Slopes of the fields it enters."""
         if self.what in _DH:
             return _dh_slopes(model, self.where[0], self.what)
-        shape = (model.n,) if self.what == "pitch" else getattr(model, self.what).shape
+        shape = (
+            (model.n,) if self.what == "pitch" else (model.n, 3) if self.of_load else getattr(model, self.what).shape
+        )
         slope = np.zeros(shape)
         slope[self.where] = 1.0
         if self.what == "inertia":
@@ -50,7 +60,7 @@ class Constant:
         return {self.what: slope}
 
     def shift(self, model: Model, fields: dict[str, Array], change: float) -> None:
-        """Add `change` to it in `fields`, copies of the model's fields."""
+        """Add `change` to it in `fields`, copies of the model's fields and of the loads'."""
         if self.what in _DH:
             i = self.where[0]
             row, convention = dh_row(model, i, fields)
@@ -64,7 +74,7 @@ class Constant:
             fields["joints"] = tuple(joints)  # type: ignore[assignment]
         else:
             for what, slope in self.slopes(model).items():
-                fields[what] = fields.get(what, getattr(model, what)) + change * slope
+                fields[what] = (fields[what] if what in fields else getattr(model, what)) + change * slope
 
 
 def find_constant(model: Model, name: str) -> Constant:
@@ -83,6 +93,9 @@ def find_constant(model: Model, name: str) -> Constant:
                 return Constant(name, "com", (i, _AXES[tail]))
             if head == "inertia" and "".join(sorted(tail)) in _MOMENTS:
                 return Constant(name, "inertia", (i, *_MOMENTS["".join(sorted(tail))]))
+            what, _, axis = tail.partition(".")
+            if head == "load" and what in _LOAD and axis in _AXES:
+                return Constant(name, what, (i, _AXES[axis]))
         if owner in model.joint_names:
             i = model.joint_names.index(owner)
             if quantity in _PER_JOINT:
@@ -99,7 +112,8 @@ def find_constant(model: Model, name: str) -> Constant:
 
 def _hint(model: Model, name: str) -> str:
     """The closest constants there are."""
-    of_link = ("mass", *(f"com.{x}" for x in _AXES), *(f"inertia.{xy}" for xy in _MOMENTS))
+    of_link = ("mass", *(f"com.{x}" for x in _AXES), *(f"inertia.{xy}" for xy in _MOMENTS),
+               *(f"load.{what}.{x}" for what in _LOAD for x in _AXES))  # fmt: skip
     of_joint = (*_PER_JOINT, *_DH, *(f"{what}.{x}" for what in ("placement", "tip") for x in _AXES))
     owners = dict.fromkeys(model.joint_names, of_joint)
     for link in model.link_names:

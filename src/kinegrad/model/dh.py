@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import ModelError
 from kinegrad.model.joints import Joint, prismatic, revolute, screw
-from kinegrad.model.placement import real_number, rotate, translate
+from kinegrad.model.numbers import real_number
+from kinegrad.model.placement import rotate, translate
 
 __all__ = ["DH"]
 

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError
+from kinegrad.model.numbers import numbers
 
 __all__ = ["Inertia", "check_inertia"]
 
@@ -96,8 +97,8 @@ class Inertia:
         True
         """
         J = _symmetric("pseudo", pseudo, 4)
-        m = float(J[3, 3])
-        if m <= 0 and J.any():
+        m = J[3, 3].item()
+        if m.real <= 0 and J.any():
             raise ModelError(f"inertia: `pseudo` has mass {m:g} kg at [3, 3]; expected it positive")
         c = J[:3, 3] / (m or 1.0)
         return cls(m, c, _about_com(m, c, J[:3, :3]))
@@ -136,7 +137,7 @@ class Inertia:
         >>> Inertia.cylinder(12.0, 1.0, [0, 0, 0], [0, 0, 1]).inertia.diagonal().round(12).tolist()
         [4.0, 4.0, 6.0]
         """
-        r = float(_lengths("radius", radius, ()))
+        r = _lengths("radius", radius, ()).item()
         return cls.frustum(mass, r, r, start, end)
 
     @classmethod
@@ -149,7 +150,7 @@ class Inertia:
         p = _numbers("start", start, (3,))
         axis = _numbers("end", end, (3,)) - p
         a, b = _lengths("radius_start", radius_start, ()), _lengths("radius_end", radius_end, ())
-        if not (size := max(a, b)):
+        if not (size := a if a.real >= b.real else b):
             raise ModelError("inertia: the radii are 0 m; expected more (without width, use `Inertia.rod`)")
         if not axis.any():
             raise ModelError(f"inertia: `start` and `end` are both {_text(p)} m; expected two points")
@@ -302,14 +303,14 @@ def check_inertia(
     """
     m, c = _number("mass", mass, where), _numbers("com", com, (3,), where)
     about_c = _symmetric("inertia", inertia, 3, where)
-    if m < 0:
-        raise ModelError(f"{where}: `mass` is {m:g} kg; expected 0 or more")
+    if m.real < 0:
+        raise ModelError(f"{where}: `mass` is {m.real:g} kg; expected 0 or more")
     if not m and (c.any() or about_c.any()):
         raise ModelError(
             f"{where}: `mass` is 0 kg, but `com` is {_text(c)} m and the largest entry of `inertia` "
             f"{np.abs(about_c).max():g} kg·m²; expected zeros (`Inertia.zero()`), or more mass"
         )
-    low, mid, high = moments = np.linalg.eigvalsh(about_c)
+    low, mid, high = moments = np.linalg.eigvalsh(about_c.real)
     slack = TOLERANCE * np.abs(moments).max()
     found = f"{where}: principal moments {_text(moments)} kg·m² about the centre of mass"
     if low < -slack:
@@ -343,25 +344,22 @@ def _about_com(mass: float, com: Array, about_origin: Array) -> Array:
     sigma = about_origin - mass * np.outer(com, com)
     if not np.isfinite(sigma).all():
         raise ModelError(f"inertia: moments about `com` {_text(com)} m overflow; expected smaller numbers")
-    values, axes = np.linalg.eigh(sigma)
-    rounding = (values < 0) & (values > -TOLERANCE * np.trace(about_origin))
-    if rounding.any():
+    values, axes = np.linalg.eigh(sigma.real)
+    rounding = (values < 0) & (values > -TOLERANCE * np.trace(about_origin).real)
+    if rounding.any() and not np.iscomplexobj(sigma):
         sigma = (axes * np.where(rounding, 0.0, values)) @ axes.T
     return _rotational(sigma)
 
 
 def _number(name: str, value: float, where: str = "inertia") -> float:
-    return float(_numbers(name, value, (), where))
+    return _numbers(name, value, (), where).item()
 
 
 def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...], where: str = "inertia") -> Array:
     """A fresh array of finite float64, without negative zeros (so that equal values have equal hashes)."""
     expected = f"expected {f'real numbers of shape {shape}' if shape else 'one real number'}"
     try:
-        given = np.asarray(value)
-        if given.dtype.kind not in "iufO" or np.ma.is_masked(value):
-            raise TypeError
-        array = np.array(given, dtype=np.float64)
+        array = numbers(value, "iufO")
     except Exception:  # whatever a foreign object raises when asked for its numbers
         raise ModelError(f"{where}: `{name}` is {value!r}; {expected}") from None
     if array.shape != shape:
@@ -374,8 +372,8 @@ def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...], where: str = "
 
 def _lengths(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     array = _numbers(name, value, shape)
-    if (array < 0).any():
-        raise ModelError(f"inertia: `{name}` is {array.tolist()} m; expected 0 or more")
+    if (array.real < 0).any():
+        raise ModelError(f"inertia: `{name}` is {array.real.tolist()} m; expected 0 or more")
     return array
 
 

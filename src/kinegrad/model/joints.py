@@ -10,10 +10,12 @@ import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError
-from kinegrad.model.placement import real_number, unit_axis
+from kinegrad.model.numbers import real_number
+from kinegrad.model.placement import unit_axis
 
 __all__ = ["Joint", "free", "planar", "prismatic", "revolute", "screw", "spherical", "universal"]
 
@@ -120,8 +122,11 @@ def free(sequence: str = "zyx") -> tuple[Joint, ...]:
 
 
 def _axis(axis: str | ArrayLike) -> tuple[float, float, float]:
-    x, y, z = unit_axis(axis)
-    return float(x), float(y), float(z)
+    unit = unit_axis(axis)
+    if np.iscomplexobj(unit):
+        raise ModelError("`axis` of a joint varies with the parameters; expected it fixed: turn the joint's placement")
+    x, y, z = unit.tolist()
+    return x, y, z
 
 
 def _labelled(kind: str, letter: str, label: str) -> Joint:

@@ -20,7 +20,8 @@ from kinegrad.model.dh import DH
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.names import as_tuple, check_names, find_name, shown
-from kinegrad.model.placement import check_transform, real_array
+from kinegrad.model.numbers import real_array
+from kinegrad.model.placement import check_transform
 from kinegrad.model.summary import summary
 from kinegrad.model.topology import Topology
 
@@ -285,11 +286,14 @@ class Model:
         values = getattr(self, what).copy()
         for name, value in changes.items():
             if what in ("placement", "tip"):
-                values[index(name)] = check_transform(f"`{what}` of joint {name!r}", value)
+                new = check_transform(f"`{what}` of joint {name!r}", value)
+                values = values.astype(np.result_type(values, new), copy=False)
+                values[index(name)] = new
                 continue
             new = real_array(f"`{what}` of {name!r}", value, "real numbers")
             if new.shape != values.shape[1:]:
                 raise ModelError(f"`{what}` of {name!r} is {value!r}; expected numbers of shape {values.shape[1:]}")
+            values = values.astype(np.result_type(values, new), copy=False)
             values[index(name)] = new
         return np.asarray(values)
 

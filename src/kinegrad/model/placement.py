@@ -6,12 +6,12 @@ Quarter turns are exact: ``rotate("x", np.pi / 2)`` has zeros and ones, not 6e-1
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError
+from kinegrad.model.numbers import real_array, real_number
 
 __all__ = ["rotate", "translate", "unit_axis"]
 
@@ -40,27 +40,9 @@ def unit_axis(axis: str | ArrayLike) -> Array:
         raise ModelError(f"`axis` is {vector.tolist()}; expected a finite vector that is not zero")
     if not 1e-100 < largest < 1e100:
         vector = vector / largest  # its square would overflow, or vanish
-    length = np.linalg.norm(vector)
-    return vector if abs(length - 1.0) < 1e-15 else np.asarray(vector / length)  # a unit vector keeps its bits
-
-
-def real_array(what: str, value: Any, expected: str) -> Array:
-    """A fresh float64 array of the real numbers in `value`, or a ModelError that names `what`."""
-    try:
-        given = np.asarray(value)
-        if given.dtype.kind in "iuf" and not np.ma.is_masked(value):
-            return np.array(given, dtype=np.float64)
-    except Exception:  # whatever a foreign object raises when asked for its numbers
-        given = None
-    raise ModelError(f"{what} is a {type(value).__name__}; expected {expected}")
-
-
-def real_number(what: str, value: Any) -> float:
-    """One finite number, or a ModelError that names `what`."""
-    number = real_array(what, value, "a finite number")
-    if number.shape != () or not np.isfinite(number):
-        raise ModelError(f"{what} is {value!r}; expected a finite number")
-    return float(number)
+    length = np.sqrt(vector @ vector)
+    is_unit = abs(length - 1.0) < 1e-15 and not np.iscomplexobj(vector)
+    return vector if is_unit else np.asarray(vector / length)  # a unit vector keeps its bits
 
 
 def translate(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Array:
@@ -69,8 +51,9 @@ def translate(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Array:
     >>> translate(0, 0, -0.44)[:3, 3]
     array([ 0.  ,  0.  , -0.44])
     """
-    T = np.eye(4)
-    T[:3, 3] = [real_number(f"`{name}` of a shift", value) for name, value in (("x", x), ("y", y), ("z", z))]
+    shift = np.array([real_number(f"`{name}` of a shift", value) for name, value in (("x", x), ("y", y), ("z", z))])
+    T = np.eye(4, dtype=shift.dtype)
+    T[:3, 3] = shift
     return T
 
 
@@ -85,13 +68,17 @@ def rotate(axis: str | ArrayLike, angle: float) -> Array:
     u = unit_axis(axis)
     c, s = _cos_sin(real_number("`angle` of a turn", angle))
     skew = np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
-    T = np.eye(4)
-    T[:3, :3] = c * np.eye(3) + s * skew + (1.0 - c) * np.outer(u, u)
+    R = c * np.eye(3) + s * skew + (1.0 - c) * np.outer(u, u)
+    T = np.eye(4, dtype=R.dtype)
+    T[:3, :3] = R
     return T
 
 
 def _cos_sin(angle: float) -> tuple[float, float]:
     """cos and sin, exact at whole multiples of π/2."""
+    if isinstance(angle, complex):
+        (c, s), slope = _cos_sin(angle.real), 1j * angle.imag
+        return c - s * slope, s + c * slope  # type: ignore[return-value]
     quarters = round(angle / (math.pi / 2))
     if abs(quarters) < 1_000 and angle == quarters * (math.pi / 2):
         return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
@@ -110,7 +97,7 @@ def check_transform(what: str, value: ArrayLike) -> Array:
     if not np.array_equal(T[3], [0.0, 0.0, 0.0, 1.0]):
         raise ModelError(f"{what} has last row {T[3].tolist()}; expected [0, 0, 0, 1]")
     error = float(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max())
-    if error > 1e-9 or np.linalg.det(T[:3, :3]) < 0:
+    if error > 1e-9 or np.linalg.det(T[:3, :3]).real < 0:
         reason = "a reflection" if error <= 1e-9 else f"not orthonormal: R Rᵀ is off by {error:.2g}"
         raise ModelError(f"{what} has a 3×3 block that is {reason}; expected a rotation")
     return T

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.model import DH, Inertia, Model
@@ -164,7 +165,7 @@ def _limb(masses: Mapping[str, float], thickness: float, limb: str, row: DH) -> 
     start, end = -F[:3, :3].T @ F[:3, 3], [0.0, 0.0, 0.0]
     if not thickness:
         return Inertia.rod(mass, start, end)
-    return Inertia.cylinder(mass, thickness * math.hypot(*start), start, end)
+    return Inertia.cylinder(mass, thickness * np.sqrt(start @ start).item(), start, end)
 
 
 def _changed(table: Mapping[str, float], changes: Mapping[str, float] | None) -> dict[str, float]:

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.derivatives import forward_dynamics_derivatives
-from kinegrad.design import Design, inverse_dynamics_design_derivatives
+from kinegrad.design import Design
+from kinegrad.design_derivatives import inverse_dynamics_design_derivatives
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model

@@ -16,7 +16,8 @@ from scipy.interpolate import BPoly, BSpline, PPoly
 
 from kinegrad import _engine as engine
 from kinegrad.derivatives import forward_dynamics_derivatives
-from kinegrad.design import Design, forward_dynamics_design_derivatives
+from kinegrad.design import Design
+from kinegrad.design_derivatives import forward_dynamics_design_derivatives, loads_of
 from kinegrad.dynamics import forward_dynamics
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
@@ -72,6 +73,8 @@ class Law:
         if design is not None and (not isinstance(design, Design) or design.model is not model):
             found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
             raise InputError(f"`design` is a {found}; expected a Design of this model: Design(model, [...])")
+        if design is not None:
+            loads = loads_of(design, loads)
         if loads is not None:
             if not isinstance(loads, Loads):
                 raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")

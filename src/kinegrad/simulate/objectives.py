@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.derivatives import inverse_dynamics_vjp
-from kinegrad.design import Design, energy_design_derivatives, transform_design_derivatives
+from kinegrad.design import Design
+from kinegrad.design_derivatives import energy_design_derivatives, transform_design_derivatives
 from kinegrad.energy import kinetic_energy
 from kinegrad.errors import InputError, SolveError
 from kinegrad.kinematics import point_motion

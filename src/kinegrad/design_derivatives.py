@@ -1,0 +1,326 @@
+"""Derivatives with respect to design parameters, of torques, accelerations, mass matrix, poses, points and energies.
+
+They are those of the recursive algorithms themselves, compiled for dual numbers: O(n) for each parameter, no matrix
+formed ([anderson2002] (62)–(70)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._kernels import aba, crba, energy, kinematics, rnea
+from kinegrad._kernels import design as kernels
+from kinegrad.design import Design
+from kinegrad.dynamics import forward_dynamics
+from kinegrad.errors import InputError, SingularError
+from kinegrad.kinematics import _points, _state
+from kinegrad.loads import Loads, load_batch
+from kinegrad.model import Model
+
+__all__ = [
+    "EnergyDesignDerivatives",
+    "PointMotionDesignDerivatives",
+    "energy_design_derivatives",
+    "forward_dynamics_design_derivatives",
+    "inverse_dynamics_design_derivatives",
+    "mass_matrix_design_derivatives",
+    "point_motion_design_derivatives",
+    "transform_design_derivatives",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class PointMotionDesignDerivatives:
+    """Derivatives of the motion of points fixed in links with respect to the parameters.
+
+    Shapes (..., 3, p) for one point, (..., k, 3, p) for k; those of velocity and acceleration are None unless v and a
+    were given.
+    """
+
+    dposition_dp: Array
+    dvelocity_dp: Array | None = None
+    dacceleration_dp: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EnergyDesignDerivatives:
+    """Derivatives of kinetic and potential energy with respect to the parameters, shape (..., p) each, J per unit."""
+
+    dkinetic_dp: Array
+    dpotential_dp: Array
+
+
+def inverse_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> Array:
+    """∂τ/∂p at fixed motion: how the torques of :func:`inverse_dynamics` change with each parameter.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, a : array_like, shape (..., n)
+        Coordinates, speeds and accelerations: rad or m, and their time derivatives.
+    loads : Loads, optional
+        External forces and torques on links; those of the design if it has any.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, p)
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(gravity=(0, -10, 0)), ["forearm.mass"])
+    >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
+    array([6., 2.])
+    """
+    state = {"q": q, "v": v, "a": a}
+    return _dynamics(design, kernels.inverse_dynamics, rnea.N, state, {}, loads, threads)
+
+
+def forward_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    dq_dp: ArrayLike | None = None,
+    dv_dp: ArrayLike | None = None,
+    dtau_dp: ArrayLike | None = None,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> Array:
+    """da/dp: how the accelerations of :func:`forward_dynamics` change with each parameter.
+
+    At fixed state and torques; or, if their own derivatives are given, in all: [anderson2002] (9), fully recursive.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, tau : array_like, shape (..., n)
+        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
+    dq_dp, dv_dp, dtau_dp : array_like, shape (..., n, p), optional
+        How the state and the torques follow the parameters.
+    loads : Loads, optional
+        External forces and torques on links; those of the design if it has any.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, p)
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint, as in :func:`forward_dynamics`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.double_pendulum(), ["P.mass"])
+    >>> forward_dynamics_design_derivatives(design, [0, 0], [0, 0], [1, 0]).round(12)[:, 0]
+    array([-1.,  2.])
+    """
+    state = {"q": q, "v": v, "tau": tau}
+    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
+    try:
+        return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)
+    except SingularError:
+        forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
+        raise
+
+
+def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """∂M/∂p, shape (..., n, n, p); arguments as in :func:`inverse_dynamics_design_derivatives`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> mass_matrix_design_derivatives(Design(samples.two_link(), ["forearm.mass"]), [0, 0])[..., 0].round(3)
+    array([[0.36, 0.12],
+           [0.12, 0.04]])
+    """
+    n = _checked(design).n
+    return _quantity(design, kernels.mass_matrix, crba.N, {"q": q}, n * n, threads, (n, n))
+
+
+def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """∂T/∂p of all link frames, shape (..., n, 4, 4, p).
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["elbow.a"])
+    >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
+    array([0., 1.])
+    """
+    n = _checked(design).n
+    return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
+
+
+def point_motion_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    *,
+    link: str | Sequence[str],
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    threads: int | None = None,
+) -> PointMotionDesignDerivatives:
+    """∂(position, velocity, acceleration)/∂p of points fixed in links, at fixed q, v and a.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, a, link, point, threads
+        As in :func:`point_motion`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["elbow.a"])
+    >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
+    array([0., 1., 0.])
+    """
+    model = _checked(design)
+    n = model.n
+    batch, state = _state(model, q, v, a)
+    batch.check_finite()
+    links, local, core = _points(model, link, point)
+    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in state]
+    columns = [3 * len(links)] * 3
+    slots = (n + 1) * kinematics.N
+    results = engine.run_directions(
+        kernels.points, model, design.slopes, pairs, [links, local], columns, slots, threads
+    )
+    shape = (*batch.shape, design.p, *core, 3)
+    moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
+    wanted = 1 + (v is not None) + (a is not None)
+    return PointMotionDesignDerivatives(*list(moved)[:wanted])
+
+
+def energy_design_derivatives(
+    design: Design, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
+) -> EnergyDesignDerivatives:
+    """∂(kinetic, potential energy)/∂p at fixed state.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["forearm.mass"])
+    >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
+    array([0.18])
+    """
+    sums = _quantity(design, kernels.energies, energy.N, {"q": q, "v": v}, energy.COLUMNS, threads, (energy.COLUMNS,))
+    return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
+
+
+def _dynamics(
+    design: Design,
+    kernel: Any,
+    slots: int,
+    state: dict[str, Any],
+    follow: dict[str, Any],
+    loads: Loads | None,
+    threads: int | None,
+) -> Array:
+    model = _checked(design)
+    n = model.n
+    loads = loads_of(design, loads)
+    batch, load_rows = load_batch(model, loads, state)
+    batch.check_finite()
+    rows = max(batch.states, 1)
+    turns = [None] * 3 if design.load_slopes is None else design.load_slopes
+    slopes = [_follows(design, batch, f"d{name}_dp", follow.get(name)) for name in state]
+    pairs = [
+        (np.broadcast_to(x, (batch.states, n)) if len(x) != batch.states else x, dx)
+        for x, dx in zip(batch.arguments[:3], slopes, strict=True)
+    ]
+    if loads is not None and rows > 1 and rows < design.p:
+        # lanes then run over directions of one state at a time, which must see that state's loads
+        parts = [
+            engine.run_directions(
+                kernel, model, design.slopes,
+                [(np.ascontiguousarray(x[k : k + 1]), None if dx is None else dx[k : k + 1]) for x, dx in pairs],
+                [_paired(x if len(x) == 1 else x[k : k + 1], dx) for x, dx in zip(load_rows, turns, strict=True)],
+                [n], (n + 1) * slots, threads,
+            )[0]
+            for k in range(batch.states)
+        ]  # fmt: skip
+        result = np.concatenate(parts)
+    else:
+        ready = [(np.ascontiguousarray(x), dx) for x, dx in pairs]
+        fixed = [_paired(x, dx) for x, dx in zip(load_rows, turns, strict=True)]
+        (result,) = engine.run_directions(kernel, model, design.slopes, ready, fixed, [n], (n + 1) * slots, threads)
+    return np.ascontiguousarray(np.swapaxes(result.reshape(*batch.shape, design.p, n), -1, -2))
+
+
+def _quantity(
+    design: Design,
+    kernel: Any,
+    slots: int,
+    state: dict[str, Any],
+    columns: int,
+    threads: int | None,
+    core: tuple[int, ...],
+) -> Array:
+    model = _checked(design)
+    n = model.n
+    batch = engine.Batch(model, state)
+    batch.check_finite()
+    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
+    slots = (n + 1) * slots
+    (result,) = engine.run_directions(kernel, model, design.slopes, pairs, [], [columns], slots, threads)
+    return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))
+
+
+def loads_of(design: Design, loads: Loads | None) -> Loads | None:
+    """The loads given, or those of the design."""
+    if loads is not None and design.loads is not None and loads is not design.loads:
+        raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
+    return design.loads if loads is None else loads
+
+
+def _paired(rows: Array, slopes: Array | None) -> Any:
+    return rows if slopes is None else (rows, slopes)
+
+
+def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array | None:
+    """A derivative with respect to p, (states, p, n) for the kernel."""
+    if value is None:
+        return None
+    x = engine.real(name, value)
+    shape = (*batch.shape, batch.n, design.p)
+    try:
+        full = np.broadcast_to(x, shape)
+    except ValueError:
+        raise InputError(f"`{name}` has shape {x.shape}; expected {shape}: states, {batch.n}, {design.p}") from None
+    if not np.isfinite(full).all():
+        raise engine.not_finite(name, x)
+    return engine.kernel_array(np.swapaxes(full, -1, -2).reshape(batch.states, design.p, batch.n))
+
+
+def _checked(design: Any) -> Model:
+    if not isinstance(design, Design):
+        raise InputError(
+            f"`design` is a {type(design).__name__}; expected a Design, such as Design(model, ['thigh.mass'])"
+        )
+    return design.model

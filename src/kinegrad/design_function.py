@@ -1,0 +1,140 @@
+"""Functions that build a model, differentiated: called with numbers that carry slopes, and checked.
+
+Complex step is exact for analytic functions and silently wrong for others (``abs`` drops the slope).  So each slope is
+compared once with a finite difference: not to improve it, but to refuse functions that do not qualify.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.exceptions import ComplexWarning
+from numpy.typing import NDArray
+
+from kinegrad._engine import VARIABLE
+from kinegrad.errors import InputError, KinegradError
+from kinegrad.loads import Loads, load_arrays
+from kinegrad.model import Model
+from kinegrad.model.numbers import STEP, carry_slopes, numbers, slope
+
+Array = NDArray[np.float64]
+Names = tuple[str, ...] | None
+
+
+class Built(NamedTuple):
+    """What a function returned."""
+
+    model: Model
+    loads: Loads | None
+
+
+def call(function: Callable[..., Any], names: Names, values: Array) -> Built:
+    """Call it with keywords, or with one array."""
+    given = function(values.copy()) if names is None else function(**dict(zip(names, values.tolist(), strict=True)))
+    return _built(given)
+
+
+def slopes_of(function: Callable[..., Any], names: Names, values: Array, base: Built) -> dict[str, Array]:
+    """Slopes of fields of model and loads along each parameter, (p, *shape of the field); those that vary at all."""
+    labels = names or tuple(f"p{k}" for k in range(len(values)))
+    rows = []
+    for k, label in enumerate(labels):
+        with carry_slopes(), warnings.catch_warnings():
+            warnings.simplefilter("error", ComplexWarning)
+            try:
+                built = _call_carrying(function, names, values, k)
+                fields = _fields(built)
+            except (TypeError, ComplexWarning, KinegradError) as error:
+                cut = "it makes a plain number of one that carries a slope (float, math, writing into a real array)"
+                reason = cut if isinstance(error, ComplexWarning) else error
+                raise InputError(
+                    f"`function` cannot be differentiated by {label!r}: {reason}; expected arithmetic and NumPy's "
+                    "analytic functions throughout, see Design.from_function"
+                ) from error
+        _check_structure(base, built, label)
+        rows.append({what: slope(x) for what, x in fields.items()})
+    found = {what: np.array([row[what] for row in rows]) for what in rows[0]}
+    return {what: x for what, x in found.items() if x.any()}
+
+
+def check_slopes(
+    function: Callable[..., Any], names: Names, values: Array, labels: tuple[str, ...], slopes: dict[str, Array]
+) -> None:
+    """Refuse a function whose slopes are not those of finite differences, or that is not the same twice."""
+    here, again = (_fields(call(function, names, values)) for _ in range(2))
+    if any(not np.array_equal(here[what], again[what]) for what in here):
+        raise InputError("`function` gives different models for the same values; expected the same each time")
+    for k, label in enumerate(labels):
+        h = 1e-5 * max(abs(values[k]), 0.1)
+        beside = [_fields_beside(function, names, values, k, way * h) for way in (-1.0, 1.0)]
+        sides = [x for x in beside if x is not None]
+        if not sides:
+            raise InputError(f"`function` fails on both sides of {label!r} = {values[k]:g}; expected a model near it")
+        (low, high), distance = (beside, 2 * h) if len(sides) == 2 else ((here, sides[0]), h * (1 if beside[1] else -1))
+        for what, x in here.items():
+            difference = (high[what] - low[what]) / distance  # type: ignore[index]
+            exact = slopes[what][k] if what in slopes else np.zeros_like(x)
+            # of a central difference the error is about h², of a one-sided one h; and rounding divided by h
+            relative = 1e-5 if len(sides) == 2 else 1e-3
+            noise = 50 * np.finfo(float).eps * max(1e-3, np.abs(x).max()) / h
+            away = np.abs(exact - difference) - relative * np.maximum(np.abs(exact), np.abs(difference))
+            if (away > noise).any():
+                where = np.unravel_index(int(np.argmax(away)), away.shape)
+                raise InputError(
+                    f"`function` is not analytic in {label!r} at {values[k]:g}: the slope of `{what}`"
+                    f"{[int(i) for i in where]} is {exact[where]:.6g} by complex step, {difference[where]:.6g} by "
+                    "differences; abs, np.linalg.norm and kinks do that, see Design.from_function"
+                )
+
+
+def _call_carrying(function: Callable[..., Any], names: Names, values: Array, k: int) -> Built:
+    if names is None:
+        return _built(function(values + 1j * STEP * (np.arange(len(values)) == k)))
+    arguments: dict[str, Any] = dict(zip(names, values.tolist(), strict=True))
+    arguments[names[k]] = np.complex128(values[k] + 1j * STEP)
+    return _built(function(**arguments))
+
+
+def _built(given: Any) -> Built:
+    pair = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    model, loads = pair
+    if not isinstance(model, Model) or not (loads is None or isinstance(loads, Loads)):
+        raise InputError(f"`function` returns a {type(given).__name__}; expected a Model, or (Model, Loads)")
+    return Built(model, loads)
+
+
+def _fields(built: Built) -> dict[str, Array]:
+    """What of a model and its loads may vary."""
+    model, loads = built
+    fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
+    fields["pitch"] = np.array([joint.pitch for joint in model.joints])
+    if loads is not None:
+        fields |= load_arrays(loads, model, lambda name, value: numbers(value))
+        if any(fields[what].ndim != 2 for what in ("force", "point", "torque")):
+            raise InputError("`function` returns loads with batch axes; expected one load for all states")
+    return fields
+
+
+def _fields_beside(
+    function: Callable[..., Any], names: Names, values: Array, k: int, change: float
+) -> dict[str, Array] | None:
+    moved = values.copy()
+    moved[k] += change
+    try:
+        return _fields(call(function, names, moved))
+    except KinegradError:  # beyond what a model can be, such as a negative mass
+        return None
+
+
+def _check_structure(base: Built, built: Built, label: str) -> None:
+    for what in ("joint_names", "link_names", "parents"):
+        if not np.array_equal(getattr(base.model, what), getattr(built.model, what)):
+            raise InputError(f"`function` gives another `{what}` when {label!r} varies; expected the same tree")
+    for one, two in zip(base.model.joints, built.model.joints, strict=True):
+        if (one.kind, one.axis) != (two.kind, two.axis):
+            raise InputError(f"`function` gives another joint when {label!r} varies: {one}, then {two}")
+    if (base.loads is None) != (built.loads is None):
+        raise InputError(f"`function` returns loads only sometimes when {label!r} varies; expected them always")

@@ -1,0 +1,66 @@
+"""The numbers that models are made of: real ones; or, while a design is differentiated, real ones that carry a slope.
+
+A slope rides along as an imaginary part so small that its square is lost (complex step): whatever is computed from
+such a number by sums, products, quotients and analytic functions comes out with its exact derivative.  Everything in
+``model/`` computes so, and decides (is this a rotation, can this body exist) by the real part alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.errors import ModelError
+
+Array = NDArray[np.float64]
+STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
+
+_carrying = ContextVar("carrying", default=False)
+
+
+@contextmanager
+def carry_slopes() -> Iterator[None]:
+    """Within it, models may be built from numbers that carry slopes; nothing else accepts such models."""
+    token = _carrying.set(True)
+    try:
+        yield
+    finally:
+        _carrying.reset(token)
+
+
+def slope(x: Any) -> Array:
+    """The slope that numbers carry."""
+    return np.asarray(np.imag(x) / STEP)
+
+
+def numbers(value: Any, kinds: str = "iuf") -> Array:
+    """A fresh float64 array of `value`; complex if it carries slopes.  TypeError if it holds anything else."""
+    given = np.asarray(value)
+    if np.ma.is_masked(value):
+        raise TypeError("masked entries")
+    if given.dtype.kind == "c" and _carrying.get():
+        return np.array(given, dtype=np.complex128)
+    if given.dtype.kind not in kinds:
+        raise TypeError(f"dtype {given.dtype}")
+    return np.array(given, dtype=np.float64)
+
+
+def real_array(what: str, value: Any, expected: str) -> Array:
+    """A fresh float64 array of the real numbers in `value`, or a ModelError that names `what`."""
+    try:
+        return numbers(value)
+    except Exception:  # whatever a foreign object raises when asked for its numbers
+        raise ModelError(f"{what} is a {type(value).__name__}; expected {expected}") from None
+
+
+def real_number(what: str, value: Any) -> float:
+    """One finite number, or a ModelError that names `what`."""
+    number = real_array(what, value, "a finite number")
+    if number.shape != () or not np.isfinite(number):
+        raise ModelError(f"{what} is {value!r}; expected a finite number")
+    return number.item()

@@ -1,0 +1,254 @@
+"""Designs whose models are built by a function, and loads that are parameters: slopes, derivatives, what is refused."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+
+import kinegrad as kg
+from kinegrad import Design, Inertia, InputError, Loads, Model, ModelBuilder, samples
+from kinegrad.compare import numerical_jacobian
+from tests.conftest import assert_close, random_loads, random_state, tree
+
+XYZ = "xyz"
+
+
+def differences(f, x):
+    """Central differences by steps h, h/2, …, h/16, extrapolated (Romberg): good to some 1e-11 of the largest."""
+    columns = []
+    for k, x_k in enumerate(x):
+        table = []
+        for h in 0.02 * max(abs(x_k), 0.1) / 2.0 ** np.arange(5):
+            row = [(np.asarray(f(x + h * np.eye(len(x))[k])) - f(x - h * np.eye(len(x))[k])) / (2 * h)]
+            for j, before in enumerate(table[-1] if table else ()):
+                row.append(row[j] + (row[j] - before) / (4 ** (j + 1) - 1))
+            table.append(row)
+        columns.append(table[-1][-1])
+    return np.stack(columns, axis=-1)
+
+
+def machine(p):
+    """Everything that can be computed about a model depends on p, in ways that are not linear."""
+    L, m, r, k, angle = p
+    builder = ModelBuilder("machine", gravity=[0.1 * m, 0, -9.81 * np.cos(angle)])
+    builder.add(
+        "slide", None, kg.prismatic("x"), link="cart", inertia=Inertia.box(m**2, [L, r, 0.3], com=[L, 0, m]),
+        placement=kg.rotate([1, angle, 0.2], angle) @ kg.translate(L, r * m, np.sin(k)), damping=k**2,
+    )  # fmt: skip
+    body = Inertia.frustum(m, r, 2 * r, [0, 0, 0], [L, 0, r]) + Inertia.sphere(1 + m, r, [0, L, 0])
+    builder.add(
+        "turn", "cart", kg.screw([0, 1, 1], pitch=0.1 * L * k), link="arm",
+        inertia=body.moved(kg.rotate("y", angle * L)), tip=[0, L / m, 0], stiffness=np.exp(k), rest=np.sqrt(L),
+    )  # fmt: skip
+    pseudo = Inertia.about_frame(m, [0, 0, L], np.diag([2 + m * L**2, 2.0 + m * L**2, 1.0])).pseudo
+    builder.add(
+        "end", "arm", kg.spherical("zyx"), link="hand", inertia=Inertia.from_pseudo(pseudo * k),
+        placement=kg.rotate("z", np.pi / 2 + 0 * angle), armature=[k, L, m],
+    )  # fmt: skip
+    return builder.build()
+
+
+VALUES = np.array([0.7, 1.3, 0.2, 0.9, 0.4])
+
+
+def test_slopes_equal_differences():
+    design = Design.from_function(machine, VALUES)
+    for what in ("placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature"):
+        expected = differences(lambda p, what=what: getattr(machine(p), what), VALUES)
+        assert_close(np.moveaxis(expected, -1, 0), design._variation[what], 1e-9)
+    pitch = differences(lambda p: np.array([j.pitch for j in machine(p).joints]), VALUES)
+    assert_close(np.moveaxis(pitch, -1, 0), design._variation["pitch"], 1e-9)
+
+
+def test_torques_and_accelerations_equal_differences():
+    design = Design.from_function(machine, VALUES)
+    q, v, a = random_state(design.model, 1, (3,))
+    for exact, f in (
+        (kg.inverse_dynamics_design_derivatives(design, q, v, a), lambda p: kg.inverse_dynamics(machine(p), q, v, a)),
+        (kg.forward_dynamics_design_derivatives(design, q, v, a), lambda p: kg.forward_dynamics(machine(p), q, v, a)),
+    ):
+        assert_close(differences(f, VALUES), exact, 1e-8)  # limited by the differences
+
+
+def test_pendulum_by_function_equals_its_constants():
+    values = {"L1": 0.8, "L2": 1.1, "MP": 1.0, "MQ": 2.0}
+    built = Design.from_function(samples.double_pendulum, values)
+    lengths = {"L1": {"P.com.z": -1, "hinge2.placement.z": -1}, "L2": {"Q.com.z": -1}}
+    named = Design(samples.double_pendulum(**values), lengths | {"MP": "P.mass", "MQ": "Q.mass"})
+    for x, y in zip(built.slopes, named.slopes, strict=True):
+        assert np.array_equal(x, y)
+    assert built.names == tuple(values)
+    assert built.values.tolist() == list(values.values())
+    assert built.at([1, 1, 1, 1]).model == samples.double_pendulum()
+    assert built.at(built.values).model == built.model
+
+
+def test_human_by_lengths_and_masses():
+    def human(thigh, shank, mass):
+        return samples.human43(lengths={"thigh": thigh, "shank": shank}, masses={"thigh": mass}, thickness=0.1)
+
+    values = {"thigh": 0.42, "shank": 0.4, "mass": 8.0}
+    design = Design.from_function(human, values)
+    q, v, a = random_state(design.model, 2, (2,))
+    exact = kg.inverse_dynamics_design_derivatives(design, q, v, a)
+    assert_close(differences(lambda p: kg.inverse_dynamics(human(*p.tolist()), q, v, a), design.values), exact, 1e-9)
+
+
+def test_function_may_leave_reals_untouched_and_skip_parameters():
+    design = Design.from_function(lambda used, unused: samples.double_pendulum(L1=used), {"used": 1.0, "unused": 3.0})
+    assert not kg.mass_matrix_design_derivatives(design, [0.1, 0.2])[..., 1].any()
+
+
+def test_comparisons_are_welcome():
+    def arm(L):
+        if L <= 0:
+            raise kg.ModelError("no such arm")
+        return samples.double_pendulum(L1=min(L, 5.0), MQ=1.0 if L < 2 else 3.0)
+
+    assert Design.from_function(arm, {"L": 1.0})._variation["com"][0, 0, 2] == -1
+
+
+def test_at_the_border_of_what_can_exist():
+    """A spring that may not be negative damping: only one side can be compared, the slope is exact all the same."""
+    base = samples.double_pendulum()
+    design = Design.from_function(lambda d: base.replace(damping=[d, 0]), {"d": 0.0})
+    assert design._variation["damping"].tolist() == [[1.0, 0.0]]
+
+
+def _axis(L):
+    builder = ModelBuilder("bent")
+    builder.add("hinge", None, kg.revolute([0, L, 1]), inertia=Inertia.sphere(1, 0.1))
+    return builder.build()
+
+
+def _written(L):
+    T = np.eye(4)
+    T[2, 3] = L
+    return samples.double_pendulum().replace(placement={"hinge2": T})
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda L: samples.double_pendulum(L1=abs(L)), "is not analytic in 'L' at 2.*slope of `placement`"),
+        (lambda L: samples.double_pendulum(L1=np.linalg.norm([L, 1])), "is not analytic in 'L'"),
+        (lambda L: samples.double_pendulum(L1=np.real(L)), "is not analytic in 'L'"),
+        (lambda L: samples.double_pendulum(L1=max(L, 2.0)), "is not analytic in 'L'"),
+        (lambda L: samples.double_pendulum(L1=float(L)), "by 'L': it makes a plain number"),
+        (lambda L: samples.double_pendulum(L1=math.sqrt(L)), "by 'L': it makes a plain number"),
+        (_written, "by 'L': it makes a plain number"),
+        (_axis, "`axis` of a joint varies"),
+        (lambda L: samples.multi_pendulum(2 if np.imag(L) else 3), "another `joint_names` when 'L' varies"),
+        (lambda L: "model", "returns a str; expected a Model"),
+        (lambda L: (samples.two_link(), 3), "returns a tuple; expected a Model"),
+        (lambda L: samples.double_pendulum(L1=np.random.default_rng().random()), "different models for the same"),
+        (lambda L: samples.double_pendulum(L1=L if np.real(L) == 2 else np.inf), "fails on both sides of 'L' = 2"),
+        (lambda L: kg.mass_matrix(samples.double_pendulum(L1=L), [0, 0]) and None, "returns a|ambiguous|real numbers"),
+    ],
+)
+def test_functions_that_do_not_qualify(function, message):
+    with pytest.raises((InputError, ValueError), match=re.compile(message, re.DOTALL)):
+        Design.from_function(function, {"L": 2.0})
+
+
+@pytest.mark.parametrize("values", [{}, [], [[1.0]], {"L1": np.nan}, {"L1": "long"}, 1.0, None, {"L1": [1.0, 2.0]}])
+def test_values_that_are_none(values):
+    with pytest.raises(InputError, match="values"):
+        Design.from_function(samples.double_pendulum, values)
+
+
+def test_not_a_function():
+    with pytest.raises(InputError, match="`function` is a Model"):
+        Design.from_function(samples.two_link(), [1.0])
+
+
+def test_models_with_slopes_do_not_leak():
+    with pytest.raises(kg.ModelError, match="expected real numbers"):
+        samples.double_pendulum(L1=1 + 1e-30j)
+    assert isinstance(Design.from_function(samples.double_pendulum, {"L1": 1.0}).model, Model)
+    assert Design.from_function(samples.double_pendulum, {"L1": 1.0}).model.com.dtype == float
+
+
+# --- loads ----------------------------------------------------------------------------------------------------
+
+
+def load_names(link):
+    return [f"{link}.load.{what}.{x}" for what in ("force", "point", "torque") for x in XYZ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_loads_as_parameters(seed):
+    """Their derivatives are those that inverse_dynamics_load_derivatives has in closed form."""
+    rng = np.random.default_rng(seed)
+    model = tree(seed)
+    loads = random_loads(model, seed)
+    states = 3 if seed % 2 else 40  # fewer and more than parameters
+    q, v, a = random_state(model, seed, (states,))
+    link = model.link_names[int(rng.integers(model.n))]
+    design = Design(model, load_names(link), loads)
+    found = kg.inverse_dynamics_design_derivatives(design, q, v, a)
+    i = model.link_index(link)
+    parts = kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
+    expected = np.concatenate([x[..., i, :] for x in (parts.dtau_dforce, parts.dtau_dpoint, parts.dtau_dtorque)], -1)
+    assert_close(expected, found, 1e-12)
+
+
+def test_accelerations_by_loads():
+    model = samples.puma560()
+    loads = random_loads(model, 5)
+    q, v, tau = random_state(model, 5, (4,))
+    design = Design(model, [*load_names("hand"), "hand.mass"], loads)
+    exact = kg.forward_dynamics_design_derivatives(design, q, v, tau)
+
+    def a(p):
+        moved = design.at(p)
+        return kg.forward_dynamics(moved.model, q, v, tau, loads=moved.loads)
+
+    assert_close(differences(a, design.values), exact, 1e-8)
+    fixed = Design(model, ["hand.mass"])
+    assert_close(kg.forward_dynamics_design_derivatives(fixed, q, v, tau, loads=loads), exact[..., 9:], 1e-14)
+
+
+def test_loads_that_a_function_returns():
+    def with_tool(length, push):
+        return samples.two_link(), Loads(force={"forearm": [0, push, 0]}, point={"forearm": [length, 0, 0]})
+
+    design = Design.from_function(with_tool, {"length": 0.3, "push": -5.0})
+    named = Design(samples.two_link(), ["forearm.load.point.x", "forearm.load.force.y"], design.loads)
+    q, v, a = random_state(design.model, 0, (5,))
+    one, two = (kg.inverse_dynamics_design_derivatives(x, q, v, a) for x in (design, named))
+    assert np.array_equal(one, two)
+    assert design.at([0.4, -6]).loads.arrays(design.model)["point"][1].tolist() == [0.4, 0, 0]
+    assert named.at([0.4, -6]).loads.arrays(design.model)["force"][1].tolist() == [0, -6, 0]
+
+
+def test_simulation_takes_the_loads_of_its_design():
+    model = samples.two_link()
+    loads = Loads(force={"forearm": [0, 3, 0]}, point={"forearm": [0.1, 0, 0]})
+    design = Design(model, ["forearm.load.point.x"], loads)
+    end = [0.0, 0.2]
+    motion = kg.simulate.simulate(model, [0.1, 0.2], [0, 0], end, design=design, rtol=1e-12, atol=1e-13)
+
+    def last(p):
+        return kg.simulate.simulate(model, [0.1, 0.2], [0, 0], end, loads=design.at(p).loads, rtol=1e-12, atol=1e-13).q[
+            -1
+        ]
+
+    assert_close(numerical_jacobian(last, design.values), motion.dq_dp[-1], 1e-7)  # central differences of 1e-12
+
+
+def test_refused_loads():
+    model = samples.two_link()
+    loads = Loads(force={"forearm": [0, 3, 0]})
+    with pytest.raises(InputError, match=r"'forearm.load.point.x' is of a load, and there are none"):
+        Design(model, ["forearm.load.point.x"])
+    with pytest.raises(InputError, match="batch axes"):
+        Design(model, ["forearm.load.force.x"], Loads(force=np.zeros((4, 2, 3))))
+    with pytest.raises(InputError, match="`loads` is a dict"):
+        Design(model, ["forearm.mass"], {"force": 1})
+    design = Design(model, ["forearm.load.force.x"], loads)
+    with pytest.raises(InputError, match="has loads of its own"):
+        kg.inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0], loads=Loads())
+    with pytest.raises(InputError, match=r"did you mean 'forearm.load.point.x'"):
+        Design(model, ["forearm.load.points.x"], loads)
