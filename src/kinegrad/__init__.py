@@ -12,7 +12,8 @@ dynamics     inverse_dynamics, forward_dynamics, mass_matrix, bias_forces, gravi
 derivatives  forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
              inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
-design       Design: named parameters of a model; inverse_dynamics_design_derivatives,
+design       Design: parameters of a model, by name or by a function that builds it;
+             inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, mass_matrix_design_derivatives, transform_design_derivatives,
              point_motion_design_derivatives, energy_design_derivatives
 simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient
@@ -59,6 +60,7 @@ from kinegrad.design_derivatives import (
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
+    inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
     point_motion_design_derivatives,
     transform_design_derivatives,
@@ -157,6 +159,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
+    "inverse_dynamics_design_vjp",
     "inverse_dynamics_jvp",
     "inverse_dynamics_load_derivatives",
     "inverse_dynamics_regressor",

@@ -4,7 +4,7 @@ A public function asks :class:`Batch` to check and flatten its arguments to ``(s
 call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
 """
 
-from kinegrad._engine.constants import VARIABLE, mechanism, pairs, places, slopes, without_springs
+from kinegrad._engine.constants import VARIABLE, massive_if_varied, mechanism, pairs, places, slopes, without_springs
 from kinegrad._engine.gate import Batch, check_model, finish, kernel_array, not_finite, real
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 
@@ -15,6 +15,7 @@ __all__ = [
     "finish",
     "get_threads",
     "kernel_array",
+    "massive_if_varied",
     "mechanism",
     "not_finite",
     "pairs",

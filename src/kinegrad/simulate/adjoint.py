@@ -6,12 +6,12 @@ Backwards through one step (notation of :mod:`kinegrad.simulate.integrators`), f
     μᵢ = h² b̄ᵢ λ_q + h bᵢ λ_v + Σⱼ (h² Āⱼᵢ κ_qⱼ + h Aⱼᵢ κ_vⱼ),     κ_qⱼ = (∂aⱼ/∂q)ᵀ μⱼ,  κ_vⱼ = (∂aⱼ/∂v)ᵀ μⱼ
 
     ∂J/∂q = λ_q + Σ κ_qⱼ,    ∂J/∂v = λ_v + h λ_q + Σ (cⱼ h κ_qⱼ + κ_vⱼ),    ∂J/∂τ = Σ M⁻¹ μⱼ
-    ∂J/∂p = Σ μⱼᵀ ∂aⱼ/∂p = −Σ (M⁻¹ μⱼ)ᵀ ∂τ/∂p  at fixed motion,
+    ∂J/∂c = Σ μⱼᵀ ∂aⱼ/∂c = −Σ (M⁻¹ μⱼ)ᵀ ∂τ/∂c  at fixed motion, for all constants c of the model,
 
-to which each time adds its own share of the integral.  The sweep does not depend on p; only the last line does, O(n)
-for each parameter.  It is the transpose of the tangent, so both give the same numbers.  States are kept a segment
-apart; what lies between is computed again when it is needed, a segment at once, so memory grows as the square root
-of the number of steps.  [anderson2002] compares the two methods in section 2.
+to which each time adds its own share of the integral.  Nothing of this depends on how many parameters there are: they
+take their share, ∂J/∂p = ∂J/∂c · ∂c/∂p, once at the end.  It is the transpose of the tangent, so both give the same
+numbers.  States are kept a segment apart; what lies between is computed again when it is needed, a segment at once, so
+memory grows as the square root of the number of steps.  [anderson2002] compares the two methods in section 2.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.derivatives import forward_dynamics_derivatives
 from kinegrad.design import Design
-from kinegrad.design_derivatives import inverse_dynamics_design_derivatives
+from kinegrad.design_derivatives import constants_gradient, share_of_parameters
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -122,7 +122,7 @@ def adjoint_gradient(
     for first in reversed(range(0, steps, length)):
         part = _Segment(law, scheme, h, first, min(length, steps - first), *kept.pop(), steps)
         backward.through(part, objective, weights, h)
-    return AdjointGradient(backward.value, backward.dp, backward.q, backward.v, backward.dtau)
+    return AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
 
 
 class _Segment:
@@ -161,7 +161,8 @@ class _Backward:
         self.law, self.scheme = law, scheme
         self.q, self.v, self.dtau = np.zeros(shape), np.zeros(shape), np.zeros((steps, *shape))
         self.value = np.zeros(shape[:-1])
-        self.dp = None if law.design is None else np.zeros((*shape[:-1], law.design.p))
+        self.dp = None if law.design is None else np.zeros((*shape[:-1], law.design.p))  # explicit in the terms
+        self.dconstants: Array | float = 0.0
 
     def through(self, part: _Segment, objective: Objective, weights: Array, h: float) -> None:
         """Take the gradient from the end of a segment to its start; h = 0 for the end of the motion."""
@@ -173,8 +174,15 @@ class _Backward:
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
-            fixed = inverse_dynamics_design_derivatives(self.law.design, part.q, part.v, part.a, loads=self.law.loads)
-            self.dp -= np.einsum("ks...i,ks...ip->...p", pushed, fixed)
+            stages = (part.q, part.v, part.a, pushed)
+            gradient, shape = constants_gradient(self.law.design, *stages, loads=self.law.loads)
+            self.dconstants = self.dconstants - gradient.reshape(*shape, -1).sum(axis=(0, 1))
+
+    def by_parameters(self) -> Array | None:
+        """∂J/∂p in all."""
+        if self.dp is None or self.law.design is None:
+            return None
+        return self.dp + share_of_parameters(self.law.design, np.asarray(self.dconstants))
 
     def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
         """One step backwards; fills μ, (s, ..., n)."""

@@ -1,0 +1,218 @@
+"""Gradient of yᵀτ with respect to every constant of the mechanism at once, O(n): inverse dynamics, backwards.
+
+The weights y are virtual speeds.  With the virtual velocity Y_i = Σ_{j⪯i} S_j y_j of each link, yᵀτ is the power that
+the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), so its differentials are those of one link
+
+    f = ∂φ/∂Y    h = ∂φ/∂A = I Y    d = ∂φ/∂V    e: how φ changes as the link is displaced, V A Y held
+
+(a displacement of the link is a small twist ξ, as a velocity is).  Summed inward over subtrees, F = Σf, H = Σh,
+
+    D_i = Σ_{k⪰i} d_k + Σ_{k≻i} q̇_k S_k×*H_k          because A_k holds (V_parent×S_k) q̇_k
+    S̄_i = y_i F_i + q̇_i D_i + q̈_i H_i − q̇_i V_parent×*H_i            the gradient by the axis S_i
+    E_i = Σ_{k⪰i} (e_k + S_k×*S̄_k)                     as all of subtree i is displaced, axes too
+
+where ξ·(S×*u) = u·(ξ×S).  Each constant then moves something of this: a joint's placement X displaces subtree i; the
+pitch of a screw displaces it along the axis and changes S; a link's inertia enters f; gravity is −A of the world.
+
+Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
+    V A Y        velocity, acceleration, virtual velocity of link i       6 slots each
+    F H D E      sums over subtree i, as above                             6 each
+    c, u, b      centre of mass; its virtual velocity and acceleration     3 each
+    g            ∂φ/∂c                                                     3
+    N x          inertia about the centre of mass times x                  3
+"""
+
+from kinegrad._kernels.finite import finite
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, move, origin
+from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.rnea import gravity_at_base
+from kinegrad._kernels.spatial import (
+    add,
+    add3,
+    cross,
+    dot,
+    gather3,
+    load3,
+    load9,
+    mul,
+    row3,
+    row6,
+    row9,
+    scale,
+    scatter3,
+    store3,
+    sub,
+    symmul,
+    tmul,
+)  # fmt: skip
+from kinegrad._kernels.width import WIDTH
+
+VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 18, 24, 30, 36, 42, 48, 54  # V | A | Y | F | H | D | E
+N = 60  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+
+# columns of the gradient, by joint: rate, X, F, inertia, passive; then gravity; then force, point, torque of loads
+RATE, PLACE, TIP, INERTIA, PASSIVE = 2, 12, 12, 10, 4
+
+
+def columns(n: int, loaded: bool) -> int:
+    """How many numbers the gradient has."""
+    return 40 * n + 3 + 9 * n * loaded
+
+
+@inline
+def twist_force(z, s, n, f):
+    """S×*(n, f): the force u* with ξ·u* = (n, f)·(ξ×S) for all ξ."""
+    return add(cross(z, n), cross(s, f)), cross(z, f)
+
+
+@inline
+def own_link(m, i, r, at, column, gradient, scratch):
+    """f, h, d, e of link i, stored; and the gradient by its mass, centre of mass and inertia."""
+    R, p = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
+    mass, inertia = m.inertia[i, 0], row6(m.inertia, i, 4)
+    w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
+    dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
+    Y, Y_ = load3(scratch, at + VIRTUAL), load3(scratch, at + VIRTUAL + 3)
+    c = add(p, mul(R, row3(m.inertia, i, 1)))
+    dc = add(v, cross(w, c))
+    b = add(dv, add(cross(dw, c), cross(w, dc)))
+    u = add(Y_, cross(Y, c))
+    k, uw = cross(Y, w), cross(u, w)
+    g = scale(mass, add(cross(b, Y), add(cross(u, dw), cross(uw, w))))
+
+    # in the joint frame, where the inertia is constant
+    w_, dw_, Y__, k_ = tmul(R, w), tmul(R, dw), tmul(R, Y), tmul(R, k)
+    Nw, Ndw = mul(R, symmul(inertia, w_)), mul(R, symmul(inertia, dw_))
+    NY, Nk = mul(R, symmul(inertia, Y__)), mul(R, symmul(inertia, k_))
+    scatter(gradient, r, column, dot(u, b))
+    scatter3(gradient, r, column + 1, tmul(R, g))
+    for x in range(3):
+        scatter(gradient, r, column + 4 + x, Y__[x] * dw_[x] + k_[x] * w_[x])
+    for e in range(3):
+        x, y = (0, 1) if e == 0 else (0, 2) if e == 1 else (1, 2)
+        scatter(gradient, r, column + 7 + e, Y__[x] * dw_[y] + Y__[y] * dw_[x] + k_[x] * w_[y] + k_[y] * w_[x])
+
+    f, h = scale(mass, b), scale(mass, u)
+    store3(scratch, at + FORCE, add(add(Ndw, cross(w, Nw)), cross(c, f)))
+    store3(scratch, at + FORCE + 3, f)
+    store3(scratch, at + PUSH, add(NY, cross(c, h)))
+    store3(scratch, at + PUSH + 3, h)
+    drag = add(cross(Nw, Y), add(Nk, scale(mass, add(cross(dc, u), cross(c, uw)))))
+    store3(scratch, at + DRAG, drag)
+    store3(scratch, at + DRAG + 3, scale(mass, uw))
+    turned = add(add(cross(Ndw, Y), cross(NY, dw)), add(cross(Nw, k), cross(Nk, w)))
+    store3(scratch, at + MOVED, add(cross(c, g), turned))
+    store3(scratch, at + MOVED + 3, g)
+
+
+@inline
+def own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch):
+    """What the load on link i adds to F and E; and the gradient by the link's frame, force, point and torque."""
+    n = len(m.parent)
+    f, t, local = gather3(force, r, 3 * i), gather3(torque, r, 3 * i), gather3(point, r, 3 * i)
+    x = link_point(m, i, scratch, N, local)
+    Y, Y_ = load3(scratch, at + VIRTUAL), load3(scratch, at + VIRTUAL + 3)
+    g = cross(Y, f)  # −f×Y
+    store3(scratch, at + FORCE, sub(load3(scratch, at + FORCE), add(t, cross(x, f))))
+    store3(scratch, at + FORCE + 3, sub(load3(scratch, at + FORCE + 3), f))
+    store3(scratch, at + MOVED, add(load3(scratch, at + MOVED), cross(x, g)))
+    store3(scratch, at + MOVED + 3, add(load3(scratch, at + MOVED + 3), g))
+    g = tmul(load9(scratch, at + FRAME), g)
+    for axis in range(3):
+        scatter3(gradient, r, tip + 3 * axis, scale(g[axis], local))
+    scatter3(gradient, r, tip + 9, g)
+    scatter3(gradient, r, loads + 3 * i, scale(-1.0, add(Y_, cross(Y, x))))
+    scatter3(gradient, r, loads + 3 * n + 3 * i, tmul(row9(m.F, i), g))
+    scatter3(gradient, r, loads + 6 * n + 3 * i, scale(-1.0, Y))
+
+
+@inline
+def by_placement(m, i, r, up, at, column, q, turn, push, gradient, scratch):
+    """Gradient by X, 12 numbers: ½ [moment]× X for its rotation (of which only rotations can change), the force."""
+    R = load9(scratch, up + FRAME)
+    p = sub(load3(scratch, at + FRAME + 9), scale(m.rate[i, 1] * q, load3(scratch, at + AXIS)))  # before its motion
+    moment, X = scale(0.5, tmul(R, sub(turn, cross(p, push)))), row9(m.X, i)
+    x, y, z = (X[0], X[1], X[2]), (X[3], X[4], X[5]), (X[6], X[7], X[8])
+    scatter3(gradient, r, column, sub(scale(moment[1], z), scale(moment[2], y)))
+    scatter3(gradient, r, column + 3, sub(scale(moment[2], x), scale(moment[0], z)))
+    scatter3(gradient, r, column + 6, sub(scale(moment[0], y), scale(moment[1], x)))
+    scatter3(gradient, r, column + 9, tmul(R, push))
+
+
+@inline
+def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
+    """The gradient of the states r … r+W−1."""
+    n, loaded = len(m.parent), len(force) > 0
+    place, tip = RATE * n, (RATE + PLACE) * n
+    inertia, passive = (RATE + PLACE + TIP) * n, (RATE + PLACE + TIP + INERTIA) * n
+    gravity = passive + PASSIVE * n
+    base_at(scratch, scale(-1.0, anchor(m, q, r, scratch, N)))
+    for k in range(VELOCITY, N, 3):
+        store3(scratch, k, origin())
+    gravity_at_base(m, scratch, ACCELERATION)
+    frames(m, q, r, scratch, n, N)
+
+    # outward: motion, virtual motion, and what each link has for itself
+    for i in range(n):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
+        z, s, weight = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3), gather(y, r, i)
+        store3(scratch, at + VIRTUAL, add(load3(scratch, up + VIRTUAL), scale(weight, z)))
+        store3(scratch, at + VIRTUAL + 3, add(load3(scratch, up + VIRTUAL + 3), scale(weight, s)))
+        if m.massive[i]:
+            own_link(m, i, r, at, inertia + INERTIA * i, gradient, scratch)
+        else:
+            for k in range(FORCE, N, 3):
+                store3(scratch, at + k, origin())
+        if loaded:
+            own_load(m, i, r, at, force, point, torque, tip + TIP * i, gravity + 3, gradient, scratch)
+
+    # inward: sums over subtrees, and what each joint's constants move
+    for i in range(n - 1, -1, -1):
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
+        axis, slide = load3(scratch, at + AXIS), load3(scratch, at + AXIS + 3)
+        z, p = scale(m.rate[i, 0], axis), load3(scratch, at + FRAME + 9)
+        F, F_ = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
+        H, H_ = load3(scratch, at + PUSH), load3(scratch, at + PUSH + 3)
+        D, D_ = load3(scratch, at + DRAG), load3(scratch, at + DRAG + 3)
+        angle, dq, ddq, weight = gather(q, r, i), gather(v, r, i), gather(a, r, i), gather(y, r, i)
+        along, along_ = twist_force(w, x, H, H_)
+        S = add(scale(weight, F), add(scale(dq, sub(D, along)), scale(ddq, H)))
+        S_ = add(scale(weight, F_), add(scale(dq, sub(D_, along_)), scale(ddq, H_)))
+        turn, push = twist_force(z, slide, S, S_)
+        E, E_ = add(load3(scratch, at + MOVED), turn), add(load3(scratch, at + MOVED + 3), push)
+
+        by_placement(m, i, r, up, at, place + PLACE * i, angle, E, E_, gradient, scratch)
+        arm = cross(p, axis)
+        turning = angle * (dot(axis, E) + dot(arm, E_)) + dot(axis, S) + dot(arm, S_)
+        scatter(gradient, r, RATE * i, turning)
+        scatter(gradient, r, RATE * i + 1, angle * dot(axis, E_) + dot(axis, S_))
+        scatter(gradient, r, passive + PASSIVE * i, weight * (angle - m.passive[i, 1]))
+        scatter(gradient, r, passive + PASSIVE * i + 1, -(weight * m.passive[i, 0]))
+        scatter(gradient, r, passive + PASSIVE * i + 2, weight * dq)
+        scatter(gradient, r, passive + PASSIVE * i + 3, weight * ddq)
+
+        twisted, twisted_ = twist_force(z, slide, H, H_)
+        add3(scratch, up + FORCE, F)
+        add3(scratch, up + FORCE + 3, F_)
+        add3(scratch, up + PUSH, H)
+        add3(scratch, up + PUSH + 3, H_)
+        add3(scratch, up + DRAG, add(D, scale(dq, twisted)))
+        add3(scratch, up + DRAG + 3, add(D_, scale(dq, twisted_)))
+        add3(scratch, up + MOVED, E)
+        add3(scratch, up + MOVED + 3, E_)
+    scatter3(gradient, r, gravity, scale(-1.0, load3(scratch, PUSH + 3)))
+
+
+@kernel
+def rnea_adjoint(m, q, v, a, y, force, point, torque, gradient, scratch, start, stop):
+    """Gradients of yᵀτ, (states, columns), zero on entry; loads (states or 1, 3 n), or (0, 3 n) for none."""
+    if not finite((q, v, a, y, force, point, torque), start, stop):
+        return False
+    m = unpack(m)
+    for r in range(start, stop, WIDTH):
+        block(m, q, v, a, y, force, point, torque, gradient, r, scratch)
+    return True
