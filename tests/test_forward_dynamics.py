@@ -23,7 +23,6 @@ MODELS = {
     **{f"spatial_chain({n})": samples.spatial_chain(n) for n in (3, 10, 24, 40)},
 }
 models = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
-trees = pytest.mark.parametrize("seed", range(40))
 twenties = pytest.mark.parametrize("first", range(0, 200, 20))
 methods = pytest.mark.parametrize("method", METHODS)
 
@@ -174,7 +173,7 @@ def check_complex_step(model, seed):
     assert_derivatives_close(result, complex_step(model, q, v, tau, loads), v)
 
 
-@trees
+@pytest.mark.parametrize("seed", range(200))
 def test_random_trees_equal_complex_step(seed):
     check_complex_step(tree(seed), seed)
 

@@ -59,6 +59,21 @@ class TestPinocchio:
         import pinocchio as pin
 
         model, twin, data, (q, v, tau) = peer
+        self.check_derivatives(pin, model, twin, data, q, v, tau)
+
+    @pytest.mark.parametrize("first", range(0, 200, 20))
+    def test_derivatives_of_random_trees(self, first):
+        pin = pytest.importorskip("pinocchio")
+        from tests.peers.pinocchio_model import to_pinocchio
+        from tests.peers.test_pinocchio import peer_tree
+
+        for seed in range(first, first + 20):
+            model = peer_tree(seed)
+            twin = to_pinocchio(model)
+            self.check_derivatives(pin, model, twin, twin.createData(), *random_state(model, seed))
+
+    @staticmethod
+    def check_derivatives(pin, model, twin, data, q, v, tau):
         found = pin.computeABADerivatives(twin, data, q, v, tau)
         ddq_dq, ddq_dv, Minv = (np.reshape(x, (model.n, model.n)) for x in found)  # it drops an axis of one joint
         result = kg.forward_dynamics_derivatives(model, q, v, tau)
