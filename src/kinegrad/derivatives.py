@@ -22,7 +22,7 @@ from kinegrad._kernels import (
 )
 from kinegrad.dynamics import run_or_singular
 from kinegrad.errors import InputError
-from kinegrad.loads import Loads, load_batch
+from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
 
 if TYPE_CHECKING:
@@ -211,8 +211,15 @@ def inverse_dynamics_derivatives(
     """
     if not isinstance(method, str) or method not in _KERNELS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, _KERNELS))}")
-    engine.check_model(model)
     kernel, slots = _KERNELS[method]
+    plain = loads is None and out is None and threads is None and not packed
+    if plain and (state := engine.one_state(model, q, v, a)):
+        n = len(model.joints)
+        torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
+        arguments = (engine.mechanism(model), *state, none, none, none, engine.places(model, "dense"))
+        if kernel(*arguments, torque[None], *block, engine.scratch(slots(model, n * n)), 0, 1):
+            return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
+    engine.check_model(model)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     core: tuple[int, ...] = (model.topology.nonzeros,) if packed else (n, n)
@@ -272,6 +279,14 @@ def forward_dynamics_derivatives(
     array([[ 5.357, -7.143],
            [-7.143, 17.857]])
     """
+    if loads is None and threads is None and (state := engine.one_state(model, q, v, tau)):
+        n = len(model.joints)
+        one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
+        arguments = (engine.mechanism(model), *state, none, none, none, engine.places(model, "padded"))
+        results = (np.empty((1, n)), one[None], *block, status)
+        scratch = engine.scratch(aba_derivatives.slots(n, engine.pairs(model)))
+        if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) and status[0] < 0:
+            return ForwardDynamicsDerivatives(one, *block.reshape(3, n, n))
     engine.check_model(model)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})

@@ -11,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, lagrange, rnea, tree_solve
 from kinegrad.errors import InputError, SingularError
-from kinegrad.loads import Loads, load_batch
+from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
 
 __all__ = ["bias_forces", "forward_dynamics", "gravity_forces", "inverse_dynamics", "mass_matrix"]
 
 Array = NDArray[np.float64]
+_FINE = (-1, -1)  # status of a kernel that found no joint that nothing resists
 METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
 
 
@@ -64,6 +65,11 @@ def inverse_dynamics(
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
     kernel, slots = METHODS[method]
+    if loads is None and out is None and threads is None and (state := engine.one_state(model, q, v, a)):
+        n = len(model.joints)
+        one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
+        if kernel(engine.mechanism(model), *state, none, none, none, one[None], scratch, 0, 1):
+            return one
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     result, tau = batch.output((model.n,), out)
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
@@ -120,6 +126,13 @@ def forward_dynamics(
     """
     if not isinstance(method, str) or method not in ("aba", "crba"):
         raise InputError(f"`method` is {method!r}; expected 'aba' or 'crba'")
+    plain = method == "aba" and loads is None and out is None and threads is None
+    if plain and (state := engine.one_state(model, q, v, tau)):
+        n = len(model.joints)
+        one, none, scratch, status = np.empty(n), no_load(n), engine.scratch((n + 1) * aba.N), np.array(_FINE)
+        fine = aba.aba(engine.mechanism(model), *state, none, none, none, one[None], status, scratch, 0, 1)
+        if fine and status[0] < 0:
+            return one
     engine.check_model(model)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
@@ -145,7 +158,7 @@ def run_or_singular(
     model: Model, kernel: Callable[..., bool], batch: engine.Batch, slots: int, threads: int | None, *arguments: Any
 ) -> None:
     """Run a kernel whose last argument is a status; raise if it found a joint that nothing resists."""
-    status = np.full(2, -1)
+    status = np.array(_FINE)
     engine.run(kernel, batch, slots, threads, *arguments, status)
     if status[0] < 0:
         return
@@ -186,6 +199,11 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     array([[0.4 , 0.16],
            [0.16, 0.12]])
     """
+    if out is None and threads is None and (state := engine.one_state(model, q)):
+        n = len(model.joints)
+        one, scratch = np.zeros((n, n)), engine.scratch((n + 1) * crba.N)
+        if crba.crba(engine.mechanism(model), *state, one.reshape(1, n * n), scratch, 0, 1):
+            return one
     batch = engine.Batch(model, {"q": q})
     result, M = batch.output((model.n, model.n), out, zero=True)
     slots = (model.n + 1) * crba.N

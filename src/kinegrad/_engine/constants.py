@@ -85,8 +85,12 @@ def massive_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> 
 
 
 def pairs(model: Model) -> int:
-    """How many (joint, ancestor or itself) pairs there are."""
-    return (model.topology.nonzeros + model.n) // 2
+    """How many (joint, ancestor or itself) pairs there are, counted once per model."""
+    found: int | None = model.__dict__.get("_pairs")
+    if found is None:
+        found = (model.topology.nonzeros + model.n) // 2
+        object.__setattr__(model, "_pairs", found)
+    return found
 
 
 def places(model: Model, layout: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -120,6 +120,22 @@ class Batch:
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
 
 
+def one_state(model: Any, *state: Any) -> list[Array] | None:
+    """The rows, (1, n) each, of one state that is given just as kernels read it; None if it is not.
+
+    Control loops call with one state at a time, and then looking at arguments costs as much as the kernel: a function
+    may hand such a state to its kernel at once, and go through :class:`Batch` only if the kernel finds fault with it.
+    """
+    if type(model) is not Model:
+        return None
+    shape, rows = (len(model.joints),), []
+    for x in state:
+        if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or x.shape != shape or not x.flags.carray:
+            return None
+        rows.append(x[None])
+    return rows
+
+
 def finish(result: Array, flat: Array) -> Array:
     """`result`, filled from the kernel's output `flat` where the two do not share memory."""
     if result.base is not flat and not np.may_share_memory(result, flat):
