@@ -8,7 +8,7 @@ with the derivatives of ``rnea_derivatives.py`` at that a, and M factored once (
 
 Glossary (slots; matrices row by row, a row padded to a multiple of four)
     by_q, by_v    ∂ID/∂q, ∂ID/∂q̇, in the end ∂a/∂q, ∂a/∂q̇
-    by_t          M, then the unit matrix, in the end M⁻¹
+    by_t          M, in the end M⁻¹
     M             its entries, closely packed, then its factors
 """
 
@@ -19,7 +19,7 @@ from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.lanes import load, store, unload_part
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward
-from kinegrad._kernels.tree_solve import factor, solve
+from kinegrad._kernels.tree_solve import factor, invert, solve
 from kinegrad._kernels.width import WIDTH
 
 
@@ -62,7 +62,7 @@ def aba_derivatives(
             return True
 
         # derivatives of inverse dynamics there
-        for k in range(by_q, by_t + n * width):
+        for k in range(by_q, by_t):
             store(scratch, k, 0.0)
         outward(m, q, v, a, force, point, torque, r, scratch)
         inward(m, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
@@ -70,14 +70,10 @@ def aba_derivatives(
             store(scratch, M + k, load(scratch, by_t + place[k, 0]))
 
         # through the mass matrix
-        for k in range(by_t, by_t + n * width):
-            store(scratch, k, 0.0)
-        for k in range(n):
-            store(scratch, by_t + k * width + k, 1.0)
         factor(m, first, M, scratch)
         solve(m, first, M, by_q, width, -1.0, scratch)
         solve(m, first, M, by_v, width, -1.0, scratch)
-        solve(m, first, M, by_t, width, 1.0, scratch)
+        invert(m, first, M, by_t, width, scratch)
         unload_rows(da_dq, r, n, width, scratch, by_q)
         unload_rows(da_dv, r, n, width, scratch, by_v)
         unload_rows(da_dtau, r, n, width, scratch, by_t)

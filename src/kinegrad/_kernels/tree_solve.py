@@ -90,6 +90,35 @@ def solve(m, first, M, X, width, sign, scratch):
             store4(scratch, c + k * width, x)
 
 
+@inline
+def invert(m, first, M, X, width, scratch):
+    """X ← M⁻¹, with M factored: columns from the first on, each below its diagonal only; above, M⁻¹ is symmetric."""
+    n = len(m.parent)
+    for c in range(0, width, 4):
+        at = X + c
+        for k in range(c):
+            for j in range(4):
+                store(scratch, at + k * width + j, load(scratch, X + min(c + j, n - 1) * width + k))
+        for k in range(c, n):
+            for j in range(4):
+                store(scratch, at + k * width + j, 1.0 if k == c + j else 0.0)
+        for k in range(min(c + 3, n - 1), c, -1):
+            x = load4(scratch, at + k * width)
+            i, ki = m.parent[k], M + first[k] + 1
+            while i >= c:
+                store4(scratch, at + i * width, less4(load4(scratch, at + i * width), load(scratch, ki), x))
+                i, ki = m.parent[i], ki + 1
+        for k in range(c, n):
+            inverse = load(scratch, M + first[k])
+            x = load4(scratch, at + k * width)
+            x = (inverse * x[0], inverse * x[1], inverse * x[2], inverse * x[3])
+            i, ki = m.parent[k], M + first[k] + 1
+            while i >= 0:
+                x = less4(x, load(scratch, ki), load4(scratch, at + i * width))
+                i, ki = m.parent[i], ki + 1
+            store4(scratch, at + k * width, x)
+
+
 @kernel
 def tree_solve(m, pairs, M, b, x, status, scratch, start, stop):
     """x, (states, n), of M x = b with M, (states, n·n), and b, (states, n); status as in aba.
