@@ -117,6 +117,9 @@ def invert(m, first, M, X, width, scratch):
                 x = less4(x, load(scratch, ki), load4(scratch, at + i * width))
                 i, ki = m.parent[i], ki + 1
             store4(scratch, at + k * width, x)
+        for k in range(c, min(c + 4, n)):
+            for j in range(c, k):
+                store(scratch, X + j * width + k, load(scratch, X + k * width + j))
 
 
 @kernel
