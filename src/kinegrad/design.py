@@ -7,7 +7,7 @@ those of the recursive algorithms themselves, compiled for dual numbers: O(n) fo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, energy, kinematics, rnea
 from kinegrad._kernels import design as kernels
-from kinegrad.dynamics import forward_dynamics
+from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
 from kinegrad.errors import InputError, SingularError
 from kinegrad.kinematics import _points, _state
 from kinegrad.loads import Loads, load_batch
@@ -28,9 +28,11 @@ from kinegrad.model.constants import Constant, find_constant
 __all__ = [
     "Design",
     "EnergyDesignDerivatives",
+    "HybridDynamicsDesignDerivatives",
     "PointMotionDesignDerivatives",
     "energy_design_derivatives",
     "forward_dynamics_design_derivatives",
+    "hybrid_dynamics_design_derivatives",
     "inverse_dynamics_design_derivatives",
     "mass_matrix_design_derivatives",
     "point_motion_design_derivatives",
@@ -146,6 +148,17 @@ class Design:
 
 
 @dataclass(frozen=True, eq=False)
+class HybridDynamicsDesignDerivatives:
+    """Derivatives of the accelerations and torques of all joints with respect to the parameters, (..., n, p) each.
+
+    Those of prescribed accelerations and of given torques are what was given for them.
+    """
+
+    da_dp: Array
+    dtau_dp: Array
+
+
+@dataclass(frozen=True, eq=False)
 class PointMotionDesignDerivatives:
     """Derivatives of the motion of points fixed in links with respect to the parameters.
 
@@ -253,6 +266,89 @@ def forward_dynamics_design_derivatives(
     except SingularError:
         forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
         raise
+
+
+def hybrid_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    a: ArrayLike,
+    *,
+    prescribed: Iterable[str],
+    dq_dp: ArrayLike | None = None,
+    dv_dp: ArrayLike | None = None,
+    dtau_dp: ArrayLike | None = None,
+    da_dp: ArrayLike | None = None,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> HybridDynamicsDesignDerivatives:
+    """da/dp and dτ/dp: how all that :func:`hybrid_dynamics` returns changes with each parameter.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, tau, a : array_like, shape (..., n)
+        As in :func:`hybrid_dynamics`.
+    prescribed : sequence of str
+        Names of the joints whose accelerations are given.
+    dq_dp, dv_dp, dtau_dp, da_dp : array_like, shape (..., n, p), optional
+        How the state, the torques of free joints and the accelerations of prescribed ones follow the parameters; the
+        other entries are ignored.
+    loads : Loads, optional
+        External forces and torques on links.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    HybridDynamicsDesignDerivatives
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a free joint.
+
+    Examples
+    --------
+    A cart that accelerates at 2 m/s²: 2 N more for each kg of it, less for each kg of the rod, which swings back.
+
+    >>> from kinegrad import samples
+    >>> design = Design(samples.cart_pendulum(), ["cart.mass", "rod.mass"])
+    >>> change = hybrid_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0], [2, 0], prescribed=["track"])
+    >>> change.dtau_dp[0]
+    array([2.   , 0.125])
+    """
+    model = _checked(design)
+    n, flags = model.n, prescribed_flags(model, prescribed)
+    ignored = {"tau": flags == 1, "a": flags == 0}
+    state = {"q": q, "v": v, "tau": without("tau", tau, ignored["tau"]), "a": without("a", a, ignored["a"])}
+    batch, load_arrays = load_batch(model, loads, state)
+    batch.check_finite()
+    follow, pairs = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp, "a": da_dp}, []
+    for (name, dx), x in zip(follow.items(), batch.arguments[:4], strict=True):
+        if dx is not None and name in ignored:
+            dx = without(f"d{name}_dp", dx, ignored[name][:, None])
+        full = np.ascontiguousarray(np.broadcast_to(x, (batch.states, n)))
+        pairs.append((full, _follows(design, batch, f"d{name}_dp", dx)))
+    # where lanes run over directions of one state at a time, they must see that state's loads
+    apart = loads is not None and 1 < batch.states < design.p
+    try:
+        parts = [
+            engine.run_directions(
+                kernels.hybrid_dynamics, model, design.slopes,
+                [(x[rows], None if dx is None else dx[rows]) for x, dx in pairs],
+                [flags, *(x[rows] if len(x) == batch.states else x for x in load_arrays)], [n, n], (n + 1) * aba.N,
+                threads,
+            )
+            for rows in ([slice(k, k + 1) for k in range(batch.states)] if apart else [slice(None)])
+        ]  # fmt: skip
+    except SingularError:
+        names = [model.joint_names[i] for i in np.flatnonzero(flags)]
+        hybrid_dynamics(model, q, v, tau, a, prescribed=names, loads=loads, threads=threads)  # which says which joint
+        raise
+    results = (np.concatenate(x).reshape(*batch.shape, design.p, n) for x in zip(*parts, strict=True))
+    return HybridDynamicsDesignDerivatives(*(np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in results))
 
 
 def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
