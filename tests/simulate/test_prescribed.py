@@ -9,7 +9,7 @@ import threading
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from scipy.interpolate import BPoly, BSpline, CubicSpline, PPoly, make_interp_spline
+from scipy.interpolate import BPoly, CubicSpline, PPoly, make_interp_spline
 
 import kinegrad as kg
 from kinegrad import Design, InputError, SingularError, samples
@@ -20,6 +20,7 @@ from kinegrad.simulate.simulation import _jacobian, _rate
 from tests.simulate.models import feedback
 
 T = np.linspace(0, 2, 21)
+SHORT = T[:11]
 METHODS = ["DOP853", "RK45", "Radau", "BDF", "LSODA"]
 TIGHT = {"rtol": 1e-12, "atol": 1e-13}
 
@@ -41,9 +42,9 @@ CART = {"cart_mass": 1.4, "rod_mass": 0.3, "length": 0.8}
 def chain():
     """Four bars with springs, dampers and rotors; two of the hinges are driven, one by a spline."""
     model = samples.spatial_chain(4).replace(
-        stiffness=[0.0, 2.0, 1.0, 0.0], damping=[0.1, 0.2, 0.3, 0.1], armature=[0.1, 0.2, 0.0, 0.3]
+        stiffness=[0.0, 2.0, 1.0, 0.0], damping=[0.1, 0.2, 0.3, 0.1], armature=[0.0, 0.2, 0.3, 0.1]
     )
-    curve = make_interp_spline(np.linspace(0, 2, 9), np.sin(np.linspace(0, 5, 9)), k=5)
+    curve = make_interp_spline(np.linspace(0, 2, 6), np.sin(np.linspace(0, 5, 6)), k=5)  # one piece: any order
     return model, {"hinge4": SHAKE, "hinge2": curve}
 
 
@@ -167,11 +168,11 @@ def test_sensitivities_are_those_of_whole_simulations(tau):
     slope = np.zeros((4, design.p))
     slope[[0, 2]] = np.arange(2.0 * design.p).reshape(2, -1) / 10
     run = {"prescribed": prescribed, "tau": tau, "loads": LOADS}
-    motion = simulate(model, *START, T, design=design, dq0_dp=slope, dv0_dp=slope / 2, **run, rtol=1e-11, atol=1e-12)
+    motion = simulate(model, *START, SHORT, design=design, dq0_dp=slope, dv0_dp=slope / 2, **run, rtol=1e-11, atol=1e-12)
 
     def at(change):
         start = START[0] + slope @ change, START[1] + slope @ change / 2
-        moved = simulate(design.at(design.values + change).model, *start, T, **run, **TIGHT)
+        moved = simulate(design.at(design.values + change).model, *start, SHORT, **run, **TIGHT)
         return np.stack([moved.q, moved.v, moved.a, moved.tau])
 
     expected = extrapolated(at, design.p)
