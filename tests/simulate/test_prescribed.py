@@ -168,7 +168,8 @@ def test_sensitivities_are_those_of_whole_simulations(tau):
     slope = np.zeros((4, design.p))
     slope[[0, 2]] = np.arange(2.0 * design.p).reshape(2, -1) / 10
     run = {"prescribed": prescribed, "tau": tau, "loads": LOADS}
-    motion = simulate(model, *START, SHORT, design=design, dq0_dp=slope, dv0_dp=slope / 2, **run, rtol=1e-11, atol=1e-12)
+    follow = {"dq0_dp": slope, "dv0_dp": slope / 2}
+    motion = simulate(model, *START, SHORT, design=design, **follow, **run, rtol=1e-11, atol=1e-12)
 
     def at(change):
         start = START[0] + slope @ change, START[1] + slope @ change / 2
