@@ -207,6 +207,7 @@ FUNCTIONS = {
     "forward_dynamics": (kg.forward_dynamics, 3),
     "forward_dynamics_crba": (lambda *args: kg.forward_dynamics(*args, method="crba"), 3),
     "forward_dynamics_derivatives": (kg.forward_dynamics_derivatives, 3),
+    "hybrid_dynamics": (lambda *args: kg.hybrid_dynamics(*args, prescribed=MODEL.joint_names[1:2], loads=LOADS), 4),
     "forward_kinematics_derivatives": (kg.forward_kinematics_derivatives, 3),
     "point_motion_derivatives": (lambda *args: kg.point_motion_derivatives(*args, **POINTS), 3),
     "center_of_mass_derivatives": (kg.center_of_mass_derivatives, 1),

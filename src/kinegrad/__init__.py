@@ -8,14 +8,14 @@ samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatia
 kinematics   forward_kinematics, point_motion, jacobian
              and their sensitivities: forward_kinematics_derivatives, point_motion_derivatives,
              center_of_mass_derivatives, momentum_derivatives
-dynamics     inverse_dynamics, forward_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
+dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
 derivatives  forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
              inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
-             forward_dynamics_design_derivatives, mass_matrix_design_derivatives, transform_design_derivatives,
-             point_motion_design_derivatives, energy_design_derivatives
+             forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
+             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
 simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
@@ -56,16 +56,26 @@ from kinegrad.derivatives import (
 from kinegrad.design import Design
 from kinegrad.design_derivatives import (
     EnergyDesignDerivatives,
+    HybridDynamicsDesignDerivatives,
     PointMotionDesignDerivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
+    hybrid_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
     point_motion_design_derivatives,
     transform_design_derivatives,
 )
-from kinegrad.dynamics import bias_forces, forward_dynamics, gravity_forces, inverse_dynamics, mass_matrix
+from kinegrad.dynamics import (
+    HybridDynamics,
+    bias_forces,
+    forward_dynamics,
+    gravity_forces,
+    hybrid_dynamics,
+    inverse_dynamics,
+    mass_matrix,
+)
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
 from kinegrad.kinematics import (
@@ -122,6 +132,8 @@ __all__ = [
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
+    "HybridDynamics",
+    "HybridDynamicsDesignDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -155,6 +167,8 @@ __all__ = [
     "free",
     "get_threads",
     "gravity_forces",
+    "hybrid_dynamics",
+    "hybrid_dynamics_design_derivatives",
     "inertial_parameters",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",

@@ -6,7 +6,7 @@ formed ([anderson2002] (62)–(70)).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, energy, kinematics, rnea, rnea_adjoint
 from kinegrad._kernels import design as kernels
 from kinegrad.design import Design
-from kinegrad.dynamics import forward_dynamics
+from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
 from kinegrad.errors import InputError, SingularError
 from kinegrad.kinematics import _points, _state
 from kinegrad.loads import Loads, load_batch
@@ -25,9 +25,11 @@ from kinegrad.model import Model
 
 __all__ = [
     "EnergyDesignDerivatives",
+    "HybridDynamicsDesignDerivatives",
     "PointMotionDesignDerivatives",
     "energy_design_derivatives",
     "forward_dynamics_design_derivatives",
+    "hybrid_dynamics_design_derivatives",
     "inverse_dynamics_design_derivatives",
     "inverse_dynamics_design_vjp",
     "mass_matrix_design_derivatives",
@@ -36,6 +38,17 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class HybridDynamicsDesignDerivatives:
+    """Derivatives of the accelerations and torques of all joints with respect to the parameters, (..., n, p) each.
+
+    Those of prescribed accelerations and of given torques are what was given for them.
+    """
+
+    da_dp: Array
+    dtau_dp: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +105,7 @@ def inverse_dynamics_design_derivatives(
     array([6., 2.])
     """
     state = {"q": q, "v": v, "a": a}
-    return _dynamics(design, kernels.inverse_dynamics, rnea.N, state, {}, loads, threads)
+    return _dynamics(design, kernels.inverse_dynamics, rnea.N, state, {}, loads, threads)[0]
 
 
 def inverse_dynamics_design_vjp(
@@ -210,9 +223,80 @@ def forward_dynamics_design_derivatives(
     state = {"q": q, "v": v, "tau": tau}
     follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
     try:
-        return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)
+        return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)[0]
     except SingularError:
+        loads = loads_of(design, loads)
         forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
+        raise
+
+
+def hybrid_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    a: ArrayLike,
+    *,
+    prescribed: Iterable[str],
+    dq_dp: ArrayLike | None = None,
+    dv_dp: ArrayLike | None = None,
+    dtau_dp: ArrayLike | None = None,
+    da_dp: ArrayLike | None = None,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> HybridDynamicsDesignDerivatives:
+    """da/dp and dτ/dp: how all that :func:`hybrid_dynamics` returns changes with each parameter.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, tau, a : array_like, shape (..., n)
+        As in :func:`hybrid_dynamics`.
+    prescribed : sequence of str
+        Names of the joints whose accelerations are given.
+    dq_dp, dv_dp, dtau_dp, da_dp : array_like, shape (..., n, p), optional
+        How the state, the torques of free joints and the accelerations of prescribed ones follow the parameters; the
+        other entries are ignored.
+    loads : Loads, optional
+        External forces and torques on links; those of the design if it has any.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    HybridDynamicsDesignDerivatives
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a free joint.
+
+    Examples
+    --------
+    A cart that accelerates at 2 m/s²: 2 N more for each kg of it, less for each kg of the rod, which swings back.
+
+    >>> from kinegrad import samples
+    >>> design = Design(samples.cart_pendulum(), ["cart.mass", "rod.mass"])
+    >>> change = hybrid_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0], [2, 0], prescribed=["track"])
+    >>> change.dtau_dp[0]
+    array([2.   , 0.125])
+    """
+    model = _checked(design)
+    flags = prescribed_flags(model, prescribed)
+    ignored = {"tau": flags == 1, "a": flags == 0}
+    state = {"q": q, "v": v, "tau": without("tau", tau, ignored["tau"]), "a": without("a", a, ignored["a"])}
+    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp, "a": da_dp}
+    for name, entries in ignored.items():
+        if follow[name] is not None:
+            follow[name] = without(f"d{name}_dp", follow[name], entries[:, None])
+    try:
+        return HybridDynamicsDesignDerivatives(
+            *_dynamics(design, kernels.hybrid_dynamics, aba.N, state, follow, loads, threads, before=[flags], results=2)
+        )
+    except SingularError:
+        names = [model.joint_names[i] for i in np.flatnonzero(flags)]
+        loads = loads_of(design, loads)
+        hybrid_dynamics(model, q, v, tau, a, prescribed=names, loads=loads, threads=threads)  # which says which joint
         raise
 
 
@@ -303,43 +387,33 @@ def energy_design_derivatives(
 
 
 def _dynamics(
-    design: Design,
-    kernel: Any,
-    slots: int,
-    state: dict[str, Any],
-    follow: dict[str, Any],
-    loads: Loads | None,
-    threads: int | None,
-) -> Array:
+    design: Design, kernel: Any, slots: int, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
+    threads: int | None, *, before: Sequence[Any] = (), results: int = 1,
+) -> list[Array]:  # fmt: skip
+    """Derivatives, (..., n, p) each, of what a kernel of state and loads returns; `before` stands before the loads."""
     model = _checked(design)
     n = model.n
     loads = loads_of(design, loads)
     batch, load_rows = load_batch(model, loads, state)
     batch.check_finite()
-    rows = max(batch.states, 1)
-    turns = [None] * 3 if design.load_slopes is None else design.load_slopes
-    slopes = [_follows(design, batch, f"d{name}_dp", follow.get(name)) for name in state]
     pairs = [
-        (np.broadcast_to(x, (batch.states, n)) if len(x) != batch.states else x, dx)
-        for x, dx in zip(batch.arguments[:3], slopes, strict=True)
+        (np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), _follows(design, batch, f"d{name}_dp", dx))
+        for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
     ]
-    if loads is not None and rows > 1 and rows < design.p:
-        # lanes then run over directions of one state at a time, which must see that state's loads
-        parts = [
-            engine.run_directions(
-                kernel, model, design.slopes,
-                [(np.ascontiguousarray(x[k : k + 1]), None if dx is None else dx[k : k + 1]) for x, dx in pairs],
-                [_paired(x if len(x) == 1 else x[k : k + 1], dx) for x, dx in zip(load_rows, turns, strict=True)],
-                [n], (n + 1) * slots, threads,
-            )[0]
-            for k in range(batch.states)
-        ]  # fmt: skip
-        result = np.concatenate(parts)
-    else:
-        ready = [(np.ascontiguousarray(x), dx) for x, dx in pairs]
-        fixed = [_paired(x, dx) for x, dx in zip(load_rows, turns, strict=True)]
-        (result,) = engine.run_directions(kernel, model, design.slopes, ready, fixed, [n], (n + 1) * slots, threads)
-    return np.ascontiguousarray(np.swapaxes(result.reshape(*batch.shape, design.p, n), -1, -2))
+    turns = [None] * 3 if design.load_slopes is None else design.load_slopes
+    # where lanes run over directions of one state at a time, they must see that state's loads
+    apart = loads is not None and 1 < batch.states < design.p
+    parts = []
+    for rows in [slice(k, k + 1) for k in range(batch.states)] if apart else [slice(None)]:
+        own = [(x[rows], None if dx is None else dx[rows]) for x, dx in pairs]
+        acting = [x[rows] if len(x) == batch.states else x for x in load_rows]
+        fixed = [x if dx is None else (x, dx) for x, dx in zip(acting, turns, strict=True)]
+        columns, space = [n] * results, (n + 1) * slots
+        parts.append(
+            engine.run_directions(kernel, model, design.slopes, own, [*before, *fixed], columns, space, threads)
+        )
+    whole = (np.concatenate(x).reshape(*batch.shape, design.p, n) for x in zip(*parts, strict=True))
+    return [np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in whole]
 
 
 def _quantity(
@@ -366,10 +440,6 @@ def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     if loads is not None and design.loads is not None and loads is not design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
     return design.loads if loads is None else loads
-
-
-def _paired(rows: Array, slopes: Array | None) -> Any:
-    return rows if slopes is None else (rows, slopes)
 
 
 def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array | None:

@@ -1,24 +1,50 @@
-"""Forces and motion: inverse dynamics by two formulations, forward dynamics by two, the mass matrix and its parts."""
+"""Forces and motion: inverse dynamics by two formulations, forward dynamics by two, hybrid dynamics between them, the
+mass matrix and its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, lagrange, rnea, tree_solve
+from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
 
-__all__ = ["bias_forces", "forward_dynamics", "gravity_forces", "inverse_dynamics", "mass_matrix"]
+__all__ = [
+    "HybridDynamics",
+    "bias_forces",
+    "forward_dynamics",
+    "gravity_forces",
+    "hybrid_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+]
 
 Array = NDArray[np.float64]
 _FINE = (-1, -1)  # status of a kernel that found no joint that nothing resists
 METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
+
+
+@dataclass(frozen=True, eq=False)
+class HybridDynamics:
+    """Accelerations and torques of all joints, where some have prescribed motion.
+
+    Attributes
+    ----------
+    a : ndarray, shape (..., n)
+        As given at prescribed joints, found at free ones, rad/s² or m/s².
+    tau : ndarray, shape (..., n)
+        Found at prescribed joints, as given at free ones, N·m or N.
+    """
+
+    a: Array
+    tau: Array
 
 
 def inverse_dynamics(
@@ -152,6 +178,87 @@ def forward_dynamics(
         slots = engine.pairs(model) + 4 * n
         run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
     return engine.finish(result, a)
+
+
+def hybrid_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    a: ArrayLike,
+    *,
+    prescribed: Iterable[str],
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> HybridDynamics:
+    """What is not known of a and τ, where the motion of some joints is prescribed and the others are free.
+
+    Between :func:`forward_dynamics`, where all joints are free, and :func:`inverse_dynamics`, where all are
+    prescribed; by articulated bodies, O(n).  Springs, dampers and armature of the joints are included.
+
+    Parameters
+    ----------
+    model : Model
+    q, v : array_like, shape (..., n)
+        Coordinates and speeds: rad or m, and their time derivatives.
+    tau : array_like, shape (..., n)
+        Torques or forces of the free joints, N·m or N; entries at prescribed joints are ignored, NaN too.
+    a : array_like, shape (..., n)
+        Accelerations of the prescribed joints, rad/s² or m/s²; entries at free joints are ignored, NaN too.
+    prescribed : sequence of str
+        Names of the joints whose accelerations are given.
+    loads : Loads, optional
+        External forces and torques on links.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    HybridDynamics
+        a and τ of all joints.
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a free joint; prescribed joints need no resistance.
+
+    Examples
+    --------
+    A cart is pushed so that it accelerates at 2 m/s²: how its pendulum starts to swing, and the force it takes.
+
+    >>> from kinegrad import samples
+    >>> start = hybrid_dynamics(samples.cart_pendulum(), [0, 0], [0, 0], [0, 0], [2, 0], prescribed=["track"])
+    >>> start.a, start.tau.round(3)
+    (array([2., 5.]), array([2.1, 0. ]))
+    """
+    flags = prescribed_flags(model, prescribed)
+    state = {"q": q, "v": v, "tau": without("tau", tau, flags == 1), "a": without("a", a, flags == 0)}
+    batch, load_arrays = load_batch(model, loads, state)
+    results = batch.outputs((model.n,), 2)
+    arguments = (engine.mechanism(model), *batch.arguments[:4], flags, *load_arrays, *(flat for _, flat in results))
+    run_or_singular(model, hybrid.hybrid, batch, (model.n + 1) * aba.N, threads, *arguments)
+    return HybridDynamics(*(x for x, _ in results))
+
+
+def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
+    """1 for each joint named, 0 for the others, (n,)."""
+    engine.check_model(model)
+    if isinstance(prescribed, str) or not isinstance(prescribed, Iterable):
+        raise InputError(
+            f"`prescribed` is {prescribed!r}; expected names of joints, such as [{model.joint_names[0]!r}]"
+        )
+    flags = np.zeros(model.n, dtype=np.int64)
+    for name in prescribed:
+        flags[model.joint_index(name)] += 1
+    if (flags > 1).any():
+        raise InputError(f"`prescribed` names joint {model.joint_names[int(np.argmax(flags))]!r} twice; expected once")
+    return flags
+
+
+def without(name: str, value: Any, ignored: NDArray[np.bool_]) -> Array:
+    """`value` with zeros where it is ignored, (n,) or (n, 1); as it is where its shape is wrong."""
+    x = engine.real(name, value)
+    return np.where(ignored, 0.0, x) if x.shape[-ignored.ndim :][:1] == ignored.shape[:1] else x
 
 
 def run_or_singular(

@@ -35,6 +35,13 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
         "momentum": kg.momentum(model, q, v),
         "regressor": kg.inverse_dynamics_regressor(model, q, v, a),
     }
+    held = {"prescribed": model.joint_names[::2]}
+    design = kg.Design(model, [f"{model.link_names[-1]}.mass", f"{model.joint_names[0]}.damping"])
+    slopes = dict(zip(("dq_dp", "dv_dp", "dtau_dp", "da_dp"), rng.normal(size=(4, model.n, 2)), strict=True))
+    for name, loads in (("none", None), ("every", every), ("one", one)):
+        found[f"hybrid {name}"] = kg.hybrid_dynamics(model, q, v, a, a, loads=loads, **held)
+        change = kg.hybrid_dynamics_design_derivatives(design, q, v, a, a, loads=loads, **held, **slopes)
+        found[f"hybrid by design {name}"] = change
     for method in ("spatial", "lagrange"):
         for name, loads in (("none", None), ("every", every), ("one", one)):
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)

@@ -8,7 +8,7 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import aba, crba, energy, kinematics, rnea
+from kinegrad._kernels import aba, crba, energy, hybrid, kinematics, rnea
 from kinegrad._kernels.jit import kernel
 from kinegrad._kernels.kinematics import base_at, frames, link_point, origin, point_acceleration, point_velocity
 from kinegrad._kernels.mechanism import unpack
@@ -16,7 +16,7 @@ from kinegrad._kernels.spatial import gather3, scatter3
 from kinegrad._kernels.tangent import unpack_slopes, vary
 from kinegrad._kernels.width import WIDTH
 
-_rnea, _aba, _crba, _energy = rnea.block, aba.block, crba.block, energy.block
+_rnea, _aba, _crba, _energy, _hybrid = rnea.block, aba.block, crba.block, energy.block, hybrid.block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
@@ -35,6 +35,16 @@ def forward_dynamics(m, dm, q, v, tau, force, point, torque, a, scratch, start, 
     m, dm = unpack(m), unpack_slopes(dm)
     for r in range(start, stop, WIDTH):
         if _aba(vary(m, dm, r), q, v, tau, force, point, torque, a, r, scratch)[0] >= 0:
+            return False
+    return True
+
+
+@kernel
+def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, t, scratch, start, stop):
+    """q̈ and τ of all joints, (rows, n) each.  False where nothing resists a free joint."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        if _hybrid(vary(m, dm, r), q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)[0] >= 0:
             return False
     return True
 

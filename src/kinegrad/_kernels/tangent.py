@@ -42,16 +42,27 @@ _H = 1e-30  # with the JIT disabled a dual is the complex number value + i·_H·
 
 
 class Pair(NamedTuple):
-    """Values and slopes: two arrays of one shape."""
+    """Values and slopes: two arrays of one shape, or one of them of a single row.
+
+    What follows serves plain Python, where the rows of a Pair are those of its arrays.
+    """
 
     value: Any
     slope: Any
 
+    def __len__(self):
+        return max(len(self.value), len(self.slope))
+
     def __getitem__(self, where):
-        return self.value[where] + 1j * _H * self.slope[where]
+        return _rows(self.value, where) + 1j * _H * _rows(self.slope, where)
 
     def __setitem__(self, where, u):
         self.value[where], self.slope[where] = np.real(u), np.imag(u) / _H
+
+
+def _rows(x, where):
+    """x[slot], or x[rows, column] where rows past the last are the last."""
+    return x[np.minimum(where[0], len(x) - 1), where[1]] if isinstance(where, tuple) else x[where]
 
 
 class Varied(NamedTuple):

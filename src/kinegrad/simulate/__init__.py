@@ -1,6 +1,6 @@
 """Simulation, and how motions and their objectives change with design, initial state and torques.
 
-simulate            one motion with error control; sensitivities integrated with it
+simulate            one motion with error control, of some joints prescribed; sensitivities integrated with it
 simulate_fixed      many motions in equal steps; exact tangents of the discrete motion
 Feedback            torques that follow the state, with their derivatives
 Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, TorqueSquared, Tracking, EndPosition, UserTerm

@@ -1,7 +1,9 @@
 """The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics, torques closing it.
 
-Torques may be a constant, samples, a spline, or a function of time and state (:class:`Feedback`).  Whatever overflows
-becomes NaN here, so that an integrator can find out where a motion diverged.
+Torques may be a constant, samples, a spline, or a function of time and state (:class:`Feedback`).  Joints may follow a
+prescribed motion: hybrid dynamics then gives the accelerations of the others, whose state alone is integrated, and the
+torques that the motion takes.  Whatever overflows becomes NaN here, so that an integrator can find out where a motion
+diverged.
 """
 
 from __future__ import annotations
@@ -15,13 +17,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.interpolate import BPoly, BSpline, PPoly
 
 from kinegrad import _engine as engine
-from kinegrad.derivatives import forward_dynamics_derivatives
+from kinegrad.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from kinegrad.design import Design
-from kinegrad.design_derivatives import forward_dynamics_design_derivatives, loads_of
-from kinegrad.dynamics import forward_dynamics
+from kinegrad.design_derivatives import (
+    forward_dynamics_design_derivatives,
+    hybrid_dynamics_design_derivatives,
+    loads_of,
+)
+from kinegrad.dynamics import forward_dynamics, hybrid_dynamics
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.simulate.prescribed import Prescribed
 
 __all__ = ["Feedback", "Law"]
 
@@ -66,9 +73,19 @@ class Law:
     loads : Loads, optional
         Constant in the world frame.
     design : Design, optional
+    prescribed : Prescribed, optional
+        Joints that follow given motions, whatever torque that takes.
     """
 
-    def __init__(self, model: Model, tau: Any, held: Held, loads: Loads | None, design: Design | None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        tau: Any,
+        held: Held,
+        loads: Loads | None,
+        design: Design | None,
+        prescribed: Prescribed | None = None,
+    ) -> None:
         engine.check_model(model)
         if design is not None and (not isinstance(design, Design) or design.model is not model):
             found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
@@ -80,7 +97,8 @@ class Law:
                 raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
             if any(x.ndim > 2 for x in loads.arrays(model).values()):
                 raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
-        self.model, self.loads, self.design = model, loads, design
+        self.model, self.loads, self.design, self.prescribed = model, loads, design, prescribed
+        self.free = np.arange(model.n) if prescribed is None else prescribed.free
         self.feedback, self.exact = None, True
         self._given: Callable[[int, float], Array]
         if isinstance(tau, Feedback):
@@ -98,16 +116,34 @@ class Law:
         else:
             self._given = held(np.zeros(model.n) if tau is None else tau)
 
+    def whole(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """q and v of all joints, (n,), from those of the free ones and the prescribed motion."""
+        if self.prescribed is None:
+            return q.copy(), v.copy()
+        state = np.empty((2, self.model.n))
+        state[:, self.free], state[:, self.prescribed.held] = (q, v), self.prescribed(t)[:2]
+        return state[0], state[1]
+
+    def whole_slope(self, dx: Array) -> Array:
+        """dq/dp or dv/dp of all joints, (..., n, p), from those of the free ones; prescribed motion has none."""
+        if self.prescribed is None:
+            return dx
+        full = np.zeros((*dx.shape[:-2], self.model.n, dx.shape[-1]))
+        full[..., self.free, :] = dx
+        return full
+
     def torques(self, t: float, q: Array, v: Array, step: int = 0) -> Array:
-        """τ at one time, for all states."""
+        """τ at one time, for all states; zero at prescribed joints."""
         given = self._given(step, t) if self.feedback is None else self.feedback.function(t, q, v)
         tau = np.asarray(given, dtype=float)
-        if tau.shape == q.shape:
-            return tau
-        try:
-            return np.broadcast_to(tau, q.shape).copy()
-        except ValueError:
-            raise InputError(f"`tau` gives shape {tau.shape} at t = {t:g}; expected {q.shape}, as q") from None
+        if tau.shape != q.shape or self.prescribed is not None:
+            try:
+                tau = np.broadcast_to(tau, q.shape).copy()
+            except ValueError:
+                raise InputError(f"`tau` gives shape {tau.shape} at t = {t:g}; expected {q.shape}, as q") from None
+        if self.prescribed is not None:
+            tau[..., self.prescribed.held] = 0.0
+        return tau
 
     def gains(self, t: float, q: Array, v: Array) -> tuple[Array, Array] | None:
         """∂τ/∂q and ∂τ/∂v, (..., n, n), or None if τ does not follow the state."""
@@ -121,41 +157,77 @@ class Law:
         return parts[0], parts[1]
 
     def acceleration(self, t: float, q: Array, v: Array, step: int = 0) -> tuple[Array, Array]:
-        """a and τ, (..., n); NaN where the state is not finite."""
+        """a and τ, (..., n), τ of prescribed joints included; NaN where the state is not finite."""
         tau = self.torques(t, q, v, step)
         good = finite(q, v, tau)
         try:
             if good.all():
-                return forward_dynamics(self.model, q, v, tau, loads=self.loads), tau
-            a = np.full(q.shape, np.nan)
-            a[good] = forward_dynamics(self.model, q[good], v[good], tau[good], loads=self.loads)
+                return self._forward(t, q, v, tau)
+            a, all_tau = np.full(q.shape, np.nan), tau.copy()
+            a[good], all_tau[good] = self._forward(t, q[good], v[good], tau[good])
         except SingularError as error:
             raise SingularError(f"at t = {t:.6g} s {error}") from error
-        return a, tau
+        return a, all_tau
+
+    def _forward(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """a and τ of finite states."""
+        if self.prescribed is None:
+            return forward_dynamics(self.model, q, v, tau, loads=self.loads), tau
+        given, names = self._prescribed_acceleration(t), self.prescribed.names
+        result = hybrid_dynamics(self.model, q, v, tau, given, prescribed=names, loads=self.loads)
+        return result.a, result.tau
+
+    def _prescribed_acceleration(self, t: float) -> Array:
+        """a of the prescribed joints, zero at the others, (n,)."""
+        given = np.zeros(self.model.n)
+        if self.prescribed is not None:
+            given[self.prescribed.held] = self.prescribed(t)[2]
+        return given
 
     def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
         """da/dp and dτ/dp in all, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
         assert self.design is not None
         gains = self.gains(t, q, v)
         dtau = np.zeros_like(dq) if gains is None else gains[0] @ dq + gains[1] @ dv
+        if self.prescribed is not None:
+            dtau[..., self.prescribed.held, :] = 0.0
         good = finite(q, v, tau) & finite(*(x.reshape(*q.shape[:-1], -1) for x in (dq, dv, dtau)))
         da = np.full(dq.shape, np.nan)
-        da[good] = forward_dynamics_design_derivatives(
-            self.design, q[good], v[good], tau[good], dq_dp=dq[good], dv_dp=dv[good], dtau_dp=dtau[good],
-            loads=self.loads,
-        )  # fmt: skip
+        state = q[good], v[good], tau[good]
+        slopes: dict[str, Any] = {"dq_dp": dq[good], "dv_dp": dv[good], "dtau_dp": dtau[good]}
+        if self.prescribed is None:
+            da[good] = forward_dynamics_design_derivatives(self.design, *state, loads=self.loads, **slopes)
+        else:
+            given, names = self._prescribed_acceleration(t), self.prescribed.names
+            change = hybrid_dynamics_design_derivatives(
+                self.design, *state, given, prescribed=names, loads=self.loads, **slopes
+            )
+            da[good], dtau[good] = change.da_dp, change.dtau_dp
         return da, dtau
 
     def jacobian(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """da/dq and da/dv of one state, feedback included, (n, n) each."""
+        """da/dq and da/dv of the free joints of one state, feedback included, (f, f) each."""
         tau = self.torques(t, q, v)
         if not finite(q, v, tau):
-            return np.zeros((len(q), len(q))), np.zeros((len(q), len(q)))
+            return np.zeros((len(self.free), len(self.free))), np.zeros((len(self.free), len(self.free)))
+        if self.prescribed is not None:
+            return self._free_jacobian(t, q, v, tau)
         change = forward_dynamics_derivatives(self.model, q, v, tau, loads=self.loads)
         gains = self.gains(t, q, v)
         if gains is None:
             return change.da_dq, change.da_dv
         return change.da_dq + change.da_dtau @ gains[0], change.da_dv + change.da_dtau @ gains[1]
+
+    def _free_jacobian(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """M_ff da_f = dτ_f − ∂τ_f/∂q_f dq_f − ∂τ_f/∂v_f dv_f, with the torques of feedback for dτ_f."""
+        block = np.ix_(self.free, self.free)
+        a, _ = self._forward(t, q, v, tau)
+        change = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads)
+        by_q, by_v, M = (np.asarray(x)[block] for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
+        gains = self.gains(t, q, v)
+        if gains is not None:
+            by_q, by_v = by_q - gains[0][block], by_v - gains[1][block]
+        return -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
 
 
 def finite(*arrays: Array) -> NDArray[np.bool_]:

@@ -1,9 +1,11 @@
 """Simulation with error control, and sensitivities integrated with the state under the same control.
 
 The state is (q, v); with p design parameters it is joined by dq/dp and dv/dp, whose rates are dv/dp and the total
-da/dp of forward dynamics ([anderson2002] (4)–(5)): 1 + p rows of 2n numbers,
+da/dp of forward dynamics ([anderson2002] (4)–(5)): 1 + p rows of two numbers for each joint,
 
     y = [q v; dq/dp₁ dv/dp₁; …],    ẏ = [v a; dv/dp₁ da/dp₁; …].
+
+Only free joints are integrated; those of a prescribed motion have it at any time, and it does not follow the design.
 
 Implicit methods get the exact Jacobian of a row, repeated along the diagonal.  What it leaves out, how the lower rows
 change with the first one, changes how Newton's method converges but not to what.
@@ -11,7 +13,7 @@ change with the first one, changes how Newton's method converges but not to what
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +29,8 @@ from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.simulate.law import Law, diverged, initial, initial_slope
+from kinegrad.simulate.prescribed import Prescribed
+from kinegrad.simulate.progress import telling
 
 __all__ = ["Simulation", "simulate"]
 
@@ -44,7 +48,7 @@ class Simulation:
     t : ndarray, shape (m,)
         The times asked for, as far as the simulation got, s.
     q, v, a, tau : ndarray, shape (m, n)
-        Coordinates, speeds, accelerations and torques.
+        Coordinates, speeds, accelerations and torques; of prescribed joints their motion, and the torques it takes.
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, n, p), or None
         How they change with the design's parameters in all; None without a design.
     success : bool
@@ -99,6 +103,7 @@ def simulate(
     *,
     tau: Any = None,
     loads: Loads | None = None,
+    prescribed: Mapping[str, Any] | None = None,
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
@@ -107,7 +112,7 @@ def simulate(
     atol: float = 1e-10,
     max_step: float = np.inf,
     speed_limit: float = 1e6,
-    progress: Callable[[float], None] | None = None,
+    progress: bool | Callable[[float], None] | None = None,
 ) -> Simulation:
     """The motion from an initial state, with error control; with a design, how it changes with the parameters.
 
@@ -115,7 +120,7 @@ def simulate(
     ----------
     model : Model
     q0, v0 : array_like, shape (n,)
-        Initial coordinates and speeds.
+        Initial coordinates and speeds; at prescribed joints those of the motion, to 1e-9, or NaN.
     t : array_like, shape (m,)
         Increasing times to report, s; the simulation starts at the first and ends at the last.
     tau : optional
@@ -124,20 +129,24 @@ def simulate(
         derivatives, which a design needs.
     loads : Loads, optional
         Constant in the world frame, their points moving with the links.
+    prescribed : dict, optional
+        From names of joints to motions that they follow whatever torque it takes, which ``tau`` of the result says
+        (`tau` as given is ignored there).  A motion is a SciPy spline of time with scalar values, or a function
+        t → (q, v, a); that v and a are the derivatives of q is not checked.
     design : Design, optional
         Parameters of `model` to differentiate with respect to.
     dq0_dp, dv0_dp : array_like, shape (n, p), optional
-        How the initial state follows the parameters; zero if not given.
+        How the initial state follows the parameters; zero if not given, and at prescribed joints.
     method : {"DOP853", "RK45", "Radau", "BDF", "LSODA"}
         SciPy's integrators; the last three for stiff motion (hard springs and dampers).
     rtol, atol : float
         Relative and absolute tolerance, of sensitivities too.
     max_step : float
-        Longest step, s: shorter than what happens suddenly in `tau`.
+        Longest step, s: shorter than what happens suddenly in `tau` or in a prescribed motion.
     speed_limit : float
-        A joint faster than this, rad/s or m/s, counts as diverged.
-    progress : callable, optional
-        Called after each step with the part of the time done, 0 to 1.
+        A free joint faster than this, rad/s or m/s, counts as diverged.
+    progress : bool or callable, optional
+        True shows a bar on stderr; a function is called after each step with the part of the time done, 0 to 1.
 
     Returns
     -------
@@ -147,7 +156,7 @@ def simulate(
     Raises
     ------
     SingularError
-        If nothing resists a joint, with the time at which.
+        If nothing resists a free joint, with the time at which.
 
     Examples
     --------
@@ -158,6 +167,14 @@ def simulate(
     array([-0.100143, -0.519545])
     >>> motion.dq_dp[-1, :, 0].round(6)
     array([-0.163286, -0.2878  ])
+
+    A cart with a pendulum is driven to and fro: the force that takes, N.
+
+    >>> drive = lambda t: (0.1 * np.sin(9 * t), 0.9 * np.cos(9 * t), -8.1 * np.sin(9 * t))
+    >>> cart = samples.cart_pendulum()
+    >>> motion = simulate(cart, [0, 0.5], [0.9, 0], np.linspace(0, 2, 5), prescribed={"track": drive})
+    >>> motion.tau[:, 0].round(4)
+    array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
     """
     if not isinstance(method, str) or method not in EXPLICIT | IMPLICIT:
         raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
@@ -165,21 +182,22 @@ def simulate(
     for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}.items():
         if not isinstance(value, int | float) or not value > 0:
             raise InputError(f"`{name}` is {value!r}; expected a positive number")
-    law = Law(model, tau, lambda samples: _samples(model, times, samples), loads, design)
-    q, v = initial(model, q0, v0, single=True)
-    slopes = [initial_slope(f"d{x}0_dp", given, (model.n,), design) for x, given in (("q", dq0_dp), ("v", dv0_dp))]
-    y0 = np.concatenate([q, v, np.concatenate(slopes).T.ravel()])
+    engine.check_model(model)
+    held = None if prescribed is None else Prescribed(model, prescribed, times[0], times[-1])
+    law = Law(model, tau, lambda samples: _samples(model, times, samples), loads, design, held)
+    y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp))
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
     if method in IMPLICIT and law.exact:
         options["jac"] = lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA")
-    with np.errstate(over="ignore", invalid="ignore"):
+    with telling(progress, times[0], times[-1]) as tell, np.errstate(over="ignore", invalid="ignore"):
         if not np.isfinite(_rate(law, times[0], y0)).all():
             raise InputError(f"`tau`, or its derivatives, are not finite at the start, t = {times[0]:g} s")
         solver = (EXPLICIT | IMPLICIT)[method](lambda t, y: _rate(law, t, y), times[0], y0, times[-1], **options)
-        edges, pieces, trouble = [times[0]], [], ""
+        edges, pieces, trouble, f = [times[0]], [], "", len(law.free)
+        speeds = np.zeros(model.n)
         while solver.status == "running" and not trouble:
             why = solver.step()
-            speeds = solver.y[model.n : 2 * model.n]
+            speeds[law.free] = solver.y[f : 2 * f]
             if solver.status == "failed":
                 why = why if why else "the integrator found no step short enough"
                 trouble = diverged(model, solver.t, speeds, why.rstrip(".").lower())
@@ -188,14 +206,29 @@ def simulate(
             else:
                 edges.append(solver.t)
                 pieces.append(solver.dense_output())
-                if progress is not None:
-                    progress((solver.t - times[0]) / (times[-1] - times[0]))
+                tell(solver.t)
     track = Track(np.array(edges), y0, OdeSolution(edges, pieces) if pieces else None)
     track.report = {
         "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
         "nfev": int(solver.nfev), "njev": int(solver.njev), "steps": len(pieces),
     }  # fmt: skip
     return _sample(law, track, times[times <= edges[-1]])
+
+
+def _start(law: Law, t: float, state: tuple[Any, Any], slopes: tuple[Any, Any]) -> Array:
+    """The checked initial y."""
+    model, held = law.model, law.prescribed
+    names = ("q0", "v0")
+    if held is not None:
+        moving = held(t)
+        state = (held.start("q0", state[0], moving[0]), held.start("v0", state[1], moving[1]))
+    q, v = initial(model, *state, single=True)
+    changes = [initial_slope(f"d{name}_dp", x, (model.n,), law.design) for name, x in zip(names, slopes, strict=True)]
+    if held is not None:
+        for name, x in zip(names, changes, strict=True):
+            held.check_still(f"d{name}_dp", x)
+    dq, dv = (x[law.free] for x in changes)
+    return np.concatenate([q[law.free], v[law.free], np.concatenate([dq, dv]).T.ravel()])
 
 
 class Track:
@@ -206,7 +239,7 @@ class Track:
         self.report: dict[str, Any] = {}
 
     def __call__(self, t: Array) -> Array:
-        """y, (len(t), (1 + p) 2n)."""
+        """y, (len(t), (1 + p) 2f)."""
         if self.between is None:
             return np.broadcast_to(self.start, (len(t), len(self.start))).copy()
         y: Array = self.between(t).T
@@ -216,39 +249,41 @@ class Track:
 
 def _rate(law: Law, t: float, y: Array) -> Array:
     """ẏ: [anderson2002] (4)–(5)."""
-    n = law.model.n
-    (q, v), (dq, dv) = (y[:n], y[n : 2 * n]), _slopes(y, n)
+    f, free = len(law.free), law.free
+    q, v = law.whole(t, y[:f], y[f : 2 * f])
     a, tau = law.acceleration(t, q, v)
     if law.design is None:
-        return np.concatenate([v, a])
+        return np.concatenate([v[free], a[free]])
+    dq, dv = (law.whole_slope(x) for x in _slopes(y, f))
     da, _ = law.sensitivity(t, q, v, tau, dq, dv)
-    return np.concatenate([v, a, np.concatenate([dv, da]).T.ravel()])
+    return np.concatenate([v[free], a[free], np.concatenate([dv[free], da[free]]).T.ravel()])
 
 
 def _jacobian(law: Law, t: float, y: Array, *, sparse: bool) -> Any:
     """∂ẏ/∂y without the second derivatives: the Jacobian of a row, repeated."""
-    n, rows = law.model.n, len(y) // (2 * law.model.n)
-    da_dq, da_dv = law.jacobian(t, y[:n], y[n : 2 * n])
-    one = np.block([[np.zeros((n, n)), np.eye(n)], [da_dq, da_dv]])
+    f = len(law.free)
+    rows = len(y) // (2 * f)
+    da_dq, da_dv = law.jacobian(t, *law.whole(t, y[:f], y[f : 2 * f]))
+    one = np.block([[np.zeros((f, f)), np.eye(f)], [da_dq, da_dv]])
     if rows == 1:
         return one
     return scipy.sparse.block_diag([one] * rows, format="csc") if sparse else np.kron(np.eye(rows), one)
 
 
-def _slopes(y: Array, n: int) -> tuple[Array, Array]:
-    """dq/dp and dv/dp, (..., n, p)."""
-    lower = y[..., 2 * n :].reshape(*y.shape[:-1], -1, 2 * n).swapaxes(-1, -2)
-    return lower[..., :n, :], lower[..., n:, :]
+def _slopes(y: Array, f: int) -> tuple[Array, Array]:
+    """dq/dp and dv/dp of the free joints, (..., f, p)."""
+    lower = y[..., 2 * f :].reshape(*y.shape[:-1], -1, 2 * f).swapaxes(-1, -2)
+    return lower[..., :f, :], lower[..., f:, :]
 
 
 def _sample(law: Law, track: Track, t: Array) -> Simulation:
     """Everything there is to know at times `t`."""
-    n, y = law.model.n, track(t)
-    q, v = y[:, :n].copy(), y[:, n : 2 * n].copy()
+    f, y = len(law.free), track(t)
+    q, v = (np.array(x) for x in zip(*map(law.whole, t.tolist(), y[:, :f], y[:, f : 2 * f]), strict=True))
     a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
     slopes: tuple[Array | None, Array | None, Array | None, Array | None] = (None, None, None, None)
     if law.design is not None:
-        dq, dv = (x.copy() for x in _slopes(y, n))
+        dq, dv = (law.whole_slope(x.copy()) for x in _slopes(y, f))
         da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
         slopes = (dq, dv, da, dtau)
     return Simulation(t.copy(), q, v, a, tau, *slopes, **track.report, _law=law, _track=track)

@@ -1,0 +1,147 @@
+"""Prescribed motion: joints that follow given functions of time, whatever force that takes.
+
+A motion is a SciPy spline, whose derivatives are taken, or a function t → (q, v, a).  No finite force makes a
+coordinate or a speed jump, so splines that do are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.interpolate import BPoly, BSpline, PPoly
+
+from kinegrad import _engine as engine
+from kinegrad.errors import InputError
+from kinegrad.model import Model
+
+__all__ = ["Prescribed"]
+
+Array = NDArray[np.float64]
+AGREE = 1e-9  # how far an initial state may be from the motion, and a spline jump; by the number itself where above 1
+
+
+class Prescribed:
+    """The motions of some joints of a model between two times.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The joints whose motion is prescribed,
+    held : ndarray of int, shape (k,)
+        their numbers,
+    free : ndarray of int, shape (n − k,)
+        and those of the others.
+    """
+
+    def __init__(self, model: Model, motions: Any, first: float, last: float) -> None:
+        if not isinstance(motions, Mapping):
+            found = type(motions).__name__
+            raise InputError(f"`prescribed` is a {found}; expected a dictionary from names of joints to their motions")
+        numbers = [model.joint_index(name) for name in motions]
+        if len(numbers) == model.n:
+            raise InputError(
+                f"`prescribed` names all joints of model {model.name!r}, so nothing is left to simulate; "
+                "expected a free joint, or see inverse_dynamics"
+            )
+        self.model, self.names = model, tuple(motions)
+        self.held = np.array(numbers, dtype=np.int64)
+        self.free = np.setdiff1d(np.arange(model.n), self.held)
+        self._motions = [_motion(name, motion, first, last) for name, motion in motions.items()]
+        self._latest: tuple[float, Array] = (np.nan, np.empty((3, 0)))
+
+    def __call__(self, t: float) -> Array:
+        """q, v and a of the prescribed joints, (3, k)."""
+        at, values = self._latest
+        if at != t:
+            values = np.array([motion(t) for motion in self._motions]).reshape(-1, 3).T
+            self._latest = (t, values)
+        return values
+
+    def start(self, name: str, value: Any, moving: Array) -> Array:
+        """q0 or v0 with the motion's own numbers, (k,), where they agree or NaN stands for them."""
+        x = engine.real(name, value)
+        if x.shape[-1:] != (self.model.n,):
+            return x  # whose shape is refused elsewhere
+        x = x.copy()
+        for joint, k, y in zip(self.names, self.held, moving, strict=True):
+            wrong = ~np.isnan(x[..., k]) & ~(np.abs(x[..., k] - y) <= AGREE * max(1.0, abs(y)))
+            if wrong.any():
+                found = float(x[..., k][wrong].ravel()[0])
+                raise InputError(
+                    f"`{name}` is {found:.12g} at joint {joint!r}, whose prescribed motion begins with {y:.12g}; "
+                    f"expected them to agree to {AGREE:g}, or NaN there"
+                )
+            x[..., k] = y
+        return x
+
+    def check_still(self, name: str, slope: Array) -> None:
+        """Refuse a dq0_dp or dv0_dp, (..., n, p), by which a prescribed motion would follow the design."""
+        for joint, k in zip(self.names, self.held, strict=True):
+            if slope[..., k, :].any():
+                what = f"joint {joint!r}, whose motion is prescribed and does not follow the design"
+                raise InputError(f"`{name}` is not zero at {what}; expected zeros there")
+
+
+def _motion(joint: str, motion: Any, first: float, last: float) -> Callable[[float], Array]:
+    """A checked function t → (q, v, a)."""
+    where = f"`prescribed[{joint!r}]`"
+    if isinstance(motion, BSpline | PPoly | BPoly):
+        given = _spline(where, motion, first, last)
+    elif callable(motion):
+        given = motion
+    else:
+        found = type(motion).__name__
+        raise InputError(f"{where} is a {found}; expected a SciPy spline of time, or a function t → (q, v, a)")
+
+    def evaluate(t: float) -> Array:
+        x = engine.real(f"prescribed[{joint!r}]", given(t))
+        if x.shape != (3,):
+            raise InputError(f"{where} gives shape {x.shape} at t = {t:g} s; expected three numbers: q, v, a")
+        if not np.isfinite(x).all():
+            raise InputError(f"{where} gives q, v, a = {x.tolist()} at t = {t:g} s; expected finite numbers")
+        return x
+
+    evaluate(first)
+    return evaluate
+
+
+def _spline(where: str, spline: Any, first: float, last: float) -> Callable[[float], list[Any]]:
+    """A spline of one number, and its first two derivatives."""
+    value = spline(first)
+    if np.iscomplexobj(value) or np.shape(value) != ():
+        found = "complex numbers" if np.iscomplexobj(value) else f"arrays of shape {np.shape(value)}"
+        raise InputError(f"{where} is a spline of {found}; expected one real number for each time")
+    if isinstance(spline, BSpline):
+        if spline.k < 2:
+            raise InputError(f"{where} is a spline of degree {spline.k}, whose speed jumps; expected degree 2 or more")
+        knots = spline.t[spline.k : len(spline.t) - spline.k]
+    else:
+        knots = np.sort(spline.x)
+    begin, end = float(knots[0]), float(knots[-1])
+    if spline.extrapolate == "periodic":
+        period = end - begin
+        met = knots + (np.floor((first - knots) / period) + 1) * period < last
+        met[0] = False  # the end is the beginning
+    elif first < begin or last > end:
+        span = f"from {first:.12g} to {last:.12g}"
+        raise InputError(f"{where} is a spline from {begin:.12g} to {end:.12g} s; the simulation goes {span}")
+    else:
+        met = (knots > first) & (knots < last)
+    orders = [spline, spline.derivative(1), spline.derivative(2)]
+    for what, order in zip(("coordinate", "speed"), orders, strict=False):
+        _check_smooth(f"{where} is a spline whose {what}", order, knots[met])
+    return lambda t: [order(t) for order in orders]
+
+
+def _check_smooth(what: str, function: Any, knots: Array) -> None:
+    if not knots.size:
+        return
+    after = function(knots)
+    jumps = np.abs(after - function(np.nextafter(knots, -np.inf)))
+    k = int(np.argmax(jumps))
+    if jumps[k] > AGREE * max(1.0, np.abs(after).max()):
+        where = f"by {jumps[k]:.3g} at t = {knots[k]:g} s"
+        raise InputError(f"{what} jumps {where}, which takes an infinite force; expected it to be smooth")
