@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import simpson
 
 from kinegrad import _engine as engine
-from kinegrad.design import Design, inverse_dynamics_design_derivatives
+from kinegrad.design import Design
+from kinegrad.design_derivatives import inverse_dynamics_design_vjp, loads_of
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
@@ -98,7 +99,7 @@ class TorqueEffort:
     t : array_like, shape (m,)
         Increasing, s.
     loads : Loads, optional
-        Constant, or with m along their first axis.
+        Constant, or with m along their first axis; those of the design if it has any.
     weight : float or array_like, shape (n,)
         w; 0 for joints that do not count.
 
@@ -136,8 +137,8 @@ class TorqueEffort:
     def __call__(self, design: Design) -> tuple[float, Array]:
         """J and dJ/dp, shape (p,), of one design."""
         q, v, a, t = (np.asarray(x) for x in (self.q, self.v, self.a, self.t))
-        slope = inverse_dynamics_design_derivatives(design, q, v, a, loads=self.loads)
-        tau = inverse_dynamics(design.model, q, v, a, loads=self.loads)
+        loads = loads_of(design, self.loads)
+        tau = inverse_dynamics(design.model, q, v, a, loads=loads)
         weighted = np.asarray(self.weight) * tau
-        rate = 2 * np.einsum("mi,mip->mp", weighted, slope)
-        return float(simpson((weighted * tau).sum(axis=-1), x=t)), np.asarray(simpson(rate, x=t, axis=0))
+        slope = inverse_dynamics_design_vjp(design, q, v, a, 2 * weighted, loads=loads)
+        return float(simpson((weighted * tau).sum(axis=-1), x=t)), np.asarray(simpson(slope, x=t, axis=0))

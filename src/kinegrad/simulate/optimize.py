@@ -103,8 +103,8 @@ def optimize_design(
     max_iterations : int
     scale : dict of str to float, or sequence of p, optional
         By how much a parameter has to change to matter.  If not given, the width of its bounds; without two bounds, its
-        size; if it is 0, as linear combinations are, 1.  J and limits are scaled by the larger of their size at the start
-        and what they change by there over the scale of a parameter.
+        size; if it is 0, as linear combinations are, 1.  J and limits are scaled by the larger of their size at the
+        start and what they change by there over the scale of a parameter.
     progress : callable, optional
         Called with each :class:`DesignIterate`.
 
