@@ -191,6 +191,41 @@ def test_simulated_is_the_objective_of_its_motion(gradient, states):
     np.testing.assert_allclose(slope, central(plain, design), rtol=1e-7)
 
 
+def particles_on_rods(p, q0, step, steps):
+    """Kinetic energy at the end of the double pendulum of p = (L1, L2, MP, MQ), let go at q0: its equations of motion,
+    by hand in the angles from the vertical, and RK4 in plain NumPy, for complex p too."""
+    L1, L2, m1, m2 = p
+
+    def mass(x):
+        cos = np.cos(x[0] - x[1])
+        return np.array([[(m1 + m2) * L1**2, m2 * L1 * L2 * cos], [m2 * L1 * L2 * cos, m2 * L2**2]])
+
+    def rate(y):
+        x, w = y[:2], y[2:]
+        sin = m2 * L1 * L2 * np.sin(x[0] - x[1])
+        force = -9.81 * np.array([(m1 + m2) * L1, m2 * L2]) * np.sin(x) + sin * np.array([-(w[1] ** 2), w[0] ** 2])
+        return np.concatenate([w, np.linalg.solve(mass(x), force)])
+
+    y = np.array([q0[0], q0[0] + q0[1], 0, 0], dtype=complex)
+    for _ in range(steps):
+        k1 = rate(y)
+        k2 = rate(y + step / 2 * k1)
+        k3 = rate(y + step / 2 * k2)
+        y = y + step / 6 * (k1 + 2 * k2 + 2 * k3 + rate(y + step * k3))
+    return y[2:] @ mass(y[:2]) @ y[2:] / 2
+
+
+@pytest.mark.parametrize("gradient", ["adjoint", "direct"])
+def test_simulated_by_complex_step_through_another_program(gradient):
+    """RK4 does not see which angles it is given, so both programs make the same numbers, to rounding of 60 steps."""
+    p, q0, run = [0.9, 1.1, 0.7, 1.3], [1.0, 0.5], {"step": 0.02, "steps": 60}
+    design = Design.from_function(samples.double_pendulum, dict(zip(("L1", "L2", "MP", "MQ"), p, strict=True)))
+    value, slope = Simulated(Objective(end=[KineticEnergy()]), q0, [0, 0], gradient=gradient, **run)(design)
+    assert value == pytest.approx(particles_on_rods(p, q0, **run).real, rel=1e-12)
+    expected = [particles_on_rods(p + 1e-30j * unit, q0, **run).imag / 1e-30 for unit in np.eye(4)]
+    np.testing.assert_allclose(slope, expected, rtol=1e-11)
+
+
 def arm_motion(n, m=41):
     """A smooth motion of n joints with its derivatives."""
     t = np.linspace(0, 1.5, m)
@@ -434,6 +469,19 @@ def test_linear_combinations_count_from_the_model_that_was_given():
     assert found.values[0] == pytest.approx(0.4, abs=1e-6)
     assert found.design.model.com[0, 2] == pytest.approx(-1.4, abs=1e-6)
     np.testing.assert_array_equal(found.design.values[0], 0.0)
+
+
+def test_design_of_a_function():
+    """Lengths by their own values: the pendulum of 1.8 m whose mass points are at rest 1.25 s after it was let go."""
+    design = Design.from_function(samples.double_pendulum, {"L1": 1.0, "L2": 0.8, "MQ": 1.0})
+    left = Simulated(Objective(end=[KineticEnergy()]), [0.5, 0.3], [0, 0], step=0.025, steps=50)
+    rod = Limit(lambda at: (at.values[0] + at.values[1], [1.0, 1.0, 0.0]), 1.8, 1.8)
+    bounds = [(0.4, 1.4), (0.4, 1.4), (0.2, 3.0)]
+    found = optimize_design(design, left, bounds=bounds, constraints=[rod], tolerance=1e-12)
+    assert found.success
+    assert found.value < 1e-12  # of 0.07 J at the start
+    np.testing.assert_array_equal(found.design.values, found.values)
+    assert found.design.model.placement[1, 2, 3] == -found.values[0]
 
 
 def test_objective_is_evaluated_once_at_each_point():
