@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -153,11 +154,13 @@ def optimize_design(
         arguments |= {"jac": problem.slope, "callback": lambda x: problem.record(problem.look(x))}
         options |= {"ftol": tolerance, "gtol": tolerance}
     edges = Bounds(low, high, keep_feasible=True)
-    try:
-        end = minimize(problem.height, x0, bounds=edges, options=options, **arguments)
-    except Lost as error:
-        reached = len(problem.history) - 1
-        end = OptimizeResult(x=problem.base.x, success=False, message=str(error), nit=reached)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Values in x were outside bounds")  # by a rounding, says SLSQP of older SciPy
+        try:
+            end = minimize(problem.height, x0, bounds=edges, options=options, **arguments)
+        except Lost as error:
+            reached = len(problem.history) - 1
+            end = OptimizeResult(x=problem.base.x, success=False, message=str(error), nit=reached)
     return _result(problem, end, max_iterations)
 
 
