@@ -1,6 +1,8 @@
 """What the README and the pages of docs/ show is what happens: their examples run as they stand.
 
-docs/bridges.md needs other packages: tests/bridges/test_docs.py runs it, section by section.
+A block of python with prompts is a doctest; one without is a program, and what it says in a comment is for the reader.
+All blocks of a page share their names.  docs/bridges.md needs other packages: tests/bridges/test_docs.py runs it,
+section by section.
 """
 
 import doctest
@@ -10,25 +12,48 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 PAGES = [
     page
     for page in sorted((ROOT / "docs").glob("*.md"))
-    if page.name != "bridges.md" and re.search(r"^>>> ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    if page.name != "bridges.md" and BLOCK.search(page.read_text(encoding="utf-8"))
 ]
 
 
 def test_pages_with_examples_are_found():
     """The test below would pass if there were none."""
-    assert ROOT / "docs" / "conventions.md" in PAGES
+    assert {"architecture.md", "conventions.md", "simulation.md"} <= {page.name for page in PAGES}
+
+
+def run_blocks(text, name):
+    """Run all python blocks of a page; how many prompts there were, and how many examples failed."""
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS)
+    names = {"__name__": name}
+    for block in BLOCK.finditer(text):
+        code, line = block[1], text.count("\n", 0, block.start()) + 1
+        if re.search(r"^>>> ", code, flags=re.MULTILINE):
+            examples = doctest.DocTestParser().get_doctest(code, names, name, name, line)
+            runner.run(examples, clear_globs=False)
+            names.update(examples.globs)  # a doctest works on a copy
+        else:
+            exec(compile("\n" * line + code, name, "exec"), names)
+    return runner.tries, runner.failures
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_examples_of_pages(page):
-    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
-    result = doctest.testfile(str(page), module_relative=False, optionflags=flags, encoding="utf-8")
-    prompts = len(re.findall(r"^>>> ", page.read_text(encoding="utf-8"), flags=re.MULTILINE))
-    assert result.attempted == prompts
-    assert result.failed == 0
+    text = page.read_text(encoding="utf-8")
+    attempted, failed = run_blocks(text, page.name)
+    assert attempted == len(re.findall(r"^>>> ", text, flags=re.MULTILINE))
+    assert failed == 0
+
+
+def test_blocks_share_names_and_failures_count():
+    blocks = ("x = 1", ">>> x + 1\n2\n>>> y = x + 2\n>>> x\n7", "assert y == 3")
+    text = "".join(f"```python\n{block}\n```\n" for block in blocks)
+    assert run_blocks(text, "page") == (3, 1)
+    with pytest.raises(AssertionError):
+        run_blocks("```python\nassert 1 == 2\n```\n", "page")
 
 
 def test_first_example_of_the_readme_prints_what_stands_below_it(capsys):

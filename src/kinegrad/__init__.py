@@ -16,7 +16,8 @@ design       Design: parameters of a model, by name or by a function that builds
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
-simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient
+simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient;
+             optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs

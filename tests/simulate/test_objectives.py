@@ -142,3 +142,19 @@ def test_what_cannot_be_differentiated_is_refused():
         objective_value(simulate(model, *STATE, [0, 1], tau=explode), swing)
     with pytest.raises(SolveError, match="diverged at t = "):
         adjoint_gradient(model, *STATE, swing, tau=explode, step=0.1, steps=40)
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+def test_adjoint_of_a_motion_whose_last_torque_overflows(method):
+    """The states are finite to the end; what the torque is there is the motion's fault, not that of an argument."""
+    jump = Feedback(lambda t, q, v: np.full_like(q, np.inf if t > 0.199 else 0.0))
+    with pytest.raises(SolveError, match=r"diverged at t = 0.2 s"):
+        adjoint_gradient(
+            samples.double_pendulum(),
+            *STATE,
+            Objective(end=[KineticEnergy()]),
+            tau=jump,
+            step=0.1,
+            steps=2,
+            method=method,
+        )

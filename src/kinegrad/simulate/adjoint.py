@@ -29,13 +29,14 @@ from kinegrad.design_derivatives import constants_gradient, share_of_parameters
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
-from kinegrad.simulate.integrators import Scheme, check_reached, finish_step, gregory, make_stages, prepare
+from kinegrad.simulate.integrators import SCHEMES, Scheme, check_reached, finish_step, gregory, make_stages, prepare
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.objectives import Moments, Objective, Term
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
 Array = NDArray[np.float64]
+END = SCHEMES["semi_implicit_euler"]  # the last moment, as a step that leads nowhere: one stage, at its start
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +119,7 @@ def adjoint_gradient(
             check_reached(model, (k + 1) * h, before, q, v)
     backward = _Backward(law, scheme, q.shape, steps)
     weights = gregory(steps, h)
-    backward.through(_Segment(law, scheme, h, steps, 1, q, v, steps), objective, weights, 0.0)
+    backward.through(_Segment(law, END, h, steps, 1, q, v, steps), objective, weights, 0.0)
     for first in reversed(range(0, steps, length)):
         part = _Segment(law, scheme, h, first, min(length, steps - first), *kept.pop(), steps)
         backward.through(part, objective, weights, h)
@@ -145,6 +146,8 @@ class _Segment:
             gains.append([law.gains(*x) for x in zip(times.tolist(), stages.q, stages.v, strict=True)])
             q, v = finish_step(scheme, h, q, v, stages.a)
         self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))
+        for a, tau in zip(self.a[-1], self.tau[-1], strict=True):  # the state may be finite and its rate not
+            check_reached(law.model, self.t[-1], self.v[-1, 0], a, tau)
         change = forward_dynamics_derivatives(law.model, self.q, self.v, self.tau, loads=law.loads)
         self.da_dq, self.da_dv, self.da_dtau = change.da_dq, change.da_dv, change.da_dtau
         self.gains = None
@@ -186,7 +189,7 @@ class _Backward:
 
     def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
         """One step backwards; fills μ, (s, ..., n)."""
-        c, A, A_bar, b, b_bar = self.scheme
+        c, A, A_bar, b, b_bar = self.scheme if h else END
         kq, kv = np.zeros_like(mu), np.zeros_like(mu)
         for i in reversed(range(len(b))):
             mu[i] = h**2 * b_bar[i] * self.q + h * b[i] * self.v

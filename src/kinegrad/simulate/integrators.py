@@ -99,6 +99,20 @@ class FixedStepSimulation:
     steps: int
     _law: Law = field(repr=False)
 
+    def to_xarray(self) -> Any:
+        """The motions as an xarray.Dataset over time, batch, joint and parameter, with names and units.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> starts = [[1, 0], [0.5, 0]]
+        >>> simulate_fixed(samples.double_pendulum(), starts, [0, 0], step=0.1, steps=5).to_xarray()["tau"].dims
+        ('time', 'batch', 'joint')
+        """
+        from kinegrad.simulate.labels import to_xarray
+
+        return to_xarray(self)
+
     def quadrature(self) -> tuple[FixedStepSimulation, Array]:
         """The motion, and weights of its times for integrals: see :func:`gregory`."""
         if len(self.t) != self.steps + 1:

@@ -87,6 +87,20 @@ class Simulation:
             raise InputError(f"`t` goes {found}; this simulation from {first:g} to {last:g}")
         return _sample(self._law, self._track, times)
 
+    def to_xarray(self) -> Any:
+        """The motion as an xarray.Dataset over time, joint and parameter, with names and units.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> motion = simulate(samples.double_pendulum(), [1, 0], [0, 0], [0, 0.5, 1]).to_xarray()
+        >>> motion["q"].sel(joint="hinge2").dims, motion["q"].attrs["units"]
+        (('time',), 'rad')
+        """
+        from kinegrad.simulate.labels import to_xarray
+
+        return to_xarray(self)
+
     def quadrature(self) -> tuple[Simulation, Array]:
         """The motion at five Gauss points in each step, with their weights, for integrals over time."""
         x, w = np.polynomial.legendre.leggauss(5)
