@@ -27,7 +27,9 @@ from kinegrad._kernels.lanes import (
     LaneType,
     as_lane,
     gather,
+    is_tuple_of,
     lane,
+    layer,
     load,
     pick,
     scatter,
@@ -52,6 +54,16 @@ class Pair(NamedTuple):
 
     def __setitem__(self, where, u):
         self.value[where], self.slope[where] = np.real(u), np.imag(u) / _H
+
+    def gather(self, r, k):
+        return make(gather(self.value, r, k), gather(self.slope, r, k))
+
+    def scatter(self, r, k, u):
+        scatter(self.value, r, k, np.real(u))
+        scatter(self.slope, r, k, np.imag(u) / _H)
+
+    def layer(self, s):
+        return Pair(self.value[s], self.slope[s])
 
 
 class Varied(NamedTuple):
@@ -187,26 +199,22 @@ def _negative(context, builder, sig, args):
 # The operations of lanes.py and trigonometry.py, for duals.
 
 
-def _is(t, kind):
-    return isinstance(t, types.NamedTuple | types.NamedUniTuple) and t.instance_class is kind
-
-
 @overload(load, jit_options=OVERLOAD)
 def _(x, k):
-    if _is(x, Pair):
+    if is_tuple_of(x, Pair):
         return lambda x, k: make(load(x.value, k), load(x.slope, k))
 
 
 @overload(store, jit_options=OVERLOAD)
 def _(x, k, u):
-    if _is(x, Pair) and u == dual:
+    if is_tuple_of(x, Pair) and u == dual:
 
         def both(x, k, u):
             store(x.value, k, u.value)
             store(x.slope, k, u.slope)
 
         return both
-    if _is(x, Pair) and _is_plain(u):
+    if is_tuple_of(x, Pair) and _is_plain(u):
 
         def constant(x, k, u):
             store(x.value, k, u)
@@ -217,20 +225,20 @@ def _(x, k, u):
 
 @overload(gather, jit_options=OVERLOAD)
 def _(x, r, k):
-    if _is(x, Pair):
+    if is_tuple_of(x, Pair):
         return lambda x, r, k: make(gather(x.value, r, k), gather(x.slope, r, k))
 
 
 @overload(scatter, jit_options=OVERLOAD)
 def _(x, r, k, u):
-    if _is(x, Pair) and u == dual:
+    if is_tuple_of(x, Pair) and u == dual:
 
         def both(x, r, k, u):
             scatter(x.value, r, k, u.value)
             scatter(x.slope, r, k, u.slope)
 
         return both
-    if _is(x, Pair) and _is_plain(u):
+    if is_tuple_of(x, Pair) and _is_plain(u):
 
         def constant(x, r, k, u):
             scatter(x.value, r, k, u)
@@ -239,9 +247,15 @@ def _(x, r, k, u):
         return constant
 
 
+@overload(layer, jit_options=OVERLOAD)
+def _(x, s):
+    if is_tuple_of(x, Pair):
+        return lambda x, s: Pair(x.value[s], x.slope[s])
+
+
 @overload(operator.getitem, jit_options=OVERLOAD)
 def _(x, where):
-    if _is(x, Varied):
+    if is_tuple_of(x, Varied):
         return lambda x, where: make(
             spread(x.value[where]), gather(x.slope, x.row, where[0] * x.value.shape[1] + where[1])
         )
