@@ -102,6 +102,7 @@ class FixedStepSimulation:
     nfev: int
     steps: int
     _law: Law = field(repr=False)
+    _models: tuple[Model, ...] | None = field(default=None, repr=False)
 
     def quadrature(self) -> tuple[FixedStepSimulation, Array]:
         """The motion, and weights of its times for integrals: see :func:`gregory`."""
@@ -195,7 +196,7 @@ def simulate_fixed(
     run = loop_run if law.feedback is not None else compiled_run
     with np.errstate(over="ignore", invalid="ignore"):
         found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
-    return _finished(law, scheme, h, steps, every, found)
+    return _finished(law, scheme, h, steps, every, found, models)
 
 
 def _one_each(x: Array, count: int) -> Array:
@@ -230,7 +231,9 @@ def loop_run(
     return Run([np.array(x) for x in zip(*kept, strict=True)], lost, speeds)
 
 
-def _finished(law: Law, scheme: Scheme, h: float, steps: int, every: int, run: Run) -> FixedStepSimulation:
+def _finished(
+    law: Law, scheme: Scheme, h: float, steps: int, every: int, run: Run, models: tuple[Model, ...] | None
+) -> FixedStepSimulation:
     """The result, with NaN where states were lost, as far as there is one left."""
     gone = run.lost >= 0
     done = int(run.lost.max()) if gone.all() and gone.size else steps
@@ -252,7 +255,7 @@ def _finished(law: Law, scheme: Scheme, h: float, steps: int, every: int, run: R
         "nfev": done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
-    return FixedStepSimulation(times, **motion, **report, _law=law)
+    return FixedStepSimulation(times, **motion, **report, _law=law, _models=models)
 
 
 def make_stages(
