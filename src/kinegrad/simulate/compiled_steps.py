@@ -132,7 +132,7 @@ def _difference(one: Model, other: Model) -> str:
     if one.n != other.n:
         return f"its number of joints, {other.n} instead of {one.n}"
     for what in ("joint_names", "link_names", "parents"):
-        for joint, x, y in zip(one.joint_names, getattr(one, what), getattr(other, what), strict=True):
+        for joint, x, y in zip(one.joint_names, *(np.array(getattr(m, what)).tolist() for m in (one, other)), strict=True):
             if x != y:
                 return f"`{what}`, {y!r} instead of {x!r} at joint {joint!r}"
     for joint, x, y in zip(one.joint_names, one.joints, other.joints, strict=True):

@@ -236,8 +236,9 @@ def _finished(
 ) -> FixedStepSimulation:
     """The result, with NaN where states were lost, as far as there is one left."""
     gone = run.lost >= 0
-    done = int(run.lost.max()) if gone.all() and gone.size else steps
-    count = steps // every + 1 if done == steps and not gone.all() else (done - 1) // every + 1
+    none_left = gone.size > 0 and bool(gone.all())
+    done = int(run.lost.max()) if none_left else steps
+    count = (done - 1) // every + 1 if none_left else steps // every + 1
     columns = [x[:count] for x in run.columns]
     trouble = ""
     if gone.any():
