@@ -306,7 +306,7 @@ def other(**changes):
         (other(joint_names=("hinge1", "knee")), r"in `joint_names`, 'knee' instead of 'hinge2' at joint 'hinge2'"),
         (other(link_names=("P", "R")), r"in `link_names`, 'R' instead of 'Q' at joint 'hinge2'"),
         (other(parents=(-1, -1)), r"in `parents`, -1 instead of 0 at joint 'hinge2'"),
-        (other(joints=(revolute("y"), kg.prismatic("y"))), r"the kind of joint 'hinge2', prismatic instead of revolute"),
+        (other(joints=(revolute("y"), kg.prismatic("y"))), r"the kind of joint 'hinge2', prismatic instead"),
         (other(joints=(revolute("y"), revolute("x"))), r"the axis of joint 'hinge2', \(1.0, 0.0, 0.0\) instead of"),
         ("pendulum", r"`model\[1\]` is a str; expected a Model"),
     ],
@@ -320,6 +320,7 @@ def test_designs_of_other_structure_are_refused(second, message):
     ("change", "message"),
     [
         ({"model": []}, r"`model` is an empty sequence; expected a Model"),
+        ({"model": "human43"}, r"`model` is a str; expected a Model"),
         ({"q0": np.zeros((3, 2))}, r"`q0` and `v0` have batch shape \(3,\); expected \(2,\) or \(\), for 2 models"),
         ({"design": pendulum()}, r"`design` is given with several models"),
         ({"tau": lambda t, q, v: q}, r"`tau` is a function and several models are given"),
@@ -397,7 +398,7 @@ def ball():
 
 @pytest.mark.parametrize("design", [None, Design(ball(), ["ball.mass"])], ids=["states", "tangents"])
 def test_singular_on_the_way_names_time_joint_and_state(monkeypatch, design):
-    """A ball that turns about its second axis at 1 rad/s: after 0.5 s it is in gimbal lock, exactly; other states never."""
+    """A ball turns about its second axis at 1 rad/s: after 0.5 s it is in gimbal lock, exactly; the others are not."""
     model = ball() if design is None else design.model
     q = np.array([[0.0, 2.0, 0.0]] * 5 + [[0.0, 0.5, 0.0]])
     message = r"at t = 0.5 s nothing resists joint 'first' of model 'ball' in state 5: "

@@ -80,7 +80,8 @@ def march(models: Sequence[Model], todo: March) -> Marched:
     kernel: Any = kernels.along_states if len(models) == 1 else kernels.along_designs
     constants = mechanism(models[0]) if len(models) == 1 else mechanisms(models)
     _, count, n = todo.shape
-    found = Marched(*(np.empty(todo.shape) for _ in "qva"), *_unmarked(count, n))  # type: ignore[arg-type]
+    q, v, a = (np.empty(todo.shape) for _ in "qva")
+    found = Marched(q, v, a, *_unmarked(count, n))
     arguments = (constants, todo.q0, todo.v0, *todo.arguments(todo.tau), *vars(found).values())
 
     def block(start: int, stop: int) -> None:

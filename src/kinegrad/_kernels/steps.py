@@ -34,7 +34,7 @@ from kinegrad._kernels.width import WIDTH
 _N, _NOISE = aba.N, aba.NOISE
 
 
-def slots(n, stages):
+def slots(n: int, stages: int) -> int:
     """How many slots of scratch the kernels need."""
     return (n + 1) * _N + (4 + stages) * n + CONSTANTS * n + 3
 
@@ -64,7 +64,7 @@ def _mark_free(D, size, joint, evaluation, r, free):
 
 @inline
 def _accelerate(m, q, v, tau, force, point, torque, a, r, scratch, evaluation, free):
-    """aba.block, but every lane is carried to the end; returns whether a joint of one is free."""
+    """As aba.block, but lanes that are lost do not stop the others; returns whether a joint of one is free."""
     found = False
     outward_motion(m, q, v, force, point, torque, r, scratch)
     for i in range(len(m.parent) - 1, -1, -1):
@@ -138,9 +138,7 @@ def _mark_lost(doubt, step, n, r, scratch, at, lost, before):
 
 
 @inline
-def block(
-    m, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a, lost, before, free, r, scratch
-):  # fmt: skip
+def block(m, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a, lost, before, free, r, scratch):
     """All steps of the states r … r+W−1."""
     c, A, A_bar, b, b_bar = scheme
     n, stages, steps = len(m.parent), len(b), len(when) - 1
@@ -153,9 +151,7 @@ def block(
         for i in range(stages if step < steps else 1):
             _stage(i, n, c, A, A_bar, h, scratch, at)
             a_i, tau_i = Slots(scratch, at + (4 + i) * n, n), layer(tau, when[step, i])
-            if _accelerate(
-                m, q_i, v_i, tau_i, force, point, torque, a_i, r, scratch, step * stages + i, free
-            ):
+            if _accelerate(m, q_i, v_i, tau_i, force, point, torque, a_i, r, scratch, step * stages + i, free):
                 return
             if i == 0 and step % every == 0:
                 _keep_state(n, step // every, q, v, a, r, scratch, at)

@@ -48,8 +48,8 @@ def compiled_run(
     n, shape = law.model.n, q.shape[:-1]
     tau, when = torque_table(law, scheme, h, steps, q.shape)
     loads = load_batch(law.model, law.loads, {"q0": q, "v0": v})[1]
-    flat = [np.ascontiguousarray(x.reshape(-1, n)) for x in (q, v)]
-    todo = engine.March(*flat, _rows(tau, shape), when, tuple(loads), tuple(scheme), h, every)
+    q0, v0 = (np.ascontiguousarray(x.reshape(-1, n)) for x in (q, v))
+    todo = engine.March(q0, v0, _rows(tau, shape), when, tuple(loads), tuple(scheme), h, every)
     found = engine.march([law.model] if models is None else models, todo)
     _check_free(law.model, scheme, h, shape, found.free)
     kept = steps // every + 1
@@ -132,7 +132,8 @@ def _difference(one: Model, other: Model) -> str:
     if one.n != other.n:
         return f"its number of joints, {other.n} instead of {one.n}"
     for what in ("joint_names", "link_names", "parents"):
-        for joint, x, y in zip(one.joint_names, *(np.array(getattr(m, what)).tolist() for m in (one, other)), strict=True):
+        pair = (np.array(getattr(model, what)).tolist() for model in (one, other))
+        for joint, x, y in zip(one.joint_names, *pair, strict=True):
             if x != y:
                 return f"`{what}`, {y!r} instead of {x!r} at joint {joint!r}"
     for joint, x, y in zip(one.joint_names, one.joints, other.joints, strict=True):

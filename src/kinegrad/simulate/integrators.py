@@ -179,8 +179,8 @@ def simulate_fixed(
     >>> simulate_fixed(models, [1.0, 0.5], [0, 0], step=0.01, steps=100, every=10).q.shape
     (11, 10, 2)
     """
-    models = check_alike(model, design) if isinstance(model, Sequence) else None
-    one = model if models is None else models[0]
+    models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
+    one: Any = model if models is None else models[0]
     law, scheme, h = prepare(one, tau, loads, design, method, step, steps)
     if isinstance(every, bool) or not isinstance(every, int) or every < 1 or steps % every:
         raise InputError(f"`every` is {every!r}; expected a whole number that divides `steps`, {steps}")
@@ -202,7 +202,8 @@ def simulate_fixed(
 def _one_each(x: Array, count: int) -> Array:
     """Initial coordinates or speeds, (count, n), from (count, n), (1, n) or (n,)."""
     if x.shape[:-1] not in ((count,), (1,), ()):
-        raise InputError(f"`q0` and `v0` have batch shape {x.shape[:-1]}; expected ({count},) or (), for {count} models")
+        found = f"`q0` and `v0` have batch shape {x.shape[:-1]}"
+        raise InputError(f"{found}; expected ({count},) or (), for {count} models")
     return np.broadcast_to(x, (count, x.shape[-1])).copy()
 
 
