@@ -19,6 +19,7 @@ FAMILIES = (
     "scaling",
     "derivative_scaling",
     "design",
+    "simulate",
     "profile",
     "startup",
 )

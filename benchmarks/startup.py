@@ -26,6 +26,7 @@ from time import perf_counter
 import numba
 import numpy as np
 import kinegrad as kg
+from kinegrad.simulate import simulate_fixed
 human = kg.samples.human43(thickness=0.1)  # slender limbs would be singular in forward dynamics
 design = kg.Design(human, ["head.mass"])
 q = v = a = np.zeros((301, 43))
@@ -59,10 +60,14 @@ KERNELS = {
     "design.mass_matrix": "kg.mass_matrix_design_derivatives(design, q, threads=1)",
     "design.energies": "kg.energy_design_derivatives(design, q, v, threads=1)",
     "design.transforms": "kg.transform_design_derivatives(design, q, threads=1)",
+    "steps.along_states": "simulate_fixed(human, q[0], v[0], step=1e-3, steps=1)",
+    "steps.along_designs": "simulate_fixed([human, human], q[0], v[0], step=1e-3, steps=1)",
+    "steps.along_directions": "simulate_fixed(human, q[0], v[0], step=1e-3, steps=1, design=design)",
 }
 # The other kernels that a call needs are compiled before the clock starts.
 BEFORE = {
     "tree_solve": "kg.mass_matrix(human, q, threads=1); kg.inverse_dynamics(human, q, v, a, threads=1)",
+    "steps.along_directions": "simulate_fixed(human, q[0], v[0], step=1e-3, steps=1)",
 }
 # Numba's own start, before the clock's.
 START = "numba.njit(lambda x: x[0, 0] + 1.0)(q)"

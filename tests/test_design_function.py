@@ -252,3 +252,22 @@ def test_refused_loads():
         kg.inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0], loads=Loads())
     with pytest.raises(InputError, match=r"did you mean 'forearm.load.point.x'"):
         Design(model, ["forearm.load.points.x"], loads)
+
+
+@pytest.mark.parametrize("starts", [1, 6])
+def test_fixed_steps_and_adjoint_take_the_loads_of_their_design(starts):
+    """Lanes over directions, and over states; by the loop in Python, compiled, and backwards: the same gradient."""
+    model = samples.two_link()
+    loads = Loads(force={"forearm": [1, 3, 0]}, point={"forearm": [0.1, 0, 0]})
+    names = ["forearm.load.point.x", "forearm.load.force.y", "forearm.mass", "forearm.load.torque.z"]
+    design = Design(model, names, loads)
+    q0, v0 = random_state(model, 8, (starts,))[:2]
+    objective = kg.simulate.Objective(end=[kg.simulate.Tracking([0.3, 0.1])])
+    options = {"step": 0.01, "steps": 30, "design": design}
+    still = kg.simulate.Feedback(lambda t, q, v: np.zeros_like(q))
+    compiled, loop = (kg.simulate.simulate_fixed(model, q0, v0, tau=tau, **options) for tau in (None, still))
+    assert_close(compiled.dq_dp, loop.dq_dp, 1e-13)
+    assert np.abs(loop.dq_dp[-1]).max(axis=(0, 1)).min() > 1e-3  # all four matter
+    direct = kg.simulate.objective_gradient(compiled, objective).dvalue_dp
+    adjoint = kg.simulate.adjoint_gradient(model, q0, v0, objective, **options).dvalue_dp
+    assert_close(adjoint, direct, 1e-12)

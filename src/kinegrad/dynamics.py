@@ -273,9 +273,14 @@ def run_or_singular(
         status[:] = -1
         engine.run(kernel, batch, slots, 1, *arguments, status)
     joint, state = status.tolist()
-    where = tuple(int(k) for k in np.unravel_index(state, batch.shape)) if batch.shape else ()
+    raise free_joint(model, joint, state, batch.shape)
+
+
+def free_joint(model: Model, joint: int, state: int, shape: tuple[int, ...]) -> SingularError:
+    """What to raise when nothing resists a joint in one of the states of a batch."""
+    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
     at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
-    raise SingularError(
+    return SingularError(
         f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
         "no inertia about it; give them some, or give the joint armature"
     )

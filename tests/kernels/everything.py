@@ -3,6 +3,7 @@
 import numpy as np
 
 import kinegrad as kg
+from kinegrad.simulate import simulate_fixed
 
 
 def models() -> list[kg.Model]:
@@ -45,8 +46,51 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
     for method in ("spatial", "lagrange"):
         for name, loads in (("none", None), ("every", every), ("one", one)):
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)
+    found |= by_design(model, q, v, a, one, links, points)
+    found |= in_steps(model, q, v, a, one)
     flat = {}
     for name, value in found.items():
         fields = {"": value} if isinstance(value, np.ndarray) else vars(value)
         flat |= {f"{name} {field}": x for field, x in fields.items() if x is not None}
     return flat
+
+
+def design_of(model: kg.Model) -> kg.Design:
+    """Four parameters of different kinds: so that lanes run over states for many of them, else over directions."""
+    link, joint = model.link_names[int(np.argmax(model.mass))], model.joint_names[-1]
+    names = [f"{link}.mass", f"{joint}.placement.x", f"{model.joint_names[0]}.damping", "gravity.z"]
+    return kg.Design(model, names)
+
+
+def by_design(model, q, v, a, loads, links, points):
+    """Derivatives of everything with respect to design parameters; M is made regular by armature."""
+    stiff = model.replace(armature=model.armature + 0.5)
+    design = design_of(stiff)
+    slope = np.random.default_rng(9).normal(size=(3, *q.shape, design.p))
+    follow = dict(zip(("dq_dp", "dv_dp", "dtau_dp"), slope, strict=True))
+    return {
+        "design tau": kg.inverse_dynamics_design_derivatives(design, q, v, a, loads=loads),
+        "design a": kg.forward_dynamics_design_derivatives(design, q, v, a, loads=loads),
+        "design a in all": kg.forward_dynamics_design_derivatives(design, q, v, a, **follow),
+        "design M": kg.mass_matrix_design_derivatives(design, q),
+        "design T": kg.transform_design_derivatives(design, q),
+        "design points": kg.point_motion_design_derivatives(design, q, v, a, link=links, point=points),
+        "design energy": kg.energy_design_derivatives(design, q, v),
+    }
+
+
+def in_steps(model, q, v, tau, loads):
+    """Fixed steps: states, tangents, and a design for each state."""
+    stiff = model.replace(armature=model.armature + 0.5)
+    design = design_of(stiff)
+    models = [design.at(design.values * (1 + 0.1 * k)).model for k in range(len(q))]
+    run = {"step": 0.01, "steps": 2, "loads": loads}
+    held = np.stack([tau, -tau])
+    motions = {
+        "steps": simulate_fixed(stiff, q, v, tau=held, design=design, **run),
+        "steps by euler": simulate_fixed(stiff, q, v, method="semi_implicit_euler", every=2, **run),
+        "steps of designs": simulate_fixed(models, q, v, tau=held, **run),
+    }
+    fields = ("q", "v", "a", "dq_dp", "dv_dp", "da_dp")
+    return {f"{name} {x}": getattr(motion, x) for name, motion in motions.items() for x in fields
+            if getattr(motion, x) is not None}  # fmt: skip

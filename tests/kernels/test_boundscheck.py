@@ -15,13 +15,16 @@ CHECKED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from kinegrad import _engine as engine
+from kinegrad._engine import steps, threads
 from kinegrad._kernels import jit
+from kinegrad._kernels.tangent import Pair
+from kinegrad._kernels.width import WIDTH
 from tests.kernels.everything import everything, models
 
 assert jit.BOUNDSCHECK
-exact = lambda slots: np.zeros((slots, engine.WIDTH))  # no slack from an earlier, larger call
-engine.scratch = exact
+exact = lambda slots: np.zeros((slots, WIDTH))  # no slack from an earlier, larger call
+for module in (threads, steps):
+    module.scratch, module.scratch_pair = exact, lambda slots: Pair(exact(slots), exact(slots))
 results = {
     f"{i} {states} {name}": x
     for i, model in enumerate(models())

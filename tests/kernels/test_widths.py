@@ -12,11 +12,17 @@ import numpy as np
 import kinegrad as kg
 from kinegrad._kernels.lanes import unload
 from kinegrad._kernels.width import WIDTH
+from kinegrad.simulate import simulate_fixed
 
 model = kg.samples.random_tree(6, seed=7)
 q, v, a = np.random.default_rng(3).normal(size=(3, 7, 6))
 print(WIDTH)
-for x in (kg.inverse_dynamics(model, q, v, a), kg.mass_matrix(model, q)):
+model = model.replace(armature=model.armature + 0.5)
+design = kg.Design(model, ["gravity.z", f"{model.joint_names[1]}.stiffness"])
+motion = simulate_fixed(model, q, v, tau=a[0], step=0.01, steps=2, design=design)
+models = [design.at(design.values * (1 + 0.1 * k)).model for k in range(7)]
+designs = simulate_fixed(models, q, v, tau=a[0], step=0.01, steps=2)
+for x in (kg.inverse_dynamics(model, q, v, a), kg.mass_matrix(model, q), motion.q, motion.dv_dp, designs.a):
     print(*(number.hex() for number in x.ravel()))
 
 @numba.njit
@@ -39,11 +45,10 @@ def test_all_widths_agree(tmp_path):
             results[int(width)] = [np.array([float.fromhex(x) for x in row.split()]) for row in rows]
     assert tuple(sorted(results)) == ALLOWED
     assert len(list(tmp_path.glob("compiled-*"))) == len(ALLOWED)  # each width has a cache of its own
-    for tau, M in results.values():
-        assert tau.shape == (42,)
-        assert M.shape == (252,)
+    for found in results.values():
+        assert [len(x) for x in found] == [42, 252, 126, 252, 126]
         # order of summation may differ between widths: a few roundings of the largest term
-        for x, x4 in zip((tau, M), results[4], strict=True):
+        for x, x4 in zip(found, results[4], strict=True):
             np.testing.assert_allclose(x, x4, rtol=1e-13, atol=1e-13 * np.abs(x4).max())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -58,6 +59,14 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
         gravity=np.array(model.gravity)[None],
         anchor=int(np.argmax(massive)),
     )
+
+
+def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
+    """Constants of models alike in structure, (models, n·k) each; links count as massive that are so in any."""
+    each = [Mechanism(*mechanism(model)) for model in models]
+    massive = np.any([m.massive for m in each], axis=0)
+    rows = {what: np.array([getattr(m, what).ravel() for m in each]) for what in Slopes._fields}
+    return tuple(each[0]._replace(massive=massive.astype(np.int64), anchor=int(np.argmax(massive)), **rows))
 
 
 def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[Array, ...]:

@@ -108,16 +108,33 @@ def run(kernel: Callable[..., bool], batch: Batch, slots: int, threads: int | No
         if count and not kernel(*arguments, scratch(slots), 0, count):
             raise batch.not_finite()
         return
-    size = -(-count // (workers * WIDTH)) * WIDTH
-    edges = [(start, min(start + size, count)) for start in range(0, count, size)]
 
     def block(start: int, stop: int) -> bool:
         return kernel(*arguments, scratch(slots), start, stop)
 
-    futures = [_workers(workers - 1).submit(block, *edge) for edge in edges[1:]]
-    finite = [block(*edges[0]), *(future.result() for future in futures)]
-    if not all(finite):
+    if not all(run_blocks(block, count, workers)):
         raise batch.not_finite()
+
+
+def workers_for(work: int) -> int:
+    """How many threads so many joint-states are worth."""
+    return max(1, min(_threads, work // _GRAIN))
+
+
+def run_blocks(block: Callable[[int, int], Any], count: int, workers: int) -> list[Any]:
+    """Call ``block(start, stop)`` on as many parts of `count` states as there are workers, of whole blocks of lanes."""
+    size = max(-(-count // (workers * WIDTH)), 1) * WIDTH
+    return run_tasks(block, [(start, min(start + size, count)) for start in range(0, count, size)], workers)
+
+
+def run_tasks(task: Callable[..., Any], each: Sequence[tuple[int, ...]], workers: int) -> list[Any]:
+    """Call the task with each of the arguments; where each has a thread of its own, this one takes the first."""
+    if workers <= 1:
+        return [task(*arguments) for arguments in each]
+    if len(each) > workers:
+        return list(_workers(workers).map(lambda arguments: task(*arguments), each))
+    futures = [_workers(workers - 1).submit(task, *arguments) for arguments in each[1:]]
+    return [task(*arguments) for arguments in each[:1]] + [future.result() for future in futures]
 
 
 def run_directions(

@@ -172,6 +172,14 @@ def accelerate(m, i, up, at, scratch):
 
 
 @inline
+def outward_solution(m, a, r, scratch):
+    """q̈ of all joints, once I and p have gone inward."""
+    gravity_at_base(m, scratch, ACCELERATION)
+    for i in range(len(m.parent)):
+        scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * N, (i + 1) * N, scratch))
+
+
+@inline
 def free_lane(D, size):
     """The first lane in which D is no more than rounding noise, or −1."""
     for w in range(WIDTH):
@@ -195,10 +203,7 @@ def block(m, q, v, tau, force, point, torque, a, r, scratch):
         if m.parent[i] >= 0:
             hand_on(m, i, scratch)
 
-    # outward: accelerations
-    gravity_at_base(m, scratch, ACCELERATION)
-    for i in range(n):
-        scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * N, (i + 1) * N, scratch))
+    outward_solution(m, a, r, scratch)
     return -1, -1
 
 

@@ -6,6 +6,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
 
     load(x, k), store(x, k, u)          row k of a scratch array (slots, W)
     gather(x, r, k), scatter(x, r, k, u)  column k of the W rows r, r+1, … of an array (rows, columns)
+    layer(x, s)                         the array (rows, columns) number s of a three-dimensional one
     unload(x, r, scratch, slot)         all columns of those rows at once, from slots slot, slot+1, …
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
@@ -13,6 +14,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
 
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
 idle lanes and writes the same bits again, and an array of one row is the same for all states: no masks, no copies.
+What stands for an array without being one (``slots.py``, ``tangent.py``) is a named tuple with methods of these names.
 """
 
 import operator
@@ -24,7 +26,7 @@ from numba.core.datamodel import models
 from numba.core.extending import intrinsic, lower_builtin, overload, register_model
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 
-from kinegrad._kernels.jit import BOUNDSCHECK, inline
+from kinegrad._kernels.jit import BOUNDSCHECK, OVERLOAD, inline
 from kinegrad._kernels.width import WIDTH
 
 _VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
@@ -107,12 +109,22 @@ def store(x, k, u):
 
 def gather(x, r, k):
     """Column k of rows r … r+W−1 of x, (rows, columns); rows past the last are the last."""
+    if isinstance(x, tuple):
+        return x.gather(r, k)
     return x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k]
 
 
 def scatter(x, r, k, u):
     """Write u into column k of rows r … r+W−1 of x, (rows, columns); rows past the last are the last."""
-    x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k] = u
+    if isinstance(x, tuple):
+        x.scatter(r, k, u)
+    else:
+        x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k] = u
+
+
+def layer(x, s):
+    """Rows and columns number s of x, (layers, rows, columns)."""
+    return x.layer(s) if isinstance(x, tuple) else x[s]
 
 
 def unload_block(x, r, k, scratch, slot):
@@ -207,6 +219,11 @@ def _transpose(builder, rows):
     return rows
 
 
+def is_tuple_of(t, kind):
+    """Whether t is Numba's type of the named tuple `kind`."""
+    return isinstance(t, types.NamedTuple | types.NamedUniTuple) and t.instance_class is kind
+
+
 def _on_arrays(x, fast, checked):
     """The implementation for arrays x; with bounds checking on, an ordinary (checked) access goes first."""
     if isinstance(x, types.Array):
@@ -239,6 +256,11 @@ def _(x, r, k, u):
         lambda x, r, k, u: _scatter(x, r, k, u),
         lambda x, r, k, u: (x[min(r, len(x) - 1), k], _scatter(x, r, k, u))[1],
     )
+
+
+@overload(layer, jit_options=OVERLOAD)
+def _(x, s):
+    return _on_arrays(x, lambda x, s: x[s], lambda x, s: x[s])
 
 
 @overload(unload_block)

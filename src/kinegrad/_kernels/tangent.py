@@ -27,7 +27,9 @@ from kinegrad._kernels.lanes import (
     LaneType,
     as_lane,
     gather,
+    is_tuple_of,
     lane,
+    layer,
     load,
     pick,
     scatter,
@@ -42,27 +44,26 @@ _H = 1e-30  # with the JIT disabled a dual is the complex number value + i·_H·
 
 
 class Pair(NamedTuple):
-    """Values and slopes: two arrays of one shape, or one of them of a single row.
-
-    What follows serves plain Python, where the rows of a Pair are those of its arrays.
-    """
+    """Values and slopes: two arrays of one shape, or one of them of a single row.  The methods serve plain Python."""
 
     value: Any
     slope: Any
 
-    def __len__(self):
-        return max(len(self.value), len(self.slope))
+    def __getitem__(self, slot):
+        return make(self.value[slot], self.slope[slot])
 
-    def __getitem__(self, where):
-        return _rows(self.value, where) + 1j * _H * _rows(self.slope, where)
+    def __setitem__(self, slot, u):
+        self.value[slot], self.slope[slot] = np.real(u), np.imag(u) / _H
 
-    def __setitem__(self, where, u):
-        self.value[where], self.slope[where] = np.real(u), np.imag(u) / _H
+    def gather(self, r, k):
+        return make(gather(self.value, r, k), gather(self.slope, r, k))
 
+    def scatter(self, r, k, u):
+        scatter(self.value, r, k, np.real(u))
+        scatter(self.slope, r, k, np.imag(u) / _H)
 
-def _rows(x, where):
-    """x[slot], or x[rows, column] where rows past the last are the last."""
-    return x[np.minimum(where[0], len(x) - 1), where[1]] if isinstance(where, tuple) else x[where]
+    def layer(self, s):
+        return Pair(self.value[s], self.slope[s])
 
 
 class Varied(NamedTuple):
@@ -198,26 +199,22 @@ def _negative(context, builder, sig, args):
 # The operations of lanes.py and trigonometry.py, for duals.
 
 
-def _is(t, kind):
-    return isinstance(t, types.NamedTuple | types.NamedUniTuple) and t.instance_class is kind
-
-
 @overload(load, jit_options=OVERLOAD)
 def _(x, k):
-    if _is(x, Pair):
+    if is_tuple_of(x, Pair):
         return lambda x, k: make(load(x.value, k), load(x.slope, k))
 
 
 @overload(store, jit_options=OVERLOAD)
 def _(x, k, u):
-    if _is(x, Pair) and u == dual:
+    if is_tuple_of(x, Pair) and u == dual:
 
         def both(x, k, u):
             store(x.value, k, u.value)
             store(x.slope, k, u.slope)
 
         return both
-    if _is(x, Pair) and _is_plain(u):
+    if is_tuple_of(x, Pair) and _is_plain(u):
 
         def constant(x, k, u):
             store(x.value, k, u)
@@ -228,20 +225,20 @@ def _(x, k, u):
 
 @overload(gather, jit_options=OVERLOAD)
 def _(x, r, k):
-    if _is(x, Pair):
+    if is_tuple_of(x, Pair):
         return lambda x, r, k: make(gather(x.value, r, k), gather(x.slope, r, k))
 
 
 @overload(scatter, jit_options=OVERLOAD)
 def _(x, r, k, u):
-    if _is(x, Pair) and u == dual:
+    if is_tuple_of(x, Pair) and u == dual:
 
         def both(x, r, k, u):
             scatter(x.value, r, k, u.value)
             scatter(x.slope, r, k, u.slope)
 
         return both
-    if _is(x, Pair) and _is_plain(u):
+    if is_tuple_of(x, Pair) and _is_plain(u):
 
         def constant(x, r, k, u):
             scatter(x.value, r, k, u)
@@ -250,9 +247,15 @@ def _(x, r, k, u):
         return constant
 
 
+@overload(layer, jit_options=OVERLOAD)
+def _(x, s):
+    if is_tuple_of(x, Pair):
+        return lambda x, s: Pair(x.value[s], x.slope[s])
+
+
 @overload(operator.getitem, jit_options=OVERLOAD)
 def _(x, where):
-    if _is(x, Varied):
+    if is_tuple_of(x, Varied):
         return lambda x, where: make(
             spread(x.value[where]), gather(x.slope, x.row, where[0] * x.value.shape[1] + where[1])
         )

@@ -8,11 +8,14 @@ An explicit step is, in Nyström's form, linear in the accelerations aᵢ of its
 A Runge–Kutta method has Ā = A², b̄ = bA; semi-implicit Euler is the one-stage scheme with b = b̄ = 1.  Derivatives with
 respect to design parameters obey the same lines, with daᵢ/dp in the place of aᵢ: what results is the derivative of
 the discrete motion itself, whatever the step.
+
+All steps run compiled (:mod:`kinegrad.simulate.compiled_steps`), unless torques are a Python function, which must be
+called at each stage; :func:`make_stages` and :func:`finish_step` then do the same, batch by batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -24,6 +27,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.simulate.compiled_steps import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 
 __all__ = ["FixedStepSimulation", "simulate_fixed"]
@@ -80,7 +84,7 @@ class FixedStepSimulation:
         0, or −1 if a motion diverged.
     message : str
     nfev, steps : int
-        Evaluations of the law of motion, and steps made.
+        Evaluations of the law of motion for each state, and steps made.
     """
 
     t: Array
@@ -98,6 +102,7 @@ class FixedStepSimulation:
     nfev: int
     steps: int
     _law: Law = field(repr=False)
+    _models: tuple[Model, ...] | None = field(default=None, repr=False)
 
     def to_xarray(self) -> Any:
         """The motions as an xarray.Dataset over time, batch, joint and parameter, with names and units.
@@ -121,7 +126,7 @@ class FixedStepSimulation:
 
 
 def simulate_fixed(
-    model: Model,
+    model: Model | Sequence[Model],
     q0: ArrayLike,
     v0: ArrayLike,
     *,
@@ -135,11 +140,16 @@ def simulate_fixed(
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
 ) -> FixedStepSimulation:
-    """Motions from many initial states at once, in equal steps from t = 0; with a design, their exact tangents.
+    """Motions from many initial states, or of many designs, in equal steps from t = 0; their exact tangents.
+
+    All steps of all states run compiled, on SIMD lanes and threads.  Only where `tau` is a Python function, which is
+    called at each stage, do the steps follow one another in Python.
 
     Parameters
     ----------
-    model : Model
+    model : Model, or sequence of k Models
+        Several must be alike in structure (joints, axes, parents, names), such as
+        ``[design.at(x).model for x in values]``; the batch is then of shape (k,), a model for each state.
     q0, v0 : array_like, shape (..., n)
         Initial coordinates and speeds; batch shapes broadcast.
     step : float
@@ -156,7 +166,7 @@ def simulate_fixed(
     every : int
         Keep every so many steps; divides `steps`.
     design : Design, optional
-        Parameters of `model` to differentiate with respect to.
+        Parameters of `model` to differentiate with respect to; of one model only.
     dq0_dp, dv0_dp : array_like, shape (..., n, p), optional
         How the initial states follow the parameters; zero if not given.
 
@@ -165,52 +175,103 @@ def simulate_fixed(
     FixedStepSimulation
         States that diverge are NaN from then on; ``message`` names the first, its time and joint.
 
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint, with the time, the joint and the state.
+
     Examples
     --------
     >>> from kinegrad import samples
     >>> starts = np.linspace(0, 1, 5)[:, None] * [1.0, 0.5]
     >>> simulate_fixed(samples.double_pendulum(), starts, [0, 0], step=0.01, steps=100).q.shape
     (101, 5, 2)
+
+    Ten pendulums with different bobs:
+
+    >>> models = [samples.double_pendulum().replace(mass={"Q": mass}) for mass in np.linspace(1, 2, 10)]
+    >>> simulate_fixed(models, [1.0, 0.5], [0, 0], step=0.01, steps=100, every=10).q.shape
+    (11, 10, 2)
     """
-    law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
+    models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
+    one: Any = model if models is None else models[0]
+    law, scheme, h = prepare(one, tau, loads, design, method, step, steps)
     if isinstance(every, bool) or not isinstance(every, int) or every < 1 or steps % every:
         raise InputError(f"`every` is {every!r}; expected a whole number that divides `steps`, {steps}")
-    q, v = initial(model, q0, v0, single=False)
+    q, v = initial(one, q0, v0, single=False)
+    if models is not None:
+        if law.feedback is not None:
+            raise InputError(
+                "`tau` is a function and several models are given: a function is called between steps in Python, which "
+                "know one model; expected a constant, samples or a spline, or a call for each model"
+            )
+        q, v = (_one_each(x, len(models)) for x in (q, v))
     dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
-    kept: list[tuple[Array, ...]] = []
-    alive, trouble = np.ones(q.shape[:-1], dtype=bool), ""
-    done = 0
+    run = loop_run if law.feedback is not None else compiled_run
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(steps + 1):
-            last = k == steps
-            stages = make_stages(law, scheme, h, min(k, steps - 1), k * h, q, v, dq, dv, first_only=last)
-            if k % every == 0:
-                slopes = () if design is None else (dq, dv, stages.da[0], stages.dtau[0])
-                kept.append((q, v, stages.a[0], stages.tau[0], *slopes))
-            if last:
-                break
-            before = v
-            q, v = finish_step(scheme, h, q, v, stages.a)
-            if design is not None:
-                dq, dv = finish_step(scheme, h, dq, dv, stages.da)
-            done = k + 1
-            still = finite(q, v)
-            if not trouble and not still.all():
-                trouble = first_divergence(model, done * h, before, still)
-            alive &= still
-            if not alive.any():
-                break
-    columns: list[Any] = [np.array(x) for x in zip(*kept, strict=True)]
+        found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
+    return _finished(law, scheme, h, steps, every, found, models)
+
+
+def _one_each(x: Array, count: int) -> Array:
+    """Initial coordinates or speeds, (count, n), from (count, n), (1, n) or (n,)."""
+    if x.shape[:-1] not in ((count,), (1,), ()):
+        found = f"`q0` and `v0` have batch shape {x.shape[:-1]}"
+        raise InputError(f"{found}; expected ({count},) or (), for {count} models")
+    return np.broadcast_to(x, (count, x.shape[-1])).copy()
+
+
+def loop_run(
+    law: Law, scheme: Scheme, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array, _: Any = None
+) -> Run:  # fmt: skip
+    """Step by step in Python, the law of motion of all states evaluated at each stage."""
+    kept: list[tuple[Array, ...]] = []
+    lost, speeds = np.full(q.shape[:-1], -1), np.zeros(q.shape)
+    for k in range(steps + 1):
+        last = k == steps
+        stages = make_stages(law, scheme, h, min(k, steps - 1), k * h, q, v, dq, dv, first_only=last)
+        if k % every == 0:
+            slopes = () if law.design is None else (dq, dv, stages.da[0], stages.dtau[0])
+            kept.append((q, v, stages.a[0], stages.tau[0], *slopes))
+        if last:
+            break
+        before = v
+        q, v = finish_step(scheme, h, q, v, stages.a)
+        if law.design is not None:
+            dq, dv = finish_step(scheme, h, dq, dv, stages.da)
+        new = ~finite(q, v) & (lost < 0)
+        lost[new], speeds[new] = k + 1, before[new]
+        if (lost >= 0).all():
+            break
+    return Run([np.array(x) for x in zip(*kept, strict=True)], lost, speeds)
+
+
+def _finished(
+    law: Law, scheme: Scheme, h: float, steps: int, every: int, run: Run, models: tuple[Model, ...] | None
+) -> FixedStepSimulation:
+    """The result, with NaN where states were lost, as far as there is one left."""
+    gone = run.lost >= 0
+    none_left = gone.size > 0 and bool(gone.all())
+    done = int(run.lost.max()) if none_left else steps
+    count = (done - 1) // every + 1 if none_left else steps // every + 1
+    columns = [x[:count] for x in run.columns]
+    trouble = ""
+    if gone.any():
+        after = np.arange(count).reshape(-1, *[1] * run.lost.ndim) * every >= np.where(gone, run.lost, steps + 1)
+        for x in columns:
+            x[after] = np.nan
+        first = run.lost[gone].min()
+        trouble = first_divergence(law.model, first * h, run.before, run.lost != first)
+        if gone.size > 1:
+            trouble = f"{gone.sum()} of {gone.size} states diverged; the first: {trouble}"
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
     motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
-    if trouble and alive.size > 1:
-        trouble = f"{alive.size - alive.sum()} of {alive.size} states diverged; the first: {trouble}"
     report: dict[str, Any] = {
         "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
         "nfev": done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
-    times = np.arange(0, every * len(kept), every) * np.float64(h)
-    return FixedStepSimulation(times, **motion, **report, _law=law)
+    times = np.arange(0, every * count, every) * np.float64(h)
+    return FixedStepSimulation(times, **motion, **report, _law=law, _models=models)
 
 
 def make_stages(

@@ -35,6 +35,7 @@ __all__ = ["Feedback", "Law"]
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], ArrayLike]
 Held = Callable[[Any], Callable[[int, float], Array]]
+SPLINES = BSpline | PPoly | BPoly
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,13 +98,13 @@ class Law:
                 raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
             if any(x.ndim > 2 for x in loads.arrays(model).values()):
                 raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
-        self.model, self.loads, self.design, self.prescribed = model, loads, design, prescribed
+        self.model, self.loads, self.design, self.given, self.prescribed = model, loads, design, tau, prescribed
         self.free = np.arange(model.n) if prescribed is None else prescribed.free
         self.feedback, self.exact = None, True
         self._given: Callable[[int, float], Array]
         if isinstance(tau, Feedback):
             self.feedback = tau
-        elif isinstance(tau, BSpline | PPoly | BPoly):
+        elif isinstance(tau, SPLINES):
             self._given = lambda step, t: np.asarray(tau(t), dtype=float)
         elif callable(tau):
             if design is not None:

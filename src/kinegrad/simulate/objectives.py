@@ -261,6 +261,8 @@ def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term
     """Where to evaluate each term, with which weights."""
     if not simulation.success:
         raise SolveError(f"`simulation` has not reached its end: {simulation.message}")
+    if getattr(simulation, "_models", None) is not None:
+        raise InputError("`simulation` is of several models, and terms are of one; expected a simulation of each model")
     parts: list[tuple[Any, Array, Term]] = []
     if objective.end:
         parts += [(_Last(simulation), np.ones(1), term) for term in objective.end]
