@@ -26,6 +26,7 @@ __all__ = [
     "Exponent",
     "Timing",
     "agreements",
+    "all_crossings",
     "chain_design",
     "compile_methods",
     "crossings",
@@ -40,6 +41,7 @@ Progress = Callable[[str, int, int], None]
 SIZES = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 32, 64, 128, 256, 512)
 PAPER_LARGEST = 24  # degrees of freedom, figure 2
 STATES = 64  # that kinegrad gets at once
+FEWEST = 7  # evaluations, if they are not slow
 CHECKED = 3  # states at which methods are compared
 LIBRARY = "kinegrad"
 RECURSIVE = "fully recursive"
@@ -47,7 +49,7 @@ ORDERS = {  # what is claimed, or follows from how the sums run
     "fully recursive": 1,
     "partially recursive": 3,
     "conventional": 4,
-    "conventional, frugal": 4,
+    "frugal conventional": 4,
     LIBRARY: 1,
 }
 SMALL = (1, 2, 3, 4, 5, 6, 8)  # degrees of freedom around the crossing
@@ -251,15 +253,20 @@ def _measure(case: Case, names: Sequence[str], budget: float, library: bool = Tr
         work.append((LIBRARY, lambda: case.library(STATES), STATES))
     best, spent, counts = [np.inf] * len(work), [0.0] * len(work), [0] * len(work)
     share = budget / len(work)
-    while not counts[0] or min(spent) < share:
+    while any(map(_unsure, spent, counts, [share] * len(work))):
         for k, (_, function, _) in enumerate(work):
-            if spent[k] < share:
+            if _unsure(spent[k], counts[k], share):
                 seconds = _timed(function)
                 best[k], spent[k], counts[k] = min(best[k], seconds), spent[k] + seconds, counts[k] + 1
     return [
         Timing(name, case.design.model.n, case.design.p, seconds / states, count)
         for (name, _, states), seconds, count in zip(work, best, counts, strict=True)
     ]
+
+
+def _unsure(spent: float, count: int, share: float) -> bool:
+    """Whether to measure again: the share is not used up, or too few evaluations are behind it."""
+    return spent < share or count < (FEWEST if spent < 4 * share else 2)
 
 
 def _timed(function: Callable[[], object]) -> float:
@@ -313,3 +320,10 @@ def crossings(timings: Sequence[Timing], p: int = 0) -> list[Crossing]:
             at = float(np.exp(np.interp(0.0, [x, y], np.log([low, high]))))
         rows.append(Crossing(name, p, at))
     return rows
+
+
+def all_crossings(small: Sequence[Timing]) -> list[Crossing]:
+    """Crossings on small chains with one parameter, with four, and with two a bar."""
+    rows = crossings([row for row in small if row.p == 1], 1)
+    rows += crossings([row for row in small if row.p == 4], 4)
+    return rows + crossings([row for row in small if row.p == 2 * row.n])

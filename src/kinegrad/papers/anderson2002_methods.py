@@ -422,5 +422,5 @@ METHODS: dict[str, Callable[..., Result]] = {
     "fully recursive": fully_recursive,
     "partially recursive": partially_recursive,
     "conventional": conventional,
-    "conventional, frugal": conventional_frugal,
+    "frugal conventional": conventional_frugal,
 }

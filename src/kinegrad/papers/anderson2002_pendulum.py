@@ -219,7 +219,7 @@ def _design(**changes: float) -> Design:
 def _sensitivity(design: Design, t: Array, q: Array, v: Array, dq: Any, dv: Any) -> Array:
     """dT/dp = T,p + T,q dq/dp + T,v dv/dp, (m, p).  [anderson2002] (2) and (71)"""
     rest = np.zeros_like(q)
-    T = KineticEnergy().evaluate(Moments(design.model, design, t, q, v, rest, rest))
+    T: Any = KineticEnergy().evaluate(Moments(design.model, design, t, q, v, rest, rest))
     total: Array = T.dp + np.einsum("mi,mip->mp", T.dq, dq) + np.einsum("mi,mip->mp", T.dv, dv)
     return total
 
