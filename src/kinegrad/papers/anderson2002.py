@@ -18,6 +18,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +177,7 @@ def reproduce(
         _write_times(folder / report.times.name, report)
         _write_curves(folder / report.curves.name, motion)
         with (folder / report.results.name).open("w", encoding="utf-8") as file:
-            json.dump(_plain(report), file, indent=1, ensure_ascii=False)
+            json.dump(_plain(report), file, indent=1, ensure_ascii=False, allow_nan=False)
     return report
 
 
@@ -190,6 +191,8 @@ def _plain(report: Report) -> dict[str, Any]:
         values[name] = values[name].name
     values["figures"] = [path.name for path in report.figures]
     values["deviations"] = [asdict(row) | {"relative": row.relative} for row in report.deviations]
+    beyond = [asdict(row) | {"at": "beyond" if row.at == inf else row.at} for row in report.crossings]
+    values["crossings"] = beyond  # JSON has no infinity
     values["findings"] = list(report.findings)
     return values
 
