@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from kinegrad.papers.zhakatayev2023 import Report
+    from kinegrad.papers import anderson2002, zhakatayev2023
 
     Array = NDArray[np.float64]
 
@@ -186,12 +186,16 @@ def reproduce(
     """Run a paper's experiment again: its figures and tables, as one HTML page.
 
     zhakatayev2023: sensitivities of the 43-joint human, analytic and numerical, their errors and their cost.
+
+    anderson2002: sensitivities to lengths and masses by three methods, on chains and on a double pendulum over time.
     """
     from kinegrad.papers import load
 
     console = _console()
     report = _with_progress(load(_known("paper", paper, PAPERS)).reproduce, out or Path("out", paper), quick)
-    _print_report(console, report)
+    show: Callable[[Console, Any], None] = _print_anderson2002 if paper == "anderson2002" else _print_zhakatayev2023
+    show(console, report)
+    console.print(f"page: {_plain(report.page)}", soft_wrap=True)
 
 
 def main() -> None:
@@ -384,7 +388,26 @@ def _print_torques(console: Console, model: kg.Model, t: Array | None, tau: Arra
     console.print()
 
 
-def _print_report(console: Console, report: Report) -> None:
+def _print_anderson2002(console: Console, report: anderson2002.Report) -> None:
+    """What [anderson2002] done again has found."""
+    sizes = [n for n in dict.fromkeys(row.n for row in report.timings) if n in (2, 8, 24, 64, 512)]
+    times = _table(["method"], [f"n = {n}" for n in sizes] + ["exponent", "claimed"])
+    seconds = {(row.method, row.n): row.seconds for row in report.timings}
+    for fit in report.exponents:
+        cells = [_duration(seconds[fit.method, n]) if (fit.method, n) in seconds else "" for n in sizes]
+        times.add_row(fit.method, *cells, f"{fit.exponent:.2f}", str(fit.claimed))
+    _section(console, "chains: time of accelerations and their derivatives by 4 parameters, one state", times)
+    curves = _table(["parameter", "method"], ["largest dT/dp", "largest deviation", "relative", "at t, s"])
+    for row in report.deviations:
+        numbers = f"{row.largest_value:.4g}", f"{row.largest:.2g}", f"{row.relative:.1e}", f"{row.at:.2f}"
+        curves.add_row(row.parameter, row.method, *numbers)
+    _section(console, "double pendulum, 20 s: away from fully recursive sensitivities of its kinetic energy", curves)
+    console.print()
+    for words in report.findings:
+        console.print(Text(f"• {words}"))
+
+
+def _print_zhakatayev2023(console: Console, report: zhakatayev2023.Report) -> None:
     """What [zhakatayev2023] done again has found."""
     curves = _table(["entry", "method"], ["largest value", "RMS error", "largest error", "at t, s"])
     for row in report.curves:
@@ -407,7 +430,6 @@ def _print_report(console: Console, report: Report) -> None:
     _section(console, "time for the three matrices", costs)
     console.print()
     console.print(_plain(report.spike_statement))
-    console.print(f"page: {_plain(report.page)}", soft_wrap=True)
 
 
 def _axis(axis: Sequence[float]) -> str:

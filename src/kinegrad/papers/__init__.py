@@ -1,9 +1,10 @@
 """The papers that kinegrad is built on, done again: one module a paper, with its figures and tables.
 
 zhakatayev2023   inverse-dynamics sensitivities of the 43-joint human, beside numerical ones
+anderson2002     sensitivities to lengths and masses: three methods on chains, a double pendulum over time
 
 >>> sorted(PAPERS)
-['zhakatayev2023']
+['anderson2002', 'zhakatayev2023']
 """
 
 from __future__ import annotations
@@ -13,7 +14,10 @@ from typing import Any
 
 __all__ = ["PAPERS", "load"]
 
-PAPERS = {"zhakatayev2023": "kinegrad.papers.zhakatayev2023"}
+PAPERS = {
+    "zhakatayev2023": "kinegrad.papers.zhakatayev2023",
+    "anderson2002": "kinegrad.papers.anderson2002",
+}
 
 
 def load(key: str) -> Any:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import base64
+import datetime
+import os
+import platform
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 
-__all__ = ["Page"]
+import numpy as np
+
+import kinegrad
+
+__all__ = ["Page", "about", "duration", "number"]
 
 STYLE = """
 :root { color-scheme: light; }
@@ -20,6 +30,7 @@ h1, h2, nav, table, figcaption, caption, .numbers, .about {
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.01em; }
 h2 { font-size: 1.3rem; margin: 3rem 0 .6rem; padding-top: 1rem; border-top: 1px solid #dde2e7; }
 p { margin: .7rem 0; max-width: 46rem; }
+main ul:not(.numbers) { max-width: 46rem; padding-left: 1.3rem; } main ul:not(.numbers) li { margin: .45rem 0; }
 .lead { font-size: 1.12rem; color: #3b4a59; }
 a { color: #1d5c96; text-decoration: none; } a:hover { text-decoration: underline; }
 .numbers { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0; padding: 0; list-style: none; }
@@ -91,6 +102,10 @@ class Page:
         """A paragraph."""
         self._body.append(f"<p>{html}</p>")
 
+    def points(self, items: Iterable[str]) -> None:
+        """A list of HTML points."""
+        self._body.append(f"<ul>{''.join(f'<li>{html}</li>' for html in items)}</ul>")
+
     def note(self, *paragraphs: str) -> None:
         """Paragraphs of HTML that stand out."""
         self._body.append(f'<div class="note">{"".join(f"<p>{html}</p>" for html in paragraphs)}</div>')
@@ -144,3 +159,55 @@ class Page:
             + "\n".join(self._body)
             + "\n</main>\n</body>\n</html>\n"
         )
+
+
+def about(paper: str, out: str | os.PathLike[str], quick: bool, packages: Sequence[str]) -> dict[str, str]:
+    """Command, date, machine and versions."""
+    command = ["kinegrad", "reproduce", paper, "--out", os.fspath(out), *(["--quick"] if quick else [])]
+    versions = [f"kinegrad {kinegrad.__version__}", f"Python {platform.python_version()}"]
+    for package in packages:
+        try:
+            versions.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return {
+        "command": shlex.join(command),
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "processor": f"{_processor()}, {os.cpu_count()} logical processors",
+        "system": f"{platform.system()} {platform.machine()}",
+        "versions": ", ".join(versions),
+    }
+
+
+def duration(seconds: float) -> str:
+    """Seconds in a unit that reads well.
+
+    >>> duration(0.00125), duration(75), duration(2.62e5)
+    ('1.25 ms', '75.0 s', '3.03 days')
+    """
+    units = (("days", 86400, 2), ("h", 3600, 2), ("min", 60, 2), ("s", 1, 1), ("ms", 1e-3, 1), ("µs", 1e-6, 0))
+    name, size = next((unit, size) for unit, size, least in units if seconds >= least * size)
+    return f"{seconds / size:#.3g}".rstrip(".") + f" {name}"
+
+
+def number(x: float, digits: int = 2) -> str:
+    """A few digits, and a power of ten where it takes one, as HTML.
+
+    >>> number(1.7e-11), number(0), number(0.0121), number(-197.58, 4), number(53412)
+    ('1.7·10<sup>−11</sup>', '0', '0.012', '−197.6', '53\u202f000')
+    """
+    if x == 0 or 1e-3 <= abs(x) < 1e7:
+        places = max(digits - 1 - int(np.floor(np.log10(abs(x) or 1.0))), 0 if abs(x) < 1e4 else -9)
+        text = f"{round(x, places):,.{max(places, 0)}f}" if abs(x) >= 1e4 else f"{x:.{places}f}"
+        return (text if x else "0").replace(",", "\u202f").replace("-", "−")
+    mantissa, power = f"{x:.{digits - 1}e}".split("e")
+    return f"{mantissa}·10<sup>{int(power)}</sup>".replace("-", "−")
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return next(iter(names), platform.processor() or platform.machine())

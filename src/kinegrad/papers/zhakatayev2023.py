@@ -25,8 +25,9 @@ import numpy as np
 from kinegrad.errors import InputError
 from kinegrad.papers import zhakatayev2023_experiment as work
 from kinegrad.papers.folder import whole_folder
+from kinegrad.papers.page import about
 from kinegrad.papers.zhakatayev2023_experiment import EntryErrors, Experiment, MatrixErrors, Progress, Spike, Timing
-from kinegrad.papers.zhakatayev2023_page import about, write_page
+from kinegrad.papers.zhakatayev2023_page import write_page
 
 __all__ = ["EntryErrors", "MatrixErrors", "Report", "Spike", "Timing", "reproduce"]
 
@@ -145,7 +146,7 @@ def reproduce(
             matrices=tuple(work.matrix_errors(found)),
             spikes=tuple(work.spikes(found)),
             timings=tuple(timings),
-            about=about(out, quick),
+            about=about("zhakatayev2023", out, quick, ("numpy", "numba", "numdifftools", "matplotlib", "pin")),
         )
         report = write_page(folder, report, found, say)
         _write_rms(folder / report.rms.name, found)

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import datetime
 import io
-import os
-import platform
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-import kinegrad
 from kinegrad.model import Topology
 from kinegrad.papers import zhakatayev2023_experiment as paper
-from kinegrad.papers.page import Page
+from kinegrad.papers.page import Page, duration, number
 from kinegrad.papers.zhakatayev2023_experiment import BREAKDOWN, Entry, Experiment, Progress, Timing
 from kinegrad.view import draw_branch_graph, draw_joint_graph
 from kinegrad.view.sensitivities import Curve, plot_comparison, plot_curves, plot_error_maps
@@ -29,7 +21,7 @@ if TYPE_CHECKING:
 
     from kinegrad.papers.zhakatayev2023 import Report
 
-__all__ = ["about", "duration", "write_page"]
+__all__ = ["write_page"]
 
 FIGURE_1 = Topology([-1, 0, 1, 2, 3, 4, 4, 2, 7, 2, 9])  # 11 joints, 6 branches; section 2.1 says which are junctions
 UNITS = {"q": "N·m/rad", "v": "N·m·s/rad", "a": "N·m·s²/rad"}
@@ -69,44 +61,6 @@ def write_page(folder: Path, report: Report, x: Experiment, say: Progress) -> Re
     (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
     say("page", len(makers), len(makers))
     return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
-
-
-def about(out: str | os.PathLike[str], quick: bool) -> dict[str, str]:
-    """Command, date, machine and versions."""
-    command = ["kinegrad", "reproduce", "zhakatayev2023", "--out", os.fspath(out), *(["--quick"] if quick else [])]
-    versions = [f"kinegrad {kinegrad.__version__}", f"Python {platform.python_version()}"]
-    for package in ("numpy", "numba", "numdifftools", "matplotlib", "pin"):
-        try:
-            versions.append(f"{package} {version(package)}")
-        except PackageNotFoundError:
-            continue
-    return {
-        "command": shlex.join(command),
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "processor": f"{_processor()}, {os.cpu_count()} logical processors",
-        "system": f"{platform.system()} {platform.machine()}",
-        "versions": ", ".join(versions),
-    }
-
-
-def duration(seconds: float) -> str:
-    """Seconds in a unit that reads well.
-
-    >>> duration(0.00125), duration(75), duration(2.62e5)
-    ('1.25 ms', '75.0 s', '3.03 days')
-    """
-    units = (("days", 86400, 2), ("h", 3600, 2), ("min", 60, 2), ("s", 1, 1), ("ms", 1e-3, 1), ("µs", 1e-6, 0))
-    name, size = next((unit, size) for unit, size, least in units if seconds >= least * size)
-    return f"{seconds / size:#.3g}".rstrip(".") + f" {name}"
-
-
-def _processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return next(iter(names), platform.processor() or platform.machine())
 
 
 # --- figures ----------------------------------------------------------------------------------------------------
@@ -167,7 +121,7 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
         [
             (duration(analytic.seconds), f"all three 43×43 matrices at {report.instants} instants, exact, one thread"),
             (duration(adaptive.seconds), f"the same by adaptive differentiation, numdifftools, {label}"),
-            (f"{_number(adaptive.seconds / analytic.seconds)}×", "as long, for numbers that are less exact"),
+            (f"{number(adaptive.seconds / analytic.seconds)}×", "as long, for numbers that are less exact"),
             (f"{report.zeros} of {report.entries}", "entries of each matrix that the tree makes zero"),
         ]
     )
@@ -245,7 +199,7 @@ def _figures_4_5(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     rows = [
         [
             _entry(Entry(row.torque, row.by, row.joint)), METHODS[row.method], UNITS[row.by],
-            _number(row.largest_value, 3), _number(row.rms), _number(row.largest), f"{row.at:.2f}",
+            number(row.largest_value, 3), number(row.rms), number(row.largest), f"{row.at:.2f}",
         ]
         for row in report.curves
     ]  # fmt: skip
@@ -260,8 +214,8 @@ def _spikes_seen(report: Report) -> str:
     if not seen:
         return "No method errs visibly."
     parts = (
-        f"{_entry(Entry(row.torque, row.by, row.joint))} errs by up to {_number(row.largest)} "
-        f"{UNITS[row.by]} ({_number(100 * row.largest / row.largest_value)} % of the largest value)"
+        f"{_entry(Entry(row.torque, row.by, row.joint))} errs by up to {number(row.largest)} "
+        f"{UNITS[row.by]} ({number(100 * row.largest / row.largest_value)} % of the largest value)"
         for row in seen
     )
     methods = " and ".join(dict.fromkeys(METHODS[row.method] for row in seen))
@@ -271,7 +225,7 @@ def _spikes_seen(report: Report) -> str:
 def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.section("Where numerical differentiation breaks down, and why", "spikes")
     first, half = report.spikes[0], report.spikes[1]
-    page.note(f"<b>{paper.spike_statement(report.spikes, _number)}</b>", _why(report))
+    page.note(f"<b>{paper.spike_statement(report.spikes, number)}</b>", _why(report))
     page.figure(
         pictures["figure_6_motion"], "Figure 6",
         "Coordinates, a speed and torques of the motion; dashed lines at <i>t</i> = 0.5 s and 1 s.",
@@ -282,9 +236,9 @@ def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     ]  # fmt: skip
     rows = [
         [
-            f"{s.t:.1f}", _number(s.coordinate), _number(s.torque, 4), _number(s.exact, 6),
-            _number(abs(s.numdifftools - s.exact)), _number(s.jacobianest, 6), _number(abs(s.jacobianest - s.exact)),
-            _number(abs(s.jacobianest_at_zero - s.exact)),
+            f"{s.t:.1f}", number(s.coordinate), number(s.torque, 4), number(s.exact, 6),
+            number(abs(s.numdifftools - s.exact)), number(s.jacobianest, 6), number(abs(s.jacobianest - s.exact)),
+            number(abs(s.jacobianest_at_zero - s.exact)),
         ]
         for s in report.spikes
     ]  # fmt: skip
@@ -297,9 +251,9 @@ def _breakdown(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     )  # fmt: skip
     page.paragraph(
         "The paper attributes the spikes to torque and coordinate vanishing together. In this model "
-        f"<i>Q</i><sub>18</sub> is {_number(half.torque, 4)} N·m at <i>t</i> = 0.5 s, not zero, and at "
+        f"<i>Q</i><sub>18</sub> is {number(half.torque, 4)} N·m at <i>t</i> = 0.5 s, not zero, and at "
         "<i>t</i> = 0, where posture, torque and derivative are the same, the same rule errs by "
-        f"{_number(abs(first.jacobianest - first.exact))} only. It is the way the step is chosen that "
+        f"{number(abs(first.jacobianest - first.exact))} only. It is the way the step is chosen that "
         "decides."
     )
 
@@ -312,11 +266,11 @@ def _why(report: Report) -> str:
     return (
         "The reason lies in the steps. That rule makes them proportional to the coordinate unless it is "
         "exactly zero, 100 times <i>q</i> at most. At <i>t</i> = 0.5 s sin 2π<i>t</i> is not zero but "
-        f"{_number(half.coordinate)}, what rounding leaves of sin π, so the largest step is "
-        f"{_number(largest)} rad. The smaller ones change the torque by less than its last digit; their "
+        f"{number(half.coordinate)}, what rounding leaves of sin π, so the largest step is "
+        f"{number(largest)} rad. The smaller ones change the torque by less than its last digit; their "
         "quotients are all zero, agree perfectly, and so are trusted most: the estimate is "
-        f"{_number(half.jacobianest, 4)}, the derivative {_number(half.exact, 4)}. With the coordinate set "
-        f"to zero exactly, the same rule errs by {_number(abs(half.jacobianest_at_zero - half.exact))}."
+        f"{number(half.jacobianest, 4)}, the derivative {number(half.exact, 4)}. With the coordinate set "
+        f"to zero exactly, the same rule errs by {number(abs(half.jacobianest_at_zero - half.exact))}."
     )
 
 
@@ -331,9 +285,9 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
     )
     rows = [
         [
-            f"∂<i>Q</i>/∂<i>{HTML[row.by]}</i>", METHODS[row.method], f"{row.instants}", _number(row.largest_value, 3),
-            _number(row.largest), _entry(Entry(row.torque, row.by, row.joint)), _number(row.median),
-            _number(row.at_zeros),
+            f"∂<i>Q</i>/∂<i>{HTML[row.by]}</i>", METHODS[row.method], f"{row.instants}", number(row.largest_value, 3),
+            number(row.largest), _entry(Entry(row.torque, row.by, row.joint)), number(row.median),
+            number(row.at_zeros),
         ]
         for row in report.matrices
     ]  # fmt: skip
@@ -372,7 +326,7 @@ def _timings(page: Page, report: Report) -> None:
         rows.append(
             [
                 row.what, f"{row.threads or ''}", how, "" if row.evaluations is None else f"{row.evaluations}",
-                duration(row.seconds), _number(row.seconds / base, 3),
+                duration(row.seconds), number(row.seconds / base, 3),
             ]
         )  # fmt: skip
     page.table(
@@ -389,8 +343,8 @@ def _timings(page: Page, report: Report) -> None:
     each = paper.PAPER_NUMERICAL / (paper.INSTANTS * evaluations)
     page.paragraph(
         "The paper’s numerical time was "
-        f"{_number(paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC)} times its analytic one; here adaptive "
-        f"differentiation takes {_number(adaptive.seconds / base)} times as long as the analytic derivatives. If "
+        f"{number(paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC)} times its analytic one; here adaptive "
+        f"differentiation takes {number(adaptive.seconds / base)} times as long as the analytic derivatives. If "
         f"the paper’s function evaluated torques {evaluations} times an instant, as its rule does here, one "
         f"evaluation took {duration(each)} there; it takes "
         f"{duration(rule.seconds / (report.instants * evaluations))} here in batches, and "
@@ -405,17 +359,3 @@ def _timing(report: Report, start: str) -> Timing:
 
 def _entry(entry: Entry) -> str:
     return f"∂<i>Q</i><sub>{entry.torque}</sub>/∂<i>{HTML[entry.by]}</i><sub>{entry.joint}</sub>"
-
-
-def _number(x: float, digits: int = 2) -> str:
-    """A few digits, and a power of ten where it takes one, as HTML.
-
-    >>> _number(1.7e-11), _number(0), _number(0.0121), _number(-197.58, 4), _number(53412)
-    ('1.7·10<sup>−11</sup>', '0', '0.012', '−197.6', '53\u202f000')
-    """
-    if x == 0 or 1e-3 <= abs(x) < 1e7:
-        places = max(digits - 1 - int(np.floor(np.log10(abs(x) or 1.0))), 0 if abs(x) < 1e4 else -9)
-        text = f"{round(x, places):,.{max(places, 0)}f}" if abs(x) >= 1e4 else f"{x:.{places}f}"
-        return (text if x else "0").replace(",", "\u202f").replace("-", "−")
-    mantissa, power = f"{x:.{digits - 1}e}".split("e")
-    return f"{mantissa}·10<sup>{int(power)}</sup>".replace("-", "−")
