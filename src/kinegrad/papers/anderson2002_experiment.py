@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import samples
-from kinegrad.design import Design, forward_dynamics_design_derivatives
+from kinegrad.design import Design
+from kinegrad.design_derivatives import forward_dynamics_design_derivatives
 from kinegrad.dynamics import mass_matrix
 from kinegrad.papers.anderson2002_chain import Chain, chain_of
 from kinegrad.papers.anderson2002_methods import METHODS, idle
