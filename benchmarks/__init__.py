@@ -20,6 +20,7 @@ FAMILIES = (
     "derivative_scaling",
     "design",
     "simulate",
+    "adjoint",
     "profile",
     "startup",
 )

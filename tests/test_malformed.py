@@ -185,6 +185,12 @@ def ordinary(*arrays):
 POINTS = {"link": ["link1", "link2"], "point": [0.1, 0.2, 0.3]}
 LOADS = random_loads(MODEL, 8)
 # every public function of a state, and how many arrays of shape (..., n) it takes
+
+
+def design_of(model, *_):
+    return kg.Design(model, ["gravity.x", "gravity.z"])
+
+
 FUNCTIONS = {
     "inverse_dynamics": (kg.inverse_dynamics, 3),
     "lagrange": (lambda *args: kg.inverse_dynamics(*args, method="lagrange"), 3),
@@ -208,6 +214,11 @@ FUNCTIONS = {
     "forward_dynamics_crba": (lambda *args: kg.forward_dynamics(*args, method="crba"), 3),
     "forward_dynamics_derivatives": (kg.forward_dynamics_derivatives, 3),
     "hybrid_dynamics": (lambda *args: kg.hybrid_dynamics(*args, prescribed=MODEL.joint_names[1:2], loads=LOADS), 4),
+    "inverse_dynamics_design_vjp": (lambda *args: kg.inverse_dynamics_design_vjp(design_of(*args), *args[1:]), 4),
+    "forward_dynamics_design_derivatives": (
+        lambda *args: kg.forward_dynamics_design_derivatives(design_of(*args), *args[1:]),
+        3,
+    ),
     "forward_kinematics_derivatives": (kg.forward_kinematics_derivatives, 3),
     "point_motion_derivatives": (lambda *args: kg.point_motion_derivatives(*args, **POINTS), 3),
     "center_of_mass_derivatives": (kg.center_of_mass_derivatives, 1),

@@ -70,6 +70,8 @@ def by_design(model, q, v, a, loads, links, points):
     follow = dict(zip(("dq_dp", "dv_dp", "dtau_dp"), slope, strict=True))
     return {
         "design tau": kg.inverse_dynamics_design_derivatives(design, q, v, a, loads=loads),
+        "design y tau": kg.inverse_dynamics_design_vjp(design, q, v, a, v, loads=loads),
+        "design y tau alone": kg.inverse_dynamics_design_vjp(design, q, v, a, v),
         "design a": kg.forward_dynamics_design_derivatives(design, q, v, a, loads=loads),
         "design a in all": kg.forward_dynamics_design_derivatives(design, q, v, a, **follow),
         "design M": kg.mass_matrix_design_derivatives(design, q),
