@@ -2,7 +2,8 @@
 
 The right arm of the human body of zhakatayev2023 lifts two kilograms from before the belly to a shelf at the height
 of the shoulder, in 1.2 s.  Its effort is the integral of the squared torques of its nine joints.  Lengths and masses of
-upper arm, forearm and hand are the parameters: `Design.from_function` takes `human43` as it is, and differentiates it.
+upper arm, forearm and hand are the parameters: `Design.from_function` differentiates the function that builds the
+person, parcel in hand.
 
 1. The effort's gradient, beside central differences of the whole computation.
 2. The arm with the least effort whose hand still gets onto the shelf, which weighs as much in all, and none of whose
@@ -27,16 +28,19 @@ from kinegrad.simulate import DesignOptimum, Limit, TorqueEffort, optimize_desig
 PARTS = ("upper_arm", "forearm", "hand")
 LENGTHS = {"upper_arm": 0.28, "forearm": 0.26, "hand": 0.19}  # m, as in Table 2 of zhakatayev2023
 MASSES = {"upper_arm": 1.9, "forearm": 1.3, "hand": 0.5}  # kg
-PARCEL = kg.Loads(force={"right_hand": [0.0, 0.0, -2 * 9.81]})  # N, at the tip of the hand
+PARCEL = kg.Inertia.point(2.0, [0.0, 0.0, 0.0])  # kg, at the tip of the hand
 FROM = {"right_shoulder.x": 10, "right_elbow.x": -85, "right_wrist.x": 0}  # degrees; forwards is negative
 TO = {"right_shoulder.x": -75, "right_elbow.x": -25, "right_wrist.x": -10}
 DURATION = 1.2  # s
 
 
 def person(**values: float) -> kg.Model:
-    """The body with arms of these lengths, such as ``forearm_length``, and masses, such as ``hand_mass``."""
-    lengths = {part: values[f"{part}_length"] for part in PARTS}
-    return kg.samples.human43(lengths=lengths, masses={part: values[f"{part}_mass"] for part in PARTS})
+    """The body with arms of these lengths, such as ``forearm_length``, and masses, ``hand_mass``; parcel in hand."""
+    lengths, masses = ({part: values[f"{part}_{what}"] for part in PARTS} for what in ("length", "mass"))
+    human = kg.samples.human43(lengths=lengths, masses=masses)
+    hand = human.link_inertia("right_hand") + PARCEL
+    full = {what: {"right_hand": getattr(hand, what)} for what in ("mass", "com", "inertia")}
+    return human.replace(**full)
 
 
 def arm() -> kg.Design:
@@ -69,7 +73,7 @@ def arm_joints(model: kg.Model) -> np.ndarray:
 def effort_of(model: kg.Model) -> TorqueEffort:
     """∫ Σ τ² dt over the joints of the right arm."""
     t, q, v, a = lift(model)
-    return TorqueEffort(q, v, a, t, loads=PARCEL, weight=arm_joints(model).astype(float))
+    return TorqueEffort(q, v, a, t, weight=arm_joints(model).astype(float))
 
 
 def hand_at_the_end(design: kg.Design) -> tuple[np.ndarray, np.ndarray]:
@@ -88,12 +92,12 @@ def effort_again(values: np.ndarray, names: tuple[str, ...]) -> float:
     """The effort by another way, without derivatives: build the person, take its torques, add up their squares."""
     model = person(**dict(zip(names, values, strict=True)))
     t, q, v, a = lift(model)
-    tau = kg.inverse_dynamics(model, q, v, a, loads=PARCEL)
+    tau = kg.inverse_dynamics(model, q, v, a)
     return float(simpson((tau[:, arm_joints(model)] ** 2).sum(axis=1), x=t))
 
 
 def central_difference(design: kg.Design, k: int, h: float = 2e-3) -> float:
-    """dJ/dp by six other people, of the sixth order in h."""
+    """dJ/dp from six other arms, of the sixth order in h."""
     change = h * design.values[k] * np.eye(design.p)[k]
     values = [effort_again(design.values + step * change, design.names) for step in (-3, -2, -1, 1, 2, 3)]
     return float(np.dot([-1, 9, -45, 45, -9, 1], values)) / (60 * h * design.values[k])
@@ -149,7 +153,7 @@ def draw(effort: TorqueEffort, design: kg.Design, best: DesignOptimum, path: Pat
             place = kg.point_motion(model, q[k], link=points).position
             side.plot(place[:, 1], place[:, 2], "o-", color=colour, linewidth=width, markersize=width + 2.5,
                       label=label if k == 0 else None)  # fmt: skip
-        tau = kg.inverse_dynamics(model, q, v, a, loads=PARCEL)
+        tau = kg.inverse_dynamics(model, q, v, a)
         for joint in TO:
             lifting = -tau[:, model.joint_index(joint)]
             torques.plot(t, lifting, color=colour, linewidth=0.6 * width + 0.4)

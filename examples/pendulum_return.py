@@ -28,6 +28,11 @@ def main() -> float:
     motion_left = Simulated(Objective(end=[KineticEnergy()]), RELEASE, [0.0, 0.0], step=0.01, steps=125)
     rod = Limit(lambda design: (design.values[0] + design.values[1], [1.0, 1.0, 0.0]), 1.8, 1.8)
     bounds = {"L1": (0.4, 1.4), "L2": (0.4, 1.4), "MQ": (0.2, 3.0)}
+    energy, gradient = motion_left(design)
+    change = 1e-5 * np.eye(3)
+    differences = [(motion_left(design.at(design.values + e))[0] - energy) / 1e-5 for e in change]
+    print(f"energy after 1.25 s: {energy:.4f} J; its gradient by L1, L2, MQ")
+    print(f"  by the adjoint {gradient.round(4)}, by forward differences {np.round(differences, 4)}\n")
     print(f"iteration {'L1, m':>8} {'L2, m':>8} {'MQ, kg':>8} {'energy, J':>10}")
     best = optimize_design(design, motion_left, bounds=bounds, constraints=[rod], tolerance=1e-12, progress=show)
     print(best.message)
