@@ -28,7 +28,7 @@ from kinegrad.simulate import Feedback, simulate_fixed
 
 Array = NDArray[np.float64]
 STEP = 1e-3  # s
-ZERO = Feedback(lambda t, q, v: np.zeros_like(q))
+ZERO = Feedback(lambda t, q, v: np.zeros_like(q), None, None)
 
 
 def run(repeats: int) -> list[Row]:

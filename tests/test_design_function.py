@@ -152,6 +152,24 @@ def test_functions_that_do_not_qualify(function, message):
         Design.from_function(function, {"L": 2.0})
 
 
+def test_functions_that_qualify_here_but_not_there():
+    design = Design.from_function(
+        lambda L: samples.double_pendulum(L1=L if L > 0.5 else np.linalg.norm([L])), {"L": 1.0}
+    )
+    moved = design.at([0.4])
+    with pytest.raises(InputError, match=r"is not analytic in 'L' at 0.4"):
+        kg.mass_matrix_design_derivatives(moved, [0, 0])
+    grows = Design.from_function(lambda p: samples.multi_pendulum(2 if p[0] < 1.5 else 3, length=p[0]), [1.0])
+    with pytest.raises(InputError, match=r"another `joint_names` at \[2.0\]; expected the same tree"):
+        grows.at([2.0])
+
+
+def test_values_cannot_be_written():
+    for design in (Design(samples.two_link(), ["forearm.mass"]), Design.from_function(machine, VALUES)):
+        with pytest.raises(ValueError, match="read-only"):
+            design.values[0] = 9.0
+
+
 @pytest.mark.parametrize("values", [{}, [], [[1.0]], {"L1": np.nan}, {"L1": "long"}, 1.0, None, {"L1": [1.0, 2.0]}])
 def test_values_that_are_none(values):
     with pytest.raises(InputError, match="values"):
@@ -264,7 +282,7 @@ def test_fixed_steps_and_adjoint_take_the_loads_of_their_design(starts):
     q0, v0 = random_state(model, 8, (starts,))[:2]
     objective = kg.simulate.Objective(end=[kg.simulate.Tracking([0.3, 0.1])])
     options = {"step": 0.01, "steps": 30, "design": design}
-    still = kg.simulate.Feedback(lambda t, q, v: np.zeros_like(q))
+    still = kg.simulate.Feedback(lambda t, q, v: np.zeros_like(q), None, None)
     compiled, loop = (kg.simulate.simulate_fixed(model, q0, v0, tau=tau, **options) for tau in (None, still))
     assert_close(compiled.dq_dp, loop.dq_dp, 1e-13)
     assert np.abs(loop.dq_dp[-1]).max(axis=(0, 1)).min() > 1e-3  # all four matter

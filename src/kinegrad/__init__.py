@@ -23,7 +23,7 @@ compare      numerical_jacobian: finite differences, complex step, adaptive, to 
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
 io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
 view         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
-papers       zhakatayev2023, regenerated: ``kinegrad reproduce zhakatayev2023``
+papers       zhakatayev2023 and anderson2002, regenerated: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
 errors       KinegradError and its kinds
 

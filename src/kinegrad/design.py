@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design_function import Built, call, check_slopes, slopes_of
+from kinegrad.design_function import Built, call, check_slopes, check_structure, slopes_of
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -121,8 +121,9 @@ class Design:
 
         - that cut the slope off: ``float(x)``, the ``math`` module, writing into a real array
           (``T = np.eye(4); T[2, 3] = x``: use ``translate``, or ``np.array([...])``);
+        - that call what takes no complex numbers: ``np.arctan2``, ``np.hypot``, ``np.interp``;
         - that are not analytic: ``abs``, ``np.linalg.norm`` (use ``np.sqrt(x @ x)``), or have a kink or a jump at the
-          present values: found by comparing with finite differences;
+          present values: found by comparing with finite differences, wherever derivatives are asked for;
         - whose tree, joint kinds or joint axes depend on the values (turn a joint's placement instead of its axis);
         - that give different models for the same values.
 
@@ -142,7 +143,7 @@ class Design:
         if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
             raise InputError(f"`values` is {values!r}; expected at least one finite number, in a row or by name")
         design = cls._built(function, names, at)
-        check_slopes(function, names, at, design.names, design._variation)
+        design._variation  # noqa: B018  refuses functions that do not qualify
         return design
 
     @classmethod
@@ -152,7 +153,7 @@ class Design:
         labels = names or tuple(f"p{k}" for k in range(len(values)))
         state = {
             "model": built.model, "loads": built.loads, "parameters": dict.fromkeys(labels, function), "_terms": {},
-            "_function": function, "_keywords": names, "values": values.copy(), "names": labels,
+            "_function": function, "_keywords": names, "values": _read_only(values.copy()), "names": labels,
         }  # fmt: skip
         design.__dict__.update(state)
         return design
@@ -172,7 +173,8 @@ class Design:
         """Present values, shape (p,): of a constant what the model has, of a combination 0."""
         alone = {name: terms[0][0] for name, terms in self._terms.items() if isinstance(self.parameters[name], str)}  # type: ignore[call-overload]
         fields = self._load_fields
-        return np.array([alone[name].get(self.model, fields) if name in alone else 0.0 for name in self.names])
+        now = [alone[name].get(self.model, fields) if name in alone else 0.0 for name in self.names]
+        return _read_only(np.array(now))
 
     def at(self, values: ArrayLike) -> Design:
         """The same parameters of the model that has these values, shape (p,)."""
@@ -182,7 +184,9 @@ class Design:
         if not np.isfinite(target).all():
             raise engine.not_finite("values", target)
         if self._function is not None:
-            return self._built(self._function, self._keywords, target)
+            moved = self._built(self._function, self._keywords, target)
+            check_structure(Built(self.model, self.loads), Built(moved.model, moved.loads), f"at {target.tolist()}")
+            return moved
         fields: dict[str, Any] = self._load_fields
         for change, terms in zip(target - self.values, self._terms.values(), strict=True):
             for constant, coefficient in terms:
@@ -209,7 +213,9 @@ class Design:
     def _variation(self) -> dict[str, Array]:
         """Slopes of fields of the model and of the loads along each parameter, (p, *shape of the field)."""
         if self._function is not None:
-            return slopes_of(self._function, self._keywords, self.values, Built(self.model, self.loads))
+            slopes = slopes_of(self._function, self._keywords, self.values, Built(self.model, self.loads))
+            check_slopes(self._function, self._keywords, self.values, self.names, slopes)
+            return slopes
         variation: dict[str, Array] = {}
         for k, terms in enumerate(self._terms.values()):
             for constant, coefficient in terms:
@@ -243,6 +249,11 @@ def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float
 
 def _frozen_spec(spec: Any) -> Any:
     return spec if isinstance(spec, str) else dict(spec)
+
+
+def _read_only(values: Array) -> Array:
+    values.flags.writeable = False
+    return values
 
 
 def _check_loads(loads: Any) -> None:

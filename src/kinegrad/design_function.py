@@ -14,7 +14,7 @@ import numpy as np
 from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 
-from kinegrad._engine import VARIABLE
+from kinegrad._engine import variable_fields
 from kinegrad.errors import InputError, KinegradError
 from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
@@ -54,7 +54,7 @@ def slopes_of(function: Callable[..., Any], names: Names, values: Array, base: B
                     f"`function` cannot be differentiated by {label!r}: {reason}; expected arithmetic and NumPy's "
                     "analytic functions throughout, see Design.from_function"
                 ) from error
-        _check_structure(base, built, label)
+        check_structure(base, built, f"when {label!r} varies")
         rows.append({what: slope(x) for what, x in fields.items()})
     found = {what: np.array([row[what] for row in rows]) for what in rows[0]}
     return {what: x for what, x in found.items() if x.any()}
@@ -109,8 +109,7 @@ def _built(given: Any) -> Built:
 def _fields(built: Built) -> dict[str, Array]:
     """What of a model and its loads may vary."""
     model, loads = built
-    fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
-    fields["pitch"] = np.array([joint.pitch for joint in model.joints])
+    fields = variable_fields(model)
     if loads is not None:
         fields |= load_arrays(loads, model, lambda name, value: numbers(value))
         if any(fields[what].ndim != 2 for what in ("force", "point", "torque")):
@@ -129,12 +128,13 @@ def _fields_beside(
         return None
 
 
-def _check_structure(base: Built, built: Built, label: str) -> None:
+def check_structure(base: Built, built: Built, when: str) -> None:
+    """Refuse a function whose model is of another tree, or loses its loads, at other values."""
     for what in ("joint_names", "link_names", "parents"):
         if not np.array_equal(getattr(base.model, what), getattr(built.model, what)):
-            raise InputError(f"`function` gives another `{what}` when {label!r} varies; expected the same tree")
+            raise InputError(f"`function` gives another `{what}` {when}; expected the same tree")
     for one, two in zip(base.model.joints, built.model.joints, strict=True):
         if (one.kind, one.axis) != (two.kind, two.axis):
-            raise InputError(f"`function` gives another joint when {label!r} varies: {one}, then {two}")
+            raise InputError(f"`function` gives another joint {when}: {one}, then {two}")
     if (base.loads is None) != (built.loads is None):
-        raise InputError(f"`function` returns loads only sometimes when {label!r} varies; expected them always")
+        raise InputError(f"`function` returns loads only sometimes, {when}; expected them always")

@@ -147,7 +147,7 @@ def test_what_cannot_be_differentiated_is_refused():
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
 def test_adjoint_of_a_motion_whose_last_torque_overflows(method):
     """The states are finite to the end; what the torque is there is the motion's fault, not that of an argument."""
-    jump = Feedback(lambda t, q, v: np.full_like(q, np.inf if t > 0.199 else 0.0))
+    jump = Feedback(lambda t, q, v: np.full_like(q, np.inf if t > 0.199 else 0.0), None, None)
     with pytest.raises(SolveError, match=r"diverged at t = 0.2 s"):
         adjoint_gradient(
             samples.double_pendulum(),

@@ -203,7 +203,7 @@ def test_gradient_of_the_effort_of_a_drive():
 def test_the_jacobian_of_implicit_methods_is_exact():
     """Of free joints, against central differences of the right-hand side."""
     model, prescribed = chain()
-    law = Law(model, feedback(4), None, LOADS, None, Prescribed(model, prescribed, 0.0, 2.0))
+    law = Law(model, feedback(4), None, (0.0, 2.0), LOADS, None, Prescribed(model, prescribed, 0.0, 2.0))
     y, h = np.array([0.4, -0.3, 1.2, 0.7]), 1e-5
     expected = [(_rate(law, 0.3, y + h * e) - _rate(law, 0.3, y - h * e)) / (2 * h) for e in np.eye(4)]
     found = _jacobian(law, 0.3, y, sparse=True)

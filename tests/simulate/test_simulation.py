@@ -77,7 +77,7 @@ def test_the_jacobian_of_implicit_methods_is_exact():
     """Against central differences of the right-hand side, and with it a stiff motion goes as with SciPy's own."""
     model = samples.double_pendulum().replace(stiffness=np.full(2, 1e4), damping=np.full(2, 1e3))
     pull = feedback()
-    law = Law(model, pull, None, None, None)
+    law = Law(model, pull, None, (0.0, 1.0), None, None)
     y, h = np.array([0.4, -0.3, 1.2, 0.7]), 1e-5
     expected = [(_rate(law, 0.3, y + h * e) - _rate(law, 0.3, y - h * e)) / (2 * h) for e in np.eye(4)]
     found = _jacobian(law, 0.3, y, sparse=True)
@@ -107,7 +107,7 @@ def test_torques_of_every_kind_agree():
         np.tile(tau, (21, 1)),
         CubicSpline(T, np.tile(tau, (21, 1))),
         lambda t, q, v: tau,
-        Feedback(lambda *_: tau),
+        Feedback(lambda *_: tau, None, None),
     ]
     motions = [simulate(model, *STATE, T, tau=kind) for kind in kinds]
     for motion in motions:

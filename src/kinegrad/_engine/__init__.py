@@ -4,13 +4,20 @@ A public function asks :class:`Batch` to check and flatten its arguments to ``(s
 call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
 """
 
-from kinegrad._engine.constants import VARIABLE, massive_if_varied, mechanism, pairs, places, slopes, without_springs
-from kinegrad._engine.gate import Batch, check_model, finish, kernel_array, not_finite, one_state, real
+from kinegrad._engine.constants import (
+    massive_if_varied,
+    mechanism,
+    pairs,
+    places,
+    slopes,
+    variable_fields,
+    without_springs,
+)
+from kinegrad._engine.gate import Batch, check_model, finish, kernel_array, not_finite, one_state, positive, real, whole
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 
 __all__ = [
-    "VARIABLE",
     "Batch",
     "March",
     "Marched",
@@ -26,11 +33,14 @@ __all__ = [
     "one_state",
     "pairs",
     "places",
+    "positive",
     "real",
     "run",
     "run_directions",
     "scratch",
     "set_threads",
     "slopes",
+    "variable_fields",
+    "whole",
     "without_springs",
 ]

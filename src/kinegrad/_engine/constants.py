@@ -69,6 +69,13 @@ def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
     return tuple(each[0]._replace(massive=massive.astype(np.int64), anchor=int(np.argmax(massive)), **rows))
 
 
+def variable_fields(model: Model) -> dict[str, Array]:
+    """What of a model may vary along design parameters."""
+    fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
+    fields["pitch"] = np.array([joint.pitch for joint in model.joints])
+    return fields
+
+
 def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[Array, ...]:
     """Slopes of the kernels' constants, (directions, n·k) each in the order of :class:`Slopes`.
 
@@ -77,8 +84,7 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
     """
     rows = []
     for k in range(directions):
-        fields = {what: getattr(model, what) for what in VARIABLE if what != "pitch"}
-        fields["pitch"] = np.array([joint.pitch for joint in model.joints])
+        fields = variable_fields(model)
         moved = {what: x + 1j * STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
         varied = SimpleNamespace(joints=model.joints, parents=model.parents, **moved)
         constants = _mechanism(varied, moved["pitch"])

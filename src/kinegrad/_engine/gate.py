@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -157,6 +158,20 @@ def real(name: str, value: Any) -> Array:
         what = "complex numbers" if array.dtype.kind == "c" else f"{type(value).__name__} of dtype {array.dtype}"
         raise InputError(f"`{name}` holds {what}; expected real numbers (float64)")
     return array.astype(np.float64, copy=False)
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """`value` as a whole number of at least `least`."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"`{name}` is {value!r}; expected a whole number of at least {least}")
+    return int(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """`value` as a positive number, which may be infinite."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not float(value) > 0:
+        raise InputError(f"`{name}` is {value!r}; expected a positive number")
+    return float(value)
 
 
 def check_model(model: Any) -> None:

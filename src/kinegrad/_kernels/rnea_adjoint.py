@@ -58,7 +58,7 @@ RATE, PLACE, TIP, INERTIA, PASSIVE = 2, 12, 12, 10, 4
 
 def columns(n: int, loaded: bool) -> int:
     """How many numbers the gradient has."""
-    return 40 * n + 3 + 9 * n * loaded
+    return (RATE + PLACE + TIP + INERTIA + PASSIVE) * n + 3 + 9 * n * loaded
 
 
 @inline

@@ -3,7 +3,8 @@
 simulate            one motion with error control, of some joints prescribed; sensitivities integrated with it
 simulate_fixed      many motions in equal steps; exact tangents of the discrete motion
 Feedback            torques that follow the state, with their derivatives
-Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, TorqueSquared, Tracking, EndPosition, UserTerm
+Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, PotentialEnergy, TorqueSquared, Tracking,
+                    EndPosition, UserTerm
 objective_value     J of a motion
 objective_gradient  dJ/dp, direct
 adjoint_gradient    dJ/d(p, initial state, torques), backwards: exact for fixed steps
@@ -24,6 +25,7 @@ from kinegrad.simulate.objectives import (
     Moments,
     Objective,
     ObjectiveGradient,
+    PotentialEnergy,
     Term,
     TorqueSquared,
     Tracking,
@@ -47,6 +49,7 @@ __all__ = [
     "Moments",
     "Objective",
     "ObjectiveGradient",
+    "PotentialEnergy",
     "Simulated",
     "Simulation",
     "Term",

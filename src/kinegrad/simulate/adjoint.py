@@ -23,15 +23,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.derivatives import forward_dynamics_derivatives
 from kinegrad.design import Design
 from kinegrad.design_derivatives import constants_gradient, share_of_parameters
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
-from kinegrad.simulate.integrators import SCHEMES, Scheme, check_reached, finish_step, gregory, make_stages, prepare
+from kinegrad.simulate.compiled_steps import compiled_run
+from kinegrad.simulate.integrators import (
+    SCHEMES,
+    Scheme,
+    check_reached,
+    finish_step,
+    first_divergence,
+    gregory,
+    make_stages,
+    prepare,
+)
 from kinegrad.simulate.law import Law, initial
-from kinegrad.simulate.objectives import Moments, Objective, Term
+from kinegrad.simulate.objectives import Moments, Objective, Term, check_objective
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -105,25 +116,41 @@ def adjoint_gradient(
     law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
-    length = max(1, isqrt(steps)) if segment is None else segment
-    if isinstance(length, bool) or not isinstance(length, int) or length < 1:
-        raise InputError(f"`segment` is {segment!r}; expected a whole number of at least 1")
+    check_objective(objective)
+    steps = int(steps)
+    length = max(1, isqrt(steps)) if segment is None else engine.whole("segment", segment)
     q, v = initial(model, q0, v0, single=False)
-    kept = []
     with np.errstate(over="ignore", invalid="ignore"):
-        for k in range(steps):
-            if k % length == 0:
-                kept.append((q, v))
-            before = v
-            q, v = finish_step(scheme, h, q, v, make_stages(law, scheme, h, k, k * h, q, v).a)
-            check_reached(model, (k + 1) * h, before, q, v)
+        checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
     backward = _Backward(law, scheme, q.shape, steps)
     weights = gregory(steps, h)
-    backward.through(_Segment(law, END, h, steps, 1, q, v, steps), objective, weights, 0.0)
     for first in reversed(range(0, steps, length)):
-        part = _Segment(law, scheme, h, first, min(length, steps - first), *kept.pop(), steps)
+        count = min(length, steps - first)
+        part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
+        if first + count == steps:
+            backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
         backward.through(part, objective, weights, h)
     return AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
+
+
+def _checkpoints(
+    law: Law, scheme: Scheme, h: float, steps: int, length: int, q: Array, v: Array
+) -> list[tuple[Array, Array]]:
+    """The states q, v before steps 0, length, 2 length, …; SolveError if the motion diverges."""
+    if law.feedback is None:
+        run = compiled_run(law, scheme, h, steps, length, q, v)
+        if (run.lost >= 0).any():
+            first = run.lost[run.lost >= 0].min()
+            raise SolveError(first_divergence(law.model, first * h, run.before, run.lost != first))
+        return list(zip(*run.columns[:2], strict=True))
+    kept = []
+    for k in range(steps):
+        if k % length == 0:
+            kept.append((q, v))
+        before = v
+        q, v = finish_step(scheme, h, q, v, make_stages(law, scheme, h, k, k * h, q, v).a)
+        check_reached(law.model, (k + 1) * h, before, q, v)
+    return kept
 
 
 class _Segment:
@@ -145,6 +172,7 @@ class _Segment:
             times = t + scheme.c * h
             gains.append([law.gains(*x) for x in zip(times.tolist(), stages.q, stages.v, strict=True)])
             q, v = finish_step(scheme, h, q, v, stages.a)
+        self.end = (q, v)
         self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))
         for a, tau in zip(self.a[-1], self.tau[-1], strict=True):  # the state may be finite and its rate not
             check_reached(law.model, self.t[-1], self.v[-1, 0], a, tau)
@@ -179,7 +207,7 @@ class _Backward:
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
             gradient, shape = constants_gradient(self.law.design, *stages, loads=self.law.loads)
-            self.dconstants = self.dconstants - gradient.reshape(*shape, -1).sum(axis=(0, 1))
+            self.dconstants = self.dconstants - gradient.reshape(*shape, gradient.shape[1]).sum(axis=(0, 1))
 
     def by_parameters(self) -> Array | None:
         """∂J/∂p in all."""

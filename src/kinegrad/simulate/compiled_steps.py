@@ -14,7 +14,8 @@ from kinegrad.dynamics import free_joint
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import load_batch
 from kinegrad.model import Model
-from kinegrad.simulate.law import SPLINES, Law
+from kinegrad.simulate.law import Law
+from kinegrad.simulate.splines import SPLINES, within
 
 __all__ = ["Run", "check_alike", "compiled_run"]
 
@@ -41,24 +42,27 @@ class Run(NamedTuple):
 
 
 def compiled_run(
-    law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array,
-    models: Sequence[Model] | None = None,
+    law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array,
+    dq: Array | None = None, dv: Array | None = None, models: Sequence[Model] | None = None,
 ) -> Run:  # fmt: skip
-    """All steps of all states in compiled code; `models`, where each state has one of its own."""
+    """All steps of all states in compiled code, with slopes if those of q and v are given.
+
+    `models`, where each state has one of its own.
+    """
     n, shape = law.model.n, q.shape[:-1]
     tau, when = torque_table(law, scheme, h, steps, q.shape)
     loads = load_batch(law.model, law.loads, {"q0": q, "v0": v})[1]
     q0, v0 = (np.ascontiguousarray(x.reshape(-1, n)) for x in (q, v))
     todo = engine.March(q0, v0, _rows(tau, shape), when, tuple(loads), tuple(scheme), h, every)
     found = engine.march([law.model] if models is None else models, todo)
-    _check_free(law.model, scheme, h, shape, found.free)
-    kept = steps // every + 1
+    _check_free(models or [law.model], scheme, h, shape, found.free)
+    kept = steps // every + 1  # if `every` does not divide the steps, the end is not among them
     columns = [x.reshape(kept, *q.shape) for x in (found.q, found.v, found.a)]
     columns.append(np.array(np.broadcast_to(tau[when[::every, 0]], (kept, *q.shape))))
-    if law.design is not None:
+    if law.design is not None and dq is not None and dv is not None:
         initial = [np.ascontiguousarray(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
         slopes, free = engine.march_slopes(law.model, law.design.slopes, law.design.load_slopes, todo, *initial)
-        _check_free(law.model, scheme, h, shape, free)
+        _check_free([law.model], scheme, h, shape, free)
         columns += [x.reshape(kept, *dq.shape) for x in slopes]
         columns.append(np.zeros((kept, *dq.shape)))
     return Run(columns, found.lost.reshape(shape), found.before.reshape(q.shape))
@@ -70,6 +74,7 @@ def torque_table(law: Law, scheme: Any, h: float, steps: int, shape: tuple[int, 
     if isinstance(law.given, SPLINES):
         offsets, stage = np.unique(scheme.c, return_inverse=True)
         times = (step[:, None] * h + offsets * h).ravel()
+        times = np.clip(times, *within("`tau`", law.given, 0.0, steps * h))
         table = np.moveaxis(np.asarray(law.given(times), dtype=float), law.given.axis, 0)
         when = step[:, None] * len(offsets) + stage
     else:
@@ -77,6 +82,8 @@ def torque_table(law: Law, scheme: Any, h: float, steps: int, shape: tuple[int, 
         table = given[None] if given.ndim == 1 else given
         when = np.minimum(step, len(table) - 1)[:, None].repeat(len(scheme.b), axis=1)
     try:
+        if table.shape[-1] != law.model.n or table.ndim < 2:
+            raise ValueError
         np.broadcast_to(table[0], shape)
     except ValueError:
         raise InputError(f"`tau` gives shape {table.shape[1:]} at t = 0; expected {shape}, as q") from None
@@ -94,14 +101,14 @@ def _rows(tau: Array, shape: tuple[int, ...]) -> Array:
     return engine.kernel_array(rows)
 
 
-def _check_free(model: Model, scheme: Any, h: float, shape: tuple[int, ...], free: Integers) -> None:
+def _check_free(models: Sequence[Model], scheme: Any, h: float, shape: tuple[int, ...], free: Integers) -> None:
     """Raise for the first joint, in time, that nothing resists."""
     stuck = np.flatnonzero(free[:, 0] >= 0)
     if len(stuck):
         state = stuck[np.argmin(free[stuck, 1])]
         joint, evaluation = free[state].tolist()
         k, i = divmod(evaluation, len(scheme.b))
-        error = free_joint(model, joint, int(state), shape)
+        error = free_joint(models[state if len(models) > 1 else 0], joint, int(state), shape)
         raise SingularError(f"at t = {k * h + scheme.c[i] * h:.6g} s {error}")
 
 

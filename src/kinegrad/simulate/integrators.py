@@ -196,8 +196,9 @@ def simulate_fixed(
     models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
     one: Any = model if models is None else models[0]
     law, scheme, h = prepare(one, tau, loads, design, method, step, steps)
-    if isinstance(every, bool) or not isinstance(every, int) or every < 1 or steps % every:
-        raise InputError(f"`every` is {every!r}; expected a whole number that divides `steps`, {steps}")
+    steps, every = int(steps), engine.whole("every", every)
+    if steps % every:
+        raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
     q, v = initial(one, q0, v0, single=False)
     if models is not None:
         if law.feedback is not None:
@@ -241,7 +242,7 @@ def loop_run(
             dq, dv = finish_step(scheme, h, dq, dv, stages.da)
         new = ~finite(q, v) & (lost < 0)
         lost[new], speeds[new] = k + 1, before[new]
-        if (lost >= 0).all():
+        if lost.size and (lost >= 0).all():
             break
     return Run([np.array(x) for x in zip(*kept, strict=True)], lost, speeds)
 
@@ -316,9 +317,8 @@ def prepare(
     h = engine.real("step", step)
     if h.shape != () or not (np.isfinite(h) and h > 0):
         raise InputError(f"`step` is {step!r}; expected a positive number of seconds")
-    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
-        raise InputError(f"`steps` is {steps!r}; expected a whole number of at least 1")
-    law = Law(model, tau, lambda samples: _hold(model, steps, samples), loads, design)
+    steps = engine.whole("steps", steps)
+    law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
     return law, SCHEMES[method], float(h)
 
 

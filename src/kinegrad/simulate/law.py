@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.interpolate import BPoly, BSpline, PPoly
 
 from kinegrad import _engine as engine
 from kinegrad.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
@@ -29,13 +28,13 @@ from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.simulate.prescribed import Prescribed
+from kinegrad.simulate.splines import SPLINES, within
 
 __all__ = ["Feedback", "Law"]
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], ArrayLike]
 Held = Callable[[Any], Callable[[int, float], Array]]
-SPLINES = BSpline | PPoly | BPoly
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Feedback:
     Parameters
     ----------
     function : callable (t, q, v) → τ, shape (..., n)
-    dtau_dq, dtau_dv : callable (t, q, v) → shape (..., n, n), optional
+    dtau_dq, dtau_dv : callable (t, q, v) → shape (..., n, n), or None
         Its partial derivatives; None says that τ does not depend on q, or on v.
 
     Examples
@@ -58,8 +57,14 @@ class Feedback:
     """
 
     function: Function
-    dtau_dq: Function | None = None
-    dtau_dv: Function | None = None
+    dtau_dq: Function | None
+    dtau_dv: Function | None
+
+    def __post_init__(self) -> None:
+        for name, part in vars(self).items():
+            if not (callable(part) or (part is None and name != "function")):
+                found = type(part).__name__
+                raise InputError(f"`{name}` of a Feedback is a {found}; expected a function of (t, q, v)")
 
 
 class Law:
@@ -71,6 +76,8 @@ class Law:
     tau : None, array, spline, Feedback or function
     held : callable
         Turns an array of samples into a function (step, t) → τ: how samples are read is the integrator's choice.
+    span : (float, float)
+        When the motion begins and ends, s.
     loads : Loads, optional
         Constant in the world frame.
     design : Design, optional
@@ -83,6 +90,7 @@ class Law:
         model: Model,
         tau: Any,
         held: Held,
+        span: tuple[float, float],
         loads: Loads | None,
         design: Design | None,
         prescribed: Prescribed | None = None,
@@ -96,16 +104,20 @@ class Law:
         if loads is not None:
             if not isinstance(loads, Loads):
                 raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
-            if any(x.ndim > 2 for x in loads.arrays(model).values()):
-                raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
+            for what, x in loads.arrays(model).items():
+                if x.ndim > 2:
+                    raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
+                if not np.isfinite(x).all():
+                    raise engine.not_finite(f"loads.{what}", x)
         self.model, self.loads, self.design, self.given, self.prescribed = model, loads, design, tau, prescribed
         self.free = np.arange(model.n) if prescribed is None else prescribed.free
         self.feedback, self.exact = None, True
-        self._given: Callable[[int, float], Array]
+        self._given: Callable[[int, float], Any]
         if isinstance(tau, Feedback):
             self.feedback = tau
         elif isinstance(tau, SPLINES):
-            self._given = lambda step, t: np.asarray(tau(t), dtype=float)
+            begin, end = within("`tau`", tau, *span)
+            self._given = lambda step, t: tau(min(max(t, begin), end))
         elif callable(tau):
             if design is not None:
                 raise InputError(
@@ -113,7 +125,7 @@ class Law:
                     "with the motion, so its derivatives are needed; expected Feedback(function, dtau_dq, dtau_dv), "
                     "where None says that it does not depend on q or on v"
                 )
-            self.feedback, self.exact = Feedback(tau), False
+            self.feedback, self.exact = Feedback(tau, None, None), False
         else:
             self._given = held(np.zeros(model.n) if tau is None else tau)
 
@@ -135,13 +147,9 @@ class Law:
 
     def torques(self, t: float, q: Array, v: Array, step: int = 0) -> Array:
         """τ at one time, for all states; zero at prescribed joints."""
-        given = self._given(step, t) if self.feedback is None else self.feedback.function(t, q, v)
-        tau = np.asarray(given, dtype=float)
-        if tau.shape != q.shape or self.prescribed is not None:
-            try:
-                tau = np.broadcast_to(tau, q.shape).copy()
-            except ValueError:
-                raise InputError(f"`tau` gives shape {tau.shape} at t = {t:g}; expected {q.shape}, as q") from None
+        # copies both ways: a function may change what it is given, and use again what it returns
+        given = self._given(step, t) if self.feedback is None else self.feedback.function(t, q.copy(), v.copy())
+        tau = _broadcast("`tau`", engine.real("tau", given), t, q.shape)
         if self.prescribed is not None:
             tau[..., self.prescribed.held] = 0.0
         return tau
@@ -151,10 +159,10 @@ class Law:
         if self.feedback is None:
             return None
         shape = (*q.shape, q.shape[-1])
-        parts = [
-            np.zeros(shape) if part is None else np.broadcast_to(np.asarray(part(t, q, v), dtype=float), shape)
-            for part in (self.feedback.dtau_dq, self.feedback.dtau_dv)
-        ]
+        parts = []
+        for name, part in (("dtau_dq", self.feedback.dtau_dq), ("dtau_dv", self.feedback.dtau_dv)):
+            given = np.zeros(shape) if part is None else engine.real(name, part(t, q.copy(), v.copy()))
+            parts.append(_broadcast(f"`{name}`", given, t, shape))
         return parts[0], parts[1]
 
     def acceleration(self, t: float, q: Array, v: Array, step: int = 0) -> tuple[Array, Array]:
@@ -229,6 +237,17 @@ class Law:
         if gains is not None:
             by_q, by_v = by_q - gains[0][block], by_v - gains[1][block]
         return -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
+
+
+def _broadcast(what: str, given: Array, t: float, shape: tuple[int, ...]) -> Array:
+    """A fresh array of the shape, of what a function or spline gives."""
+    core = -2 if what != "`tau`" else -1
+    try:
+        if given.shape[core:] != shape[core:]:
+            raise ValueError
+        return np.array(np.broadcast_to(given, shape))
+    except ValueError:
+        raise InputError(f"{what} gives shape {given.shape} at t = {t:g}; expected {shape}") from None
 
 
 def finite(*arrays: Array) -> NDArray[np.bool_]:

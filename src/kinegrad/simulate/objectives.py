@@ -13,10 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.derivatives import inverse_dynamics_vjp
 from kinegrad.design import Design
 from kinegrad.design_derivatives import energy_design_derivatives, transform_design_derivatives
-from kinegrad.energy import kinetic_energy
+from kinegrad.dynamics import inverse_dynamics
+from kinegrad.energy import kinetic_energy, potential_energy
 from kinegrad.errors import InputError, SolveError
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
@@ -31,6 +33,7 @@ __all__ = [
     "Moments",
     "Objective",
     "ObjectiveGradient",
+    "PotentialEnergy",
     "Term",
     "TorqueSquared",
     "Tracking",
@@ -87,6 +90,18 @@ class KineticEnergy:
         return Evaluation(kinetic_energy(at.model, at.q, at.v), change.dq / 2, change.da, dp=dp)
 
 
+@dataclass(frozen=True)
+class PotentialEnergy:
+    """Of gravity and springs, J."""
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Its gradient is what holds the links and the springs still."""
+        still = np.zeros_like(at.q)
+        holding = inverse_dynamics(at.model, at.q, still, still)
+        dp = None if at.design is None else energy_design_derivatives(at.design, at.q, still).dpotential_dp
+        return Evaluation(potential_energy(at.model, at.q), holding, dp=dp)
+
+
 @dataclass(frozen=True, eq=False)
 class TorqueSquared:
     """Σ wᵢ τᵢ², with weights of shape (n,) or one for all."""
@@ -95,7 +110,7 @@ class TorqueSquared:
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the torques alone."""
-        weighted = np.asarray(self.weight) * at.tau
+        weighted = _weight(self.weight, at.model) * at.tau
         return Evaluation((weighted * at.tau).sum(axis=-1), dtau=2 * weighted)
 
 
@@ -108,11 +123,12 @@ class Tracking:
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates and the time."""
-        target = np.asarray(self.reference(at.t) if callable(self.reference) else self.reference, dtype=float)
-        if target.ndim == 2:
-            target = target.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1)
-        away = at.q - target
-        weighted = np.asarray(self.weight) * away
+        given = engine.real("reference", self.reference(at.t) if callable(self.reference) else self.reference)
+        expected = (len(at.t), at.model.n) if callable(self.reference) else (at.model.n,)
+        if given.shape != expected:
+            raise InputError(f"`reference` of Tracking gives shape {given.shape}; expected {expected}")
+        away = at.q - (given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given)
+        weighted = _weight(self.weight, at.model) * away
         return Evaluation((weighted * away).sum(axis=-1), 2 * weighted)
 
 
@@ -126,7 +142,10 @@ class EndPosition:
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates, and of lengths among the parameters."""
-        away = point_motion(at.model, at.q, link=self.link, point=self.point).position - np.asarray(self.target)
+        target = engine.real("target", self.target)
+        if target.shape != (3,):
+            raise InputError(f"`target` of EndPosition has shape {target.shape}; expected (3,), in the world, m")
+        away = point_motion(at.model, at.q, link=self.link, point=self.point).position - target
         J = point_motion_derivatives(at.model, at.q, link=self.link, point=self.point).dposition_dq
         dp = None
         if at.design is not None:
@@ -155,7 +174,12 @@ class UserTerm:
     def evaluate(self, at: Moments) -> Evaluation:
         """Call the function, and check what it returns."""
         found = self.function(at)
-        shapes = {"value": at.t.shape + at.q.shape[1:-1], **dict.fromkeys(("dq", "dv", "da", "dtau"), at.q.shape)}
+        if not isinstance(found, Evaluation):
+            raise InputError(f"the function of a UserTerm returns a {type(found).__name__}; expected an Evaluation")
+        batch = at.t.shape + at.q.shape[1:-1]
+        shapes = {"value": batch, **dict.fromkeys(("dq", "dv", "da", "dtau"), at.q.shape)}
+        if at.design is not None:
+            shapes["dp"] = (*batch, at.design.p)
         for name, shape in shapes.items():
             x = getattr(found, name)
             if (x is not None or name == "value") and np.shape(x) != shape:
@@ -185,8 +209,27 @@ class Objective:
     def __post_init__(self) -> None:
         for name in ("end", "integral"):
             terms = getattr(self, name)
-            if not isinstance(terms, list | tuple) or not all(hasattr(term, "evaluate") for term in terms):
+            if not isinstance(terms, list | tuple) or not all(map(_is_term, terms)):
                 raise InputError(f"`{name}` is {terms!r}; expected a list of terms, such as [TorqueSquared()]")
+
+
+def _is_term(term: Any) -> bool:
+    return hasattr(term, "evaluate") and not isinstance(term, type)
+
+
+def _weight(weight: Any, model: Model) -> Array:
+    """A weight of all joints, or one for each."""
+    given = engine.real("weight", weight)
+    if given.shape not in ((), (model.n,)):
+        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({model.n},)")
+    return given
+
+
+def check_objective(objective: Any) -> None:
+    """An Objective, and not one of the terms it is made of."""
+    if not isinstance(objective, Objective):
+        found = type(objective).__name__
+        raise InputError(f"`objective` is a {found}; expected Objective(end=[...], integral=[...])")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,8 +251,9 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     >>> float(objective_value(motion, Objective(integral=[KineticEnergy()])).round(6))
     0.980346
     """
-    return sum((np.tensordot(w, term.evaluate(moments(x)).value, 1) for x, w, term in _parts(simulation, objective)),
-               start=np.zeros(simulation.q.shape[1:-1]))  # fmt: skip
+    parts = _parts(simulation, objective)
+    start = np.zeros(simulation.q.shape[1:-1])
+    return sum((np.tensordot(w, term.evaluate(moments(x)).value, 1) for x, w, term in parts), start=start)
 
 
 def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: Objective) -> ObjectiveGradient:
@@ -235,12 +279,13 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
     >>> objective_gradient(motion, Objective(integral=[KineticEnergy()])).dvalue_dp.round(4)
     array([ 5.3306, -0.7926])
     """
+    parts = _parts(simulation, objective)
     design = simulation._law.design
     if design is None:
         raise InputError("`simulation` was made without a design; expected simulate(..., design=Design(model, [...]))")
     batch = simulation.q.shape[1:-1]
     value, gradient = np.zeros(batch), np.zeros((*batch, design.p))
-    for x, weights, term in _parts(simulation, objective):
+    for x, weights, term in parts:
         found = term.evaluate(moments(x))
         value += np.tensordot(weights, found.value, 1)
         pairs = ((found.dq, x.dq_dp), (found.dv, x.dv_dp), (found.da, x.da_dp), (found.dtau, x.dtau_dp))
@@ -259,6 +304,9 @@ def moments(x: Any) -> Moments:
 
 def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term]]:
     """Where to evaluate each term, with which weights."""
+    if not isinstance(simulation, Simulation | FixedStepSimulation):
+        raise InputError(f"`simulation` is a {type(simulation).__name__}; expected what simulate returns")
+    check_objective(objective)
     if not simulation.success:
         raise SolveError(f"`simulation` has not reached its end: {simulation.message}")
     if getattr(simulation, "_models", None) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -218,9 +219,9 @@ def _check_arguments(
         raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
     if method == "L-BFGS-B" and constraints:
         raise InputError("`method` is 'L-BFGS-B', which takes no `constraints`; expected 'SLSQP' or 'trust-constr'")
-    if isinstance(tolerance, bool) or not isinstance(tolerance, int | float) or not 0 < tolerance < 1:
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < float(tolerance) < 1:
         raise InputError(f"`tolerance` is {tolerance!r}; expected a number between 0 and 1")
-    if isinstance(max_iterations, bool) or not isinstance(max_iterations, int) or max_iterations < 1:
+    if isinstance(max_iterations, bool) or not isinstance(max_iterations, Integral) or max_iterations < 1:
         raise InputError(f"`max_iterations` is {max_iterations!r}; expected a whole number of at least 1")
     if progress is not None and not callable(progress):
         raise InputError(f"`progress` is a {type(progress).__name__}; expected a function of a DesignIterate")

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import BPoly, BSpline, PPoly
+from scipy.interpolate import BSpline
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.simulate.splines import SPLINES, knots, within
 
 __all__ = ["Prescribed"]
 
@@ -88,7 +89,7 @@ class Prescribed:
 def _motion(joint: str, motion: Any, first: float, last: float) -> Callable[[float], Array]:
     """A checked function t → (q, v, a)."""
     where = f"`prescribed[{joint!r}]`"
-    if isinstance(motion, BSpline | PPoly | BPoly):
+    if isinstance(motion, SPLINES):
         given = _spline(where, motion, first, last)
     elif callable(motion):
         given = motion
@@ -114,26 +115,20 @@ def _spline(where: str, spline: Any, first: float, last: float) -> Callable[[flo
     if np.iscomplexobj(value) or np.shape(value) != ():
         found = "complex numbers" if np.iscomplexobj(value) else f"arrays of shape {np.shape(value)}"
         raise InputError(f"{where} is a spline of {found}; expected one real number for each time")
-    if isinstance(spline, BSpline):
-        if spline.k < 2:
-            raise InputError(f"{where} is a spline of degree {spline.k}, whose speed jumps; expected degree 2 or more")
-        knots = spline.t[spline.k : len(spline.t) - spline.k]
-    else:
-        knots = np.sort(spline.x)
-    begin, end = float(knots[0]), float(knots[-1])
+    if isinstance(spline, BSpline) and spline.k < 2:
+        raise InputError(f"{where} is a spline of degree {spline.k}, whose speed jumps; expected degree 2 or more")
+    begin, end = within(where, spline, first, last)
+    meet = knots(spline)
     if spline.extrapolate == "periodic":
-        period = end - begin
-        met = knots + (np.floor((first - knots) / period) + 1) * period < last
+        period = meet[-1] - meet[0]
+        met = meet + (np.floor((first - meet) / period) + 1) * period < last
         met[0] = False  # the end is the beginning
-    elif first < begin or last > end:
-        span = f"from {first:.12g} to {last:.12g}"
-        raise InputError(f"{where} is a spline from {begin:.12g} to {end:.12g} s; the simulation goes {span}")
     else:
-        met = (knots > first) & (knots < last)
+        met = (meet > first) & (meet < last)
     orders = [spline, spline.derivative(1), spline.derivative(2)]
     for what, order in zip(("coordinate", "speed"), orders, strict=False):
-        _check_smooth(f"{where} is a spline whose {what}", order, knots[met])
-    return lambda t: [order(t) for order in orders]
+        _check_smooth(f"{where} is a spline whose {what}", order, meet[met])
+    return lambda t: [order(min(max(t, begin), end)) for order in orders]
 
 
 def _check_smooth(what: str, function: Any, knots: Array) -> None:

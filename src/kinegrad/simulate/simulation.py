@@ -25,7 +25,7 @@ from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, KinegradError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.simulate.law import Law, diverged, initial, initial_slope
@@ -194,11 +194,11 @@ def simulate(
         raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
     times = _times(t, least=2)
     for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}.items():
-        if not isinstance(value, int | float) or not value > 0:
-            raise InputError(f"`{name}` is {value!r}; expected a positive number")
+        engine.positive(name, value)
     engine.check_model(model)
     held = None if prescribed is None else Prescribed(model, prescribed, times[0], times[-1])
-    law = Law(model, tau, lambda samples: _samples(model, times, samples), loads, design, held)
+    span = (float(times[0]), float(times[-1]))
+    law = Law(model, tau, lambda samples: _samples(model, times, samples), span, loads, design, held)
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp))
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
     if method in IMPLICIT and law.exact:
@@ -210,11 +210,19 @@ def simulate(
         edges, pieces, trouble, f = [times[0]], [], "", len(law.free)
         speeds = np.zeros(model.n)
         while solver.status == "running" and not trouble:
-            why = solver.step()
+            try:
+                why = solver.step()
+            except KinegradError:
+                raise
+            except ValueError as error:  # SciPy's linear algebra, given numbers that are not finite
+                trouble = diverged(model, solver.t, speeds, str(error).rstrip("."))
+                break
             speeds[law.free] = solver.y[f : 2 * f]
             if solver.status == "failed":
                 why = why if why else "the integrator found no step short enough"
                 trouble = diverged(model, solver.t, speeds, why.rstrip(".").lower())
+            elif not np.isfinite(solver.y).all():
+                trouble = diverged(model, solver.t, speeds, "its numbers are not finite")
             elif not np.abs(speeds).max() < speed_limit:
                 trouble = diverged(model, solver.t, speeds, f"faster than `speed_limit`, {speed_limit:g}")
             else:
