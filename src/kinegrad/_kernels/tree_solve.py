@@ -66,6 +66,20 @@ def zero4(u):
 
 
 @inline
+def divide(m, first, M, X, width, begin, sign, scratch):
+    """X ← sign · (D L)⁻¹ X in rows `begin` on, of four columns; the rows before are done."""
+    for k in range(begin, len(m.parent)):
+        inverse = sign * load(scratch, M + first[k])
+        x = load4(scratch, X + k * width)
+        x = (inverse * x[0], inverse * x[1], inverse * x[2], inverse * x[3])
+        i, ki = m.parent[k], M + first[k] + 1
+        while i >= 0:
+            x = less4(x, load(scratch, ki), load4(scratch, X + i * width))
+            i, ki = m.parent[i], ki + 1
+        store4(scratch, X + k * width, x)
+
+
+@inline
 def solve(m, first, M, X, width, sign, scratch):
     """X ← sign · M⁻¹ X, with M factored; `width` a multiple of 4."""
     n = len(m.parent)
@@ -79,15 +93,7 @@ def solve(m, first, M, X, width, sign, scratch):
                 at = c + i * width
                 store4(scratch, at, less4(load4(scratch, at), load(scratch, ki), x))
                 i, ki = m.parent[i], ki + 1
-        for k in range(n):
-            inverse = sign * load(scratch, M + first[k])
-            x = load4(scratch, c + k * width)
-            x = (inverse * x[0], inverse * x[1], inverse * x[2], inverse * x[3])
-            i, ki = m.parent[k], M + first[k] + 1
-            while i >= 0:
-                x = less4(x, load(scratch, ki), load4(scratch, c + i * width))
-                i, ki = m.parent[i], ki + 1
-            store4(scratch, c + k * width, x)
+        divide(m, first, M, c, width, 0, sign, scratch)
 
 
 @inline
@@ -108,15 +114,7 @@ def invert(m, first, M, X, width, scratch):
             while i >= c:
                 store4(scratch, at + i * width, less4(load4(scratch, at + i * width), load(scratch, ki), x))
                 i, ki = m.parent[i], ki + 1
-        for k in range(c, n):
-            inverse = load(scratch, M + first[k])
-            x = load4(scratch, at + k * width)
-            x = (inverse * x[0], inverse * x[1], inverse * x[2], inverse * x[3])
-            i, ki = m.parent[k], M + first[k] + 1
-            while i >= 0:
-                x = less4(x, load(scratch, ki), load4(scratch, at + i * width))
-                i, ki = m.parent[i], ki + 1
-            store4(scratch, at + k * width, x)
+        divide(m, first, M, at, width, c, 1.0, scratch)
         for k in range(c, min(c + 4, n)):
             for j in range(c, k):
                 store(scratch, X + j * width + k, load(scratch, X + k * width + j))
