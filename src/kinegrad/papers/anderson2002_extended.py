@@ -35,14 +35,19 @@ def extended_derivatives(chain: Chain, q: Array, v: Array, dq: Array, dv: Array)
     >>> bool(np.abs(extended_derivatives(*given) - fully_recursive(*given)[1]).max() < 1e-12)
     True
     """
+    a = _accelerations(*_moved(chain, q, v, dq, dv))
+    return np.asarray(a.imag / STEP, dtype=np.float64)
+
+
+def _moved(chain: Chain, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Chain, Wide, Wide]:
+    """Constants and states, a step along each parameter."""
     moved = chain._replace(
         s=_along(chain.s, chain.ds),
         r=_along(chain.r, chain.dr),
         m=_along(chain.m, chain.dm),
         inertia=_along(chain.inertia, chain.dinertia),
     )
-    a = _accelerations(moved, _along(q, dq), _along(v, dv))
-    return np.asarray(a.imag / STEP, dtype=np.float64)
+    return moved, _along(q, dq), _along(v, dv)
 
 
 def _along(x: Array, dx: Array) -> Wide:

@@ -77,8 +77,8 @@ def _growth(fit: Exponent) -> str:
 
     >>> _growth(Exponent("conventional", 3.65, 16, 64, 4, 3.7))
     'Conventional: time grows as n^3.65 from n = 16 to 64, the number of products as n^3.70: O(n⁴), as the paper says.'
-    >>> _growth(Exponent("partially recursive", 2.6, 16, 64, 3))
-    'Partially recursive: time grows as n^2.60 from n = 16 to 64; the paper says O(n³): terms of lower order still count.'
+    >>> _growth(Exponent("partially recursive", 2.6, 2, 8, 3))
+    'Partially recursive: time grows as n^2.60 from n = 2 to 8; the paper says O(n³): terms of lower order still count.'
     """
     order, grown = f"O({POWERS[fit.order]})", f"n^{fit.exponent:.2f} from n = {fit.smallest} to {fit.largest}"
     expected = fit.order if fit.products is None else fit.products

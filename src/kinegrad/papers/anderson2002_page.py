@@ -141,10 +141,11 @@ def _methods(page: Page, report: Report) -> None:
     page.paragraph(
         "The chains are cylinders of 1 m and 1 kg, ten times as long as thick, hinged end to end about x, y, z in "
         f"turn, under gravity of {GRAVITY}. Parameters: length and mass of the first bar and of the middle one; a "
-        "length moves the bar’s mass centre, its inertia and the next hinge. The text of the paper says neither "
-        "what its chains were made of nor which or how many parameters it used. States and d<i>q</i>/d<i>p</i>, d<i>q̇</i>/d<i>p</i> are "
-        f"random, the same in every run. Compiling the four took {duration(report.compile_seconds)} and is not "
-        f"counted; an empty call takes {duration(report.call_seconds)} and is part of every time but kinegrad’s. "
+        "length moves the bar’s mass centre, its inertia and the next hinge. The text of the paper says neither what "
+        "its chains were made of nor which or how many parameters it used. States and d<i>q</i>/d<i>p</i>, "
+        "d<i>q̇</i>/d<i>p</i> are random, the same in every run. Compiling the four took "
+        f"{duration(report.compile_seconds)} and is not counted; an empty call takes {duration(report.call_seconds)} "
+        "and is part of every time but kinegrad’s. "
         "Methods are timed in turn, the best counts. A method is not tried where one evaluation would take more than "
         f"{report.limit:g} s"
         + (
