@@ -124,7 +124,7 @@ def test_34_velocities(setting):
 
 
 def test_35_36_prescribed_joints_accelerate(setting):
-    """All joints prescribed, so that their rates are ω_t: (35) and (36) with and without dω_t/dt."""
+    """All hinges prescribed, so that their rates are ω_t: (35) and (36) with and without dω_t/dt."""
     design, chain, q, v, motion = setting
     a = np.random.default_rng(35).normal(size=N)
     T = oracle.transforms(design.model, q)

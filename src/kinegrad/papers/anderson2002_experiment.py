@@ -332,7 +332,7 @@ def exponents(timings: Sequence[Timing]) -> list[Exponent]:
 
     >>> [fit] = exponents([Timing("conventional", n, 4, 2e-9 * n**4, 1) for n in (2, 8, 16, 32)])
     >>> round(fit.exponent, 6), fit.smallest, fit.largest, fit.order, round(fit.products, 2)
-    (4.0, 8, 32, 4, 3.73)
+    (4.0, 8, 32, 4, 3.7)
     """
     rows = []
     for name in dict.fromkeys(row.method for row in timings):

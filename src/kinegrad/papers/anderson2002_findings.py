@@ -168,7 +168,7 @@ def _agreement_words(report: Report) -> str:
     until, largest = agreed_until(report.pairs), max(row.n for row in report.pairs)
     words = (
         f"Any two of the methods that do not invert M, and kinegrad, agree to {AGREED:.0e} of the largest entry up to "
-        f"n = {until}: to {largest_difference(report.pairs, until):.1e}."
+        f"n = {until} ({largest_difference(report.pairs, until):.1e} at most)."
         if until
         else f"Not all methods agree to {AGREED:.0e} of the largest entry."
     )
@@ -190,11 +190,11 @@ def _agreement_words(report: Report) -> str:
 
 def _inverse_words(report: Report) -> str:
     inverted, factored = errors_of(report, INVERTED), errors_of(report, FACTORED[1])
-    n = max(set(inverted) & set(factored) & set(range(PAPER_LARGEST + 1)))
+    n = max((n for n in inverted if n in factored and n <= PAPER_LARGEST), key=inverted.__getitem__)
     until = agreed_until(report.pairs, inverted=True)
     return (
-        f"With M inverted the conventional method errs by {inverted[n]:.1e} at n = {n}, where the frugal one, with M "
-        f"factored, errs by {factored[n]:.1e}"
+        f"With M inverted the conventional method errs by up to {inverted[n]:.1e} among the paper's sizes, at n = {n}, "
+        f"where the frugal one, with M factored, errs by {factored[n]:.1e}"
         + (f"; it agrees with all others to {AGREED:.0e} up to n = {until}." if until < max(inverted) else ".")
     )
 

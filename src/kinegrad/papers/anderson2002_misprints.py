@@ -97,8 +97,8 @@ MISPRINTS = (
     Misprint(
         "(53), first line",
         "ℐ<sub>1</sub> 𝒜<sup>n</sup> − ℱ<sub>1</sub>",
-        "ℐ<sub>1</sub> 𝒜̄<sup>n</sup> − ℱ<sub>1</sub>, as in the second line: by (22)–(24) ℱ<sub>1</sub> already holds "
-        "the accelerations without q̈",
+        "ℐ<sub>1</sub> <span style='text-decoration: overline'>𝒜</span><sup>n</sup> − ℱ<sub>1</sub>, as in the second "
+        "line: by (22)–(24) ℱ<sub>1</sub> already holds the accelerations without q̈",
         True,
     ),
     Misprint(
