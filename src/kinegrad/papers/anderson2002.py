@@ -234,6 +234,7 @@ def _chosen() -> dict[str, Any]:
         "mass": float(bar.mass[0]),
         "inertia": np.diag(bar.inertia[0]).tolist(),
         "gravity": bar.gravity.tolist(),
+        "states": "normal random, seed [2002, n, p]: 0.5 rad and 0.5 rad/s; slopes of them 1",
         "states_checked": chains.CHECKED,
     }
     return {"units": units, "double_pendulum": pendulum, "chains": spatial}

@@ -201,6 +201,7 @@ def plot_perturbations(rows: Sequence[Perturbation]) -> Figure:
         ax.set_title(f"${name[0]}_{name[1]}$", loc="left", fontweight="bold", fontsize=13, color=INK)
         ax.set_ylim(1e-13, 10)
         _tidy(ax)
+        ax.tick_params(labelbottom=True)
         ax.set_xlabel(f"perturbation, {swing.UNITS[name].removeprefix('J/')}", fontsize=12)
     for ax in grid[:, 0]:
         ax.set_ylabel("largest error in 20 s, relative", fontsize=12)
