@@ -180,7 +180,7 @@ def reproduce(
         Path | None, typer.Option(metavar="DIR", help="Where page, figures and numbers go; by default out/PAPER.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Seconds instead of minutes: slow methods at a few instants only.")
+        bool, typer.Option("--quick", help="About a minute or less: shorter measurements, fewer cases.")
     ] = False,
 ) -> None:
     """Run a paper's experiment again: its figures and tables, as one HTML page.
@@ -391,11 +391,11 @@ def _print_torques(console: Console, model: kg.Model, t: Array | None, tau: Arra
 def _print_anderson2002(console: Console, report: anderson2002.Report) -> None:
     """What [anderson2002] done again has found."""
     sizes = [n for n in dict.fromkeys(row.n for row in report.timings) if n in (2, 8, 24, 64, 512)]
-    times = _table(["method"], [f"n = {n}" for n in sizes] + ["exponent", "claimed"])
+    times = _table(["method"], [f"n = {n}" for n in sizes] + ["exponent", "order"])
     seconds = {(row.method, row.n): row.seconds for row in report.timings}
     for fit in report.exponents:
         cells = [_duration(seconds[fit.method, n]) if (fit.method, n) in seconds else "" for n in sizes]
-        times.add_row(fit.method, *cells, f"{fit.exponent:.2f}", str(fit.claimed))
+        times.add_row(fit.method, *cells, f"{fit.exponent:.2f}", str(fit.order))
     _section(console, "chains: time of accelerations and their derivatives by 4 parameters, one state", times)
     curves = _table(["parameter", "method"], ["largest dT/dp", "largest deviation", "relative", "at t, s"])
     for row in report.deviations:

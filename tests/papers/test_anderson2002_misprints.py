@@ -56,7 +56,10 @@ def accelerations(design, q, P, F1):
 
 
 def test_every_entry_marked_as_tested_is_tested_here():
-    here = {"(23), (24)", "(27), (28)", "(34)", "(37)", "(43), first line", "(49), (51)", "(66), (67)", "(72)–(74)"}
+    here = {
+        "(23), (24)", "(27), (28)", "(34)", "(35), (36)", "(37)", "(43), first line", "(49), (51)", "(53), first line",
+        "(66), (67)", "(72)–(74)",
+    }  # fmt: skip
     assert {row.equation for row in MISPRINTS if row.tested} == here
 
 
@@ -120,6 +123,30 @@ def test_34_velocities(setting):
     assert not same(velocities(printed=True), exact)
 
 
+def test_35_36_prescribed_joints_accelerate(setting):
+    """All hinges prescribed, so that their rates are ω_t: (35) and (36) with and without dω_t/dt."""
+    design, chain, q, v, motion = setting
+    a = np.random.default_rng(35).normal(size=N)
+    T = oracle.transforms(design.model, q)
+    points = [oracle.point_motion(design.model, q, v, a, k, design.model.com[k])[2] for k in range(N)]
+
+    def accelerations_of_mass_centres(own):
+        found, w, alpha, acceleration = [], *np.zeros((3, 3))
+        for k in range(N):
+            C, s, r = motion.C[k], chain.s[k], motion.C[k] @ chain.r[k]  # in the parent's basis
+            axis = C @ chain.e[k]
+            joint = np.cross(w, axis * v[k]) + (axis * a[k] if own else 0)
+            gamma, w_k = s + r, w + axis * v[k]
+            acceleration = acceleration + np.cross(alpha, gamma) + np.cross(w, np.cross(w, s))  # (36)
+            acceleration = C.T @ (acceleration + np.cross(w_k, np.cross(w_k, r)) + np.cross(joint, r))
+            w, alpha = C.T @ w_k, C.T @ (alpha + joint)  # (33), (35)
+            found.append(T[k, :3, :3] @ acceleration)
+        return np.array(found)
+
+    assert same(accelerations_of_mass_centres(own=True), np.array(points))
+    assert not same(accelerations_of_mass_centres(own=False), np.array(points))
+
+
 def test_37_sign(setting):
     design, chain, q, _, motion = setting
     exact = partial_velocity_oracle(design.model, q, 0, 1)
@@ -151,6 +178,17 @@ def test_49_51_all_bodies_count(setting):
         printed[k] += motion.S[k + 1] @ motion.F1[k + 1]
     assert same(np.einsum("kx,kx->k", motion.P, F2), exact)
     assert not same(np.einsum("kx,kx->k", motion.P, printed), exact)
+
+
+def test_53_accelerations_count_once(setting):
+    """The last of Kane's equations, with 𝒜̄ = Σ 𝒫_i q̈_i and with 𝒜, which has the rest that F1 holds already."""
+    design, _, q, v, motion = setting
+    n, a = N - 1, forward_dynamics(design.model, q, v, np.zeros(N))
+    explicit = np.einsum("ix,i->x", partial_velocities(motion)[:, n], a)
+    whole = explicit + np.concatenate([motion.al[n], motion.a[n]])
+    size = np.abs(motion.P[n] @ motion.F1[n])
+    assert abs(motion.P[n] @ (motion.I1[n] @ explicit - motion.F1[n])) < 1e-11 * size
+    assert abs(motion.P[n] @ (motion.I1[n] @ whole - motion.F1[n])) > 1e-2 * size
 
 
 def test_66_67_first_acceleration(setting):

@@ -5,7 +5,8 @@ to 7, how the kinetic energy of a double pendulum depends on lengths and masses 
 perturbation does to differences; and where formulas are misprinted.
 
 ``anderson2002_chain``, ``anderson2002_methods``   the equations
-``anderson2002_experiment``                        chains: times and agreement
+``anderson2002_experiment``                        chains: times, agreement, rounding
+``anderson2002_extended``                          what rounding is judged by
 ``anderson2002_pendulum``                          the double pendulum
 ``anderson2002_misprints``                         what cannot be right as printed
 """
@@ -24,11 +25,14 @@ from typing import Any
 
 import numpy as np
 
+from kinegrad import samples
 from kinegrad.errors import InputError
 from kinegrad.papers import anderson2002_experiment as chains
 from kinegrad.papers import anderson2002_pendulum as swing
-from kinegrad.papers.anderson2002_experiment import Agreement, Crossing, Exponent, Progress, Timing
-from kinegrad.papers.anderson2002_page import findings, write_page
+from kinegrad.papers.anderson2002_experiment import Closest, Crossing, Exponent, Pair, Progress, Rounding, Timing
+from kinegrad.papers.anderson2002_extended import EPSILON
+from kinegrad.papers.anderson2002_findings import findings
+from kinegrad.papers.anderson2002_page import write_page
 from kinegrad.papers.anderson2002_pendulum import Deviation, Pendulum, Perturbation, Wild
 from kinegrad.papers.folder import whole_folder
 from kinegrad.papers.page import about
@@ -46,7 +50,7 @@ class Report:
     Attributes
     ----------
     page, results, times, curves : Path
-        The HTML page, all numbers as JSON, times and agreement as CSV, the sensitivities over time as CSV.
+        The HTML page, all numbers as JSON, times and errors of the methods as CSV, the sensitivities over time as CSV.
     figures : tuple of Path
         PNG files.
     quick : bool
@@ -58,13 +62,18 @@ class Report:
         To compile the methods, and for an empty call.
     timings, small : tuple of Timing
         Figure 2; and small chains with other numbers of parameters.
-    agreements : tuple of Agreement
+    roundings : tuple of Rounding
+    pairs : tuple of Pair
+        Differences of any two methods.
+    epsilon : float
+        Of the precision in which the errors in `roundings` are taken; 1.1e-19, or 2.2e-16 where there is no better.
     exponents : tuple of Exponent
     crossings : tuple of Crossing
+    closest : Closest
     deviations : tuple of Deviation
         Figures 4 to 7.
     integration_error : float
-        Of the sensitivities in them, relative.
+        Of the sensitivities in them, relative; the largest of the four parameters.
     perturbations : tuple of Perturbation
     wild : Wild
     about : dict of str to str
@@ -83,9 +92,12 @@ class Report:
     call_seconds: float
     timings: tuple[Timing, ...]
     small: tuple[Timing, ...]
-    agreements: tuple[Agreement, ...]
+    roundings: tuple[Rounding, ...]
+    pairs: tuple[Pair, ...]
+    epsilon: float
     exponents: tuple[Exponent, ...]
     crossings: tuple[Crossing, ...]
+    closest: Closest
     deviations: tuple[Deviation, ...]
     integration_error: float
     perturbations: tuple[Perturbation, ...]
@@ -114,13 +126,13 @@ def reproduce(
         A folder for the page, the figures and the numbers; made if it is not there.  Files appear in it when all is
         done, or not at all.
     quick : bool
-        Shorter measurements, slow methods on smaller chains only, differences by L1 alone.  Seconds instead of minutes.
+        About a minute: shorter measurements, slow methods on smaller chains only, perturbations of L1 alone.
     progress : callable, optional
         Called with what is being done, how much of it is done, and how much there is.
     sizes : sequence of int
         Degrees of freedom of the chains, increasing, at least two.
     steps : sequence of float, optional
-        Perturbations of differences; by default 0.1 to 1e-11.
+        Perturbations of differences, m or kg; by default 0.1 to 1e-11.  The paper's is always among them.
 
     Returns
     -------
@@ -130,7 +142,7 @@ def reproduce(
     --------
     >>> report = reproduce("out/anderson2002", quick=True)  # doctest: +SKIP
     >>> report.exponents[0]  # doctest: +SKIP
-    Exponent(method='fully recursive', exponent=1.004, smallest=128, largest=512, claimed=1)
+    Exponent(method='fully recursive', exponent=1.004, smallest=128, largest=512, order=1, products=None)
 
     >>> reproduce("out/anderson2002", sizes=[8, 4])
     Traceback (most recent call last):
@@ -147,7 +159,7 @@ def reproduce(
     target = Path(out)
     with whole_folder(target) as folder:
         compiling, call = chains.compile_methods(say)
-        timings, agreements, stopped = chains.times(sizes, limit, budget, say)
+        timings, roundings, pairs, stopped = chains.times(sizes, limit, budget, say)
         small = chains.small_times(budget / 8, say)
         motion = swing.pendulum(say)
         names = ["L1"] if quick else list(swing.STEPS)
@@ -164,9 +176,12 @@ def reproduce(
             call_seconds=call,
             timings=tuple(timings),
             small=tuple(small),
-            agreements=tuple(agreements),
+            roundings=tuple(roundings),
+            pairs=tuple(pairs),
+            epsilon=EPSILON,
             exponents=tuple(chains.exponents(timings)),
             crossings=tuple(chains.all_crossings(small)),
+            closest=chains.closest(small),
             deviations=tuple(swing.deviations(motion)),
             integration_error=motion.integration_error,
             perturbations=tuple(swing.perturbations(motion, names, steps, say)),
@@ -194,18 +209,45 @@ def _plain(report: Report) -> dict[str, Any]:
     beyond = [asdict(row) | {"at": "beyond" if row.at == inf else row.at} for row in report.crossings]
     values["crossings"] = beyond  # JSON has no infinity
     values["findings"] = list(report.findings)
+    values["chosen"] = _chosen()
     return values
 
 
+def _chosen() -> dict[str, Any]:
+    """What the text of the paper leaves open and was chosen here, and the perturbations, which are the paper's."""
+    units = {"lengths": "m", "masses": "kg", "inertia": "kg·m²", "angles": "rad", "gravity": "m/s²", "time": "s"}
+    pendulum = {
+        "values": swing.VALUES,
+        "start": {"q": swing.START, "v": (0.0, 0.0)},
+        "wild_start": {"q": swing.WILD, "v": (0.0, 0.0)},
+        "gravity": samples.double_pendulum().gravity.tolist(),
+        "duration": swing.DURATION,
+        "instants": swing.INSTANTS,
+        "integrator": "DOP853",
+        "tolerances": {"tight": swing.TIGHT, "loose": swing.LOOSE, "reference": swing.REFERENCE},
+        "absolute_tolerance": "a tenth of the relative one",
+        "paper_perturbations": swing.STEPS,
+    }
+    bar = samples.spatial_chain(1)
+    spatial = {
+        "length": float(-2 * bar.com[0, 2]),
+        "mass": float(bar.mass[0]),
+        "inertia": np.diag(bar.inertia[0]).tolist(),
+        "gravity": bar.gravity.tolist(),
+        "states": "normal random, seed [2002, n, p]: 0.5 rad and 0.5 rad/s; slopes of them 1",
+        "states_checked": chains.CHECKED,
+    }
+    return {"units": units, "double_pendulum": pendulum, "chains": spatial}
+
+
 def _write_times(path: Path, report: Report) -> None:
-    """A line for each method and size: the time, and the difference from the fully recursive method."""
-    differences = {(row.method, row.n): row.difference for row in report.agreements}
+    """A line for each method and size: the time, and the error of rounding."""
+    errors = {(row.method, row.n): row.error for row in report.roundings}
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["method", "n", "p", "seconds", "evaluations", "relative_difference"])
+        writer.writerow(["method", "n", "p", "seconds", "evaluations", "relative_error"])
         for row in report.timings:
-            difference = differences.get((row.method, row.n), 0.0)  # the fully recursive one from itself
-            writer.writerow([row.method, row.n, row.p, row.seconds, row.evaluations, difference])
+            writer.writerow([row.method, row.n, row.p, row.seconds, row.evaluations, errors[row.method, row.n]])
 
 
 def _write_curves(path: Path, x: Pendulum) -> None:

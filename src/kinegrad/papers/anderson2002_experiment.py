@@ -1,4 +1,5 @@
-"""The experiment of :mod:`kinegrad.papers.anderson2002`: what da/dp costs on chains, and how well methods agree.
+"""The experiment of :mod:`kinegrad.papers.anderson2002`: what da/dp costs on chains, how well methods agree, and
+how much rounding costs each.
 
 The double pendulum of figures 3 to 7 is in :mod:`kinegrad.papers.anderson2002_pendulum`.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import combinations
 from time import perf_counter
 
 import numpy as np
@@ -18,17 +20,21 @@ from kinegrad.design import Design
 from kinegrad.design_derivatives import forward_dynamics_design_derivatives
 from kinegrad.dynamics import mass_matrix
 from kinegrad.papers.anderson2002_chain import Chain, chain_of
+from kinegrad.papers.anderson2002_extended import extended_derivatives
 from kinegrad.papers.anderson2002_methods import METHODS, idle
 
 __all__ = [
-    "Agreement",
     "Case",
+    "Closest",
     "Crossing",
     "Exponent",
+    "Pair",
+    "Rounding",
     "Timing",
-    "agreements",
+    "agreement",
     "all_crossings",
     "chain_design",
+    "closest",
     "compile_methods",
     "crossings",
     "exponents",
@@ -46,7 +52,8 @@ FEWEST = 7  # evaluations, if they are not slow
 CHECKED = 3  # states at which methods are compared
 LIBRARY = "kinegrad"
 RECURSIVE = "fully recursive"
-ORDERS = {  # what is claimed, or follows from how the sums run
+INVERTED, FACTORED = "conventional", ("partially recursive", "frugal conventional")  # what is made of M
+ORDERS = {  # what the paper says, or follows from how the sums run
     "fully recursive": 1,
     "partially recursive": 3,
     "conventional": 4,
@@ -78,24 +85,58 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """The largest difference from the fully recursive dq̈/dp, in parts of its largest entry, and the condition of M."""
+class Rounding:
+    """The largest error of dq̈/dp at a few states, and what may amplify it.
+
+    Attributes
+    ----------
+    method : str
+    n : int
+    error : float
+        From :func:`~kinegrad.papers.anderson2002_extended.extended_derivatives`, relative to its largest entry.
+    condition : float
+        Of the mass matrix, the largest at these states.
+    """
 
     method: str
     n: int
-    difference: float
+    error: float
     condition: float
 
 
 @dataclass(frozen=True)
+class Pair:
+    """The largest difference of two methods' dq̈/dp at a few states, relative to the largest entry."""
+
+    first: str
+    second: str
+    n: int
+    difference: float
+
+
+@dataclass(frozen=True)
 class Exponent:
-    """t ~ n^exponent, fitted to sizes from `smallest` to `largest`, beside the order that is claimed."""
+    """t ~ n^exponent, fitted to sizes from `smallest` to `largest`, beside the order for large n.
+
+    `products` is how the number of products grows over the same sizes, where it is known.
+    """
 
     method: str
     exponent: float
     smallest: int
     largest: int
-    claimed: int
+    order: int
+    products: float | None = None
+
+
+@dataclass(frozen=True)
+class Closest:
+    """Where another method comes closest to the fully recursive one on small chains, and its time relative to it."""
+
+    method: str
+    n: int
+    p: int
+    ratio: float
 
 
 @dataclass(frozen=True)
@@ -173,18 +214,23 @@ def prepare(design: Design, states: int = STATES) -> Case:
 # --- agreement ------------------------------------------------------------------------------------------------------
 
 
-def agreements(case: Case, methods: Iterable[str]) -> list[Agreement]:
-    """Each method, and kinegrad, against the fully recursive one."""
+def agreement(case: Case, methods: Iterable[str]) -> tuple[list[Rounding], list[Pair]]:
+    """Errors of the methods, of the fully recursive one and of kinegrad, and the differences of any two of them."""
     states = list(zip(case.q[:CHECKED], case.v[:CHECKED], strict=True))
     found = {
         name: np.array([METHODS[name](case.chain, *state, *case.slopes)[1].T for state in states])
         for name in dict.fromkeys((RECURSIVE, *methods))
     }
-    exact = found.pop(RECURSIVE)
-    size = float(np.abs(exact).max())
-    n, condition = case.design.model.n, float(np.linalg.cond(mass_matrix(case.design.model, case.q[0])))
     found[LIBRARY] = case.library(CHECKED)
-    return [Agreement(name, n, float(np.abs(x - exact).max()) / size, condition) for name, x in found.items()]
+    exact = np.array([extended_derivatives(case.chain, *state, *case.slopes).T for state in states])
+    size, model, n = float(np.abs(exact).max()), case.design.model, case.design.model.n
+    condition = float(np.linalg.cond(mass_matrix(model, case.q[:CHECKED])).max())
+
+    def apart(x: Array, y: Array) -> float:
+        return float(np.abs(x - y).max()) / size
+
+    roundings = [Rounding(name, n, apart(x, exact), condition) for name, x in found.items()]
+    return roundings, [Pair(one, two, n, apart(found[one], found[two])) for one, two in combinations(found, 2)]
 
 
 # --- times ----------------------------------------------------------------------------------------------------------
@@ -206,13 +252,14 @@ def compile_methods(say: Progress) -> tuple[float, float]:
 
 def times(
     sizes: Sequence[int], limit: float, budget: float, say: Progress
-) -> tuple[list[Timing], list[Agreement], dict[str, int]]:
-    """Times and agreement at all sizes, and at which size a method was given up: it would take more than `limit` s.
+) -> tuple[list[Timing], list[Rounding], list[Pair], dict[str, int]]:
+    """Times, errors and differences at all sizes, and at which size a method was given up.
 
-    `budget` is how long measuring at one size may take, s.
+    That is where it would take more than `limit` s; `budget` is how long measuring at one size may take, s.
     """
     found: list[Timing] = []
-    agreed: list[Agreement] = []
+    roundings: list[Rounding] = []
+    pairs: list[Pair] = []
     stopped: dict[str, int] = {}
     for done, n in enumerate(sizes):
         say("chains", done, len(sizes))
@@ -224,10 +271,11 @@ def times(
                 if foreseen > limit:
                     stopped[name] = n
         running = [name for name in METHODS if name not in stopped]
-        agreed += agreements(case, running)
+        errors, differences = agreement(case, running)
+        roundings, pairs = roundings + errors, pairs + differences
         found += _measure(case, running, budget)
     say("chains", len(sizes), len(sizes))
-    return found, agreed, stopped
+    return found, roundings, pairs, stopped
 
 
 def small_times(budget: float, say: Progress) -> list[Timing]:
@@ -283,17 +331,28 @@ def exponents(timings: Sequence[Timing]) -> list[Exponent]:
     """Slopes on logarithmic axes, over the sizes from a quarter of a method's largest on.
 
     >>> [fit] = exponents([Timing("conventional", n, 4, 2e-9 * n**4, 1) for n in (2, 8, 16, 32)])
-    >>> round(fit.exponent, 6), fit.smallest, fit.largest, fit.claimed
-    (4.0, 8, 32, 4)
+    >>> round(fit.exponent, 6), fit.smallest, fit.largest, fit.order, round(fit.products, 2)
+    (4.0, 8, 32, 4, 3.7)
     """
     rows = []
     for name in dict.fromkeys(row.method for row in timings):
         largest = max(row.n for row in timings if row.method == name)
         points = [(row.n, row.seconds) for row in timings if row.method == name and row.n >= largest / 4]
-        n, seconds = np.log(np.array(points).T)
-        slope = float(np.polyfit(n, seconds, 1)[0])
-        rows.append(Exponent(name, slope, points[0][0], points[-1][0], ORDERS[name]))
+        slope = _slope(points)
+        forms = [(row.n, _forms(row.n, row.p)) for row in timings if row.method == name and row.n >= largest / 4]
+        products = _slope(forms) if name == INVERTED else None
+        rows.append(Exponent(name, slope, points[0][0], points[-1][0], ORDERS[name], products))
     return rows
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    x, y = np.log(np.array(points, dtype=np.float64).T)
+    return float(np.polyfit(x, y, 1)[0])
+
+
+def _forms(n: int, p: int) -> int:
+    """How many products 𝒫ᵀ I1 𝒫 the conventional method takes: (25), (27), and (28) without I1,q, which is zero."""
+    return n**3 + 3 * p * n**3 + 2 * n**4
 
 
 def crossings(timings: Sequence[Timing], p: int = 0) -> list[Crossing]:
@@ -324,7 +383,19 @@ def crossings(timings: Sequence[Timing], p: int = 0) -> list[Crossing]:
 
 
 def all_crossings(small: Sequence[Timing]) -> list[Crossing]:
-    """Crossings on small chains with one parameter, with four, and with two a bar."""
+    """Crossings on small chains with one parameter, with four, and with two per bar."""
     rows = crossings([row for row in small if row.p == 1], 1)
     rows += crossings([row for row in small if row.p == 4], 4)
     return rows + crossings([row for row in small if row.p == 2 * row.n])
+
+
+def closest(small: Sequence[Timing]) -> Closest:
+    """The least time of another method relative to the fully recursive one's, over all small chains.
+
+    >>> rows = [Timing("fully recursive", n, 1, 1.0 * n, 1) for n in (1, 2)]
+    >>> closest([*rows, Timing("conventional", 1, 1, 4.0, 1), Timing("conventional", 2, 1, 6.0, 1)])
+    Closest(method='conventional', n=2, p=1, ratio=3.0)
+    """
+    base = {(row.n, row.p): row.seconds for row in small if row.method == RECURSIVE}
+    rows = [Closest(r.method, r.n, r.p, r.seconds / base[r.n, r.p]) for r in small if r.method != RECURSIVE]
+    return min(rows, key=lambda row: row.ratio)

@@ -64,16 +64,17 @@ def plot_ratios(timings: Sequence[Timing]) -> Figure:
     figure = Figure(figsize=(11, 4.2), layout="constrained")
     cases = {
         "one parameter": [row for row in timings if row.p == 1],
-        "two parameters a bar": [row for row in timings if row.p == 2 * row.n],
+        "two parameters per bar": [row for row in timings if row.p == 2 * row.n],
     }
     axes = figure.subplots(1, len(cases), sharey=True)
     for ax, (title, rows) in zip(axes, cases.items(), strict=True):
         base = {row.n: row.seconds for row in rows if row.method == RECURSIVE}
-        ax.axhline(1, color=COLOURS[RECURSIVE], linewidth=2)
+        ax.axhline(1, color=COLOURS[RECURSIVE], linewidth=2, label=RECURSIVE)
         for name in (name for name in MARKERS if name != RECURSIVE):
             points = [(row.n, row.seconds / base[row.n]) for row in rows if row.method == name]
             ax.semilogy(*zip(*points, strict=True), color=COLOURS[name], marker=MARKERS[name], linewidth=2, label=name)
         ax.axvline(4, color=FAINT, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
+        ax.text(4.1, 0.72, "the paper’s crossing", color="#6a7784", fontsize=11, va="center")
         ax.set_title(title, loc="left", fontweight="bold", fontsize=12, color=INK)
         ax.set_yticks([0.5, 1, 2, 5, 10, 20], minor=False)
         ax.set_yticklabels(["½", "1", "2", "5", "10", "20"])
@@ -81,8 +82,10 @@ def plot_ratios(timings: Sequence[Timing]) -> Figure:
         ax.set_xticks(chains.SMALL)
         ax.set_xlabel("degrees of freedom $n$", fontsize=12)
         _tidy(ax)
-    axes[0].set_ylabel("times the fully recursive", fontsize=12)
-    axes[0].legend(loc="upper left", frameon=False, fontsize=11)
+    axes[0].set_ylabel("time / time of the\nfully recursive method", fontsize=12)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False, fontsize=11.5
+    )
     return figure
 
 
@@ -135,29 +138,30 @@ def plot_sensitivities(x: Pendulum) -> Figure:
     figure = Figure(figsize=(12, 11), layout="constrained")
     grid = figure.subplots(len(swing.STEPS), 2, sharex=True, width_ratios=[1.25, 1])
     exact = x.sensitivity["fully recursive"]
-    styles = {  # one over the other, so that all can be seen
-        "forward differences": ("#e08e45", "-", 4.0, 3),
-        "conventional": (INK, (0, (3, 3)), 1.4, 5),
-        "central differences": ("#2a7f62", "-", 1.2, 4),
+    marks = {"marker": "o", "markersize": 5, "markerfacecolor": "white", "markeredgewidth": 1.5}
+    styles: dict[str, dict[str, Any]] = {  # one over the other, so that all can be seen
+        "forward differences": {"color": "#e08e45", "zorder": 5, "markevery": 5, **marks},  # every 0.25 s
+        "conventional": {"color": INK, "zorder": 4},
+        "central differences": {"color": "#2a7f62", "zorder": 3},
     }
     for k, (name, (left, right)) in enumerate(zip(swing.STEPS, grid, strict=True)):
         symbol = rf"\mathrm{{d}}T/\mathrm{{d}}{name[0]}_{name[1]}"
         left.plot(x.t, exact[:, k], color="#8fbce6", linewidth=7, solid_capstyle="round", label="fully recursive")
-        for method, (colour, dashes, width, order) in styles.items():
+        for method, style in styles.items():
             values = x.sensitivity[method][:, k]
             if method != "central differences":  # which cannot be told from the others here
-                left.plot(
-                    x.t, values, color=colour, linestyle=dashes, linewidth=min(width, 2.2), zorder=order, label=method
-                )
+                left.plot(x.t, values, linestyle="" if "marker" in style else "-", linewidth=1.4, label=method, **style)
             away = np.maximum(np.abs(values - exact[:, k]), FLOOR)
-            right.semilogy(x.t, away, color=colour, linewidth=1.4, zorder=order, label=method)
+            right.semilogy(x.t, away, linewidth=1.4, label=method, **(style | {"markevery": 20}))
         left.set_ylabel(rf"${symbol}$,  {swing.UNITS[name]}", fontsize=12)
-        right.set_ylabel("|deviation|", fontsize=11)
+        right.set_ylabel(f"distance, {swing.UNITS[name]}", fontsize=12)
         right.set_ylim(FLOOR / 3, 1)
         left.set_title(f"Figure {4 + k}: ${name[0]}_{name[1]}$", loc="left", fontweight="bold", fontsize=12, color=INK)
         for ax in (left, right):
             _tidy(ax)
-    grid[0, 1].set_title("away from fully recursive", loc="left", fontweight="bold", fontsize=12, color=INK)
+    grid[0, 1].set_title(
+        "distance from the fully recursive curve", loc="left", fontweight="bold", fontsize=12, color=INK
+    )
     for ax in grid[-1]:
         ax.set_xlabel("time, s", fontsize=12)
     handles, labels = grid[0, 0].get_legend_handles_labels()
@@ -174,7 +178,7 @@ def plot_perturbations(rows: Sequence[Perturbation]) -> Figure:
     names = list(dict.fromkeys(row.parameter for row in rows))
     across = min(len(names), 2)
     down = -(-len(names) // across)
-    figure = Figure(figsize=(6 * across + (2.5 if across == 1 else 0), 4.6 * down), layout="constrained")
+    figure = Figure(figsize=(11, 4.6 * down), layout="constrained")
     grid = figure.subplots(down, across, squeeze=False, sharex=True, sharey=True)
     styles = {
         ("forward", swing.TIGHT): ("#d1495b", "o", "-"), ("central", swing.TIGHT): ("#2f6fab", "s", "-"),
@@ -186,19 +190,19 @@ def plot_perturbations(rows: Sequence[Perturbation]) -> Figure:
             ax.loglog(
                 [r.step for r in chosen], [r.error for r in chosen], color=colour, marker=marker, markersize=5,
                 linestyle=dashes, linewidth=1.8, markerfacecolor=colour if dashes == "-" else "white",
-                label=f"{method}, integrator {_power(tolerance)}",
+                label=f"{method}, tolerance {_power(tolerance)}",
             )  # fmt: skip
         for tolerance, dashes in ((swing.TIGHT, "-"), (swing.LOOSE, ":")):
             (same,) = (r for r in rows if (r.parameter, r.method, r.tolerance) == (name, "fully recursive", tolerance))
-            label = f"fully recursive, integrator {_power(tolerance)}"
+            label = f"fully recursive, tolerance {_power(tolerance)}"
             ax.axhline(same.error, color="#2a7f62", linestyle=dashes, linewidth=2.4, label=label)
         ax.axvline(swing.STEPS[name], color=FAINT, linewidth=1, linestyle=(0, (3, 3)), zorder=1)
         ax.text(swing.STEPS[name] * 1.15, 2e-13, "the paper’s", color="#6a7784", fontsize=11, va="bottom")
         ax.set_title(f"${name[0]}_{name[1]}$", loc="left", fontweight="bold", fontsize=13, color=INK)
         ax.set_ylim(1e-13, 10)
         _tidy(ax)
-    for ax in grid[-1]:
-        ax.set_xlabel("perturbation, m or kg", fontsize=12)
+        ax.tick_params(labelbottom=True)
+        ax.set_xlabel(f"perturbation, {swing.UNITS[name].removeprefix('J/')}", fontsize=12)
     for ax in grid[:, 0]:
         ax.set_ylabel("largest error in 20 s, relative", fontsize=12)
     handles, labels = grid[0, 0].get_legend_handles_labels()

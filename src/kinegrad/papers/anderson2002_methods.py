@@ -2,8 +2,13 @@
 
 fully_recursive       (57)–(61) and their slopes (62)–(70): no matrix of the system is formed.  O(n + pn)
 partially_recursive   Appendix A: M, K and all their derivatives by recursion, M factored, (9).  O(n³)
-conventional          (25)–(31): each element of M, K and of their derivatives a sum over all bodies, M⁻¹, (9).  O(n⁴)
-conventional_frugal   the same sums without the terms that are zero, symmetry used, products tabulated.  Still O(n⁴)
+conventional          (25)–(31): each element of M, K and of their derivatives a sum over all bodies, then M⁻¹ as a
+                      matrix, (9).  O(n⁴)
+conventional_frugal   the same sums without the terms that are zero, symmetry used, products tabulated, M factored.
+                      Still O(n⁴)
+
+(25)–(31) are taken as they read once put right (:mod:`kinegrad.papers.anderson2002_misprints`), but for I1,q: it is
+zero, so that of the 3n⁴ forms of (28) n⁴ are left out.
 
 All take ``(chain, q, v, dq, dv)`` with q, v (n,) and dq = dq/dp, dv = dv/dp (p, n), and return q̈ (n,) and dq̈/dp (p, n).
 What they share is in :mod:`kinegrad.papers.anderson2002_chain`: outward kinematics with its slopes, whose symbols
@@ -192,6 +197,26 @@ def solve(L: Array, x: Array) -> None:
 
 
 @inner
+def inverse(M: Array) -> Array:
+    """M⁻¹, column by column from its factors."""
+    factor(M)
+    X = np.eye(len(M))
+    for column in X:  # a row of X, which is symmetric
+        solve(M, column)
+    return X
+
+
+@inner
+def applied(A: Array, x: Array) -> Array:
+    """A x, of n."""
+    y = np.zeros(len(x))
+    for i in range(len(x)):
+        for j in range(len(x)):
+            y[i] += A[i, j] * x[j]
+    return y
+
+
+@inner
 def nothing(n: int) -> tuple[Direction, Slope]:
     """A direction along which nothing changes, and the slopes there."""
     vectors = np.zeros((2, n, 3))
@@ -320,7 +345,7 @@ def partially_recursive(chain: Chain, q: Array, v: Array, dq: Array, dv: Array) 
 
 @compiled
 def conventional(chain: Chain, q: Array, v: Array, dq: Array, dv: Array) -> Result:
-    """[anderson2002] section 3.1: sums over all bodies for all elements, as they are printed."""
+    """[anderson2002] section 3.1: sums over all bodies for all elements, and M⁻¹."""
     n, p = len(q), len(dq)
     motion = outward(chain, q, v)
     P, I1, F1 = partial_velocities(motion), motion.I1, motion.F1
@@ -331,9 +356,8 @@ def conventional(chain: Chain, q: Array, v: Array, dq: Array, dv: Array) -> Resu
         for i in range(n):
             for k in range(n):
                 M[r, i] += bilinear(P[r, k], I1[k], P[i, k])  # [anderson2002] (25)
-    factor(M)
-    a = K.copy()
-    solve(M, a)  # [anderson2002] (6)
+    M_inverse = inverse(M)
+    a = applied(M_inverse, K)  # [anderson2002] (6)
 
     da = np.zeros((p, n))
     dP, dM, dK = np.zeros((n, n, 6)), np.empty((n, n)), np.empty(n)
@@ -349,16 +373,16 @@ def conventional(chain: Chain, q: Array, v: Array, dq: Array, dv: Array) -> Resu
                 for k in range(n):
                     dK[r] += dot(dP[r, k], F1[k])  # [anderson2002] (29), (30); with q̇ they do not change
                 for i in range(n):
-                    for k in range(n):  # [anderson2002] (27), (28); I1 changes with parameters alone
+                    for k in range(n):  # [anderson2002] (27), (28)
                         dM[r, i] += bilinear(dP[r, k], I1[k], P[i, k]) + bilinear(P[r, k], I1[k], dP[i, k])
-                        if x < p:
+                        if x < p:  # I1,q is zero and left out
                             dM[r, i] += bilinear(P[r, k], d.I1[k], P[i, k])
         for r in range(n):
             for k in range(n):
                 dK[r] += dot(P[r, k], d.F1[k])  # [anderson2002] (29)–(31)
         add_bracket(da, dK, dM, a, x, dq, dv)
     for c in range(p):
-        solve(M, da[c])  # [anderson2002] (9)
+        da[c] = applied(M_inverse, da[c])  # [anderson2002] (9)
     return a, da
 
 

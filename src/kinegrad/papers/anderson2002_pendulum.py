@@ -62,7 +62,7 @@ class Pendulum:
 
     @property
     def integration_error(self) -> float:
-        """The largest one of the fully recursive method, in parts of the largest value of each parameter."""
+        """The largest one of the fully recursive method over all parameters, each relative to its largest value."""
         error = np.abs(self.sensitivity["fully recursive"] - self.reference).max(axis=0)
         return float((error / np.abs(self.reference).max(axis=0)).max())
 
@@ -90,13 +90,13 @@ class Deviation:
 
     @property
     def relative(self) -> float:
-        """In parts of the largest value."""
+        """Relative to the largest value."""
         return self.largest / self.largest_value
 
 
 @dataclass(frozen=True)
 class Perturbation:
-    """The largest error of a difference over 20 s, in parts of the largest value; of no step: of the exact method."""
+    """The largest error of a difference over 20 s, relative to the largest value; of no step: of the exact method."""
 
     parameter: str
     method: str
@@ -114,9 +114,9 @@ class Wild:
     largest_value : float
         Within 20 s, J/m.
     methods : float
-        The largest difference of the two exact methods in parts of it.
+        The largest difference of the two exact methods, relative to it.
     differences : float
-        The error of forward differences in parts of it.
+        The largest error of forward differences, relative to it.
     sound_until : float
         Until when they are within 1 % of what the sensitivity has reached by then, s.
     """
@@ -166,9 +166,13 @@ def deviations(x: Pendulum) -> list[Deviation]:
 
 
 def perturbations(x: Pendulum, names: Sequence[str], steps: Sequence[float], say: Progress) -> list[Perturbation]:
-    """Errors of differences by step, with a tight and a loose integrator, and of the exact method with each."""
+    """Errors of differences by step, with a tight and a loose integrator, and of the exact method with each.
+
+    The paper's perturbation is among the steps, exactly, whether it is given or not.
+    """
     rows: list[Perturbation] = []
-    total = len(names) * 2 * len(steps)
+    tried = {name: _with_papers(steps, STEPS[name]) for name in names}
+    total = 2 * sum(map(len, tried.values()))
     for name in names:
         k = list(STEPS).index(name)
         exact = x.reference[:, k]
@@ -181,13 +185,22 @@ def perturbations(x: Pendulum, names: Sequence[str], steps: Sequence[float], say
             base = _energy({}, START, tolerance)
             same = _sensitivity(_design(), x.t, *_integrate(_design(), "fully recursive", START, tolerance))
             rows.append(Perturbation(name, "fully recursive", tolerance, 0.0, error(same[:, k])))
-            for step in map(float, steps):
+            for step in tried[name]:
                 say("perturbations", len([row for row in rows if row.method == "forward"]), total)
                 above, below = (_energy({name: VALUES[name] + h}, START, tolerance) for h in (step, -step))
                 rows.append(Perturbation(name, "forward", tolerance, step, error((above - base) / step)))
                 rows.append(Perturbation(name, "central", tolerance, step, error((above - below) / (2 * step))))
     say("perturbations", total, total)
     return rows
+
+
+def _with_papers(steps: Sequence[float], paper: float) -> list[float]:
+    """All steps, falling, the paper's among them and none that is the same but for rounding.
+
+    >>> _with_papers([10**-1.5, 10**-5.0], 1e-5), _with_papers([1e-2], 5e-4)
+    ([0.03162277660168379, 1e-05], [0.01, 0.0005])
+    """
+    return sorted([*(float(step) for step in steps if abs(step / paper - 1) > 1e-9), paper], reverse=True)
 
 
 def wild_swing(say: Progress) -> Wild:

@@ -110,10 +110,10 @@ class Page:
         """Paragraphs of HTML that stand out."""
         self._body.append(f'<div class="note">{"".join(f"<p>{html}</p>" for html in paragraphs)}</div>')
 
-    def figure(self, png: bytes, label: str, caption: str) -> None:
-        """A picture with its label in bold and an HTML caption."""
+    def figure(self, png: bytes, label: str, caption: str, alt: str | None = None) -> None:
+        """A picture with its label in bold and an HTML caption; `alt` is text for those who cannot see it."""
         data = base64.b64encode(png).decode("ascii")
-        image = f'<img src="data:image/png;base64,{data}" alt="{escape(label)}">'
+        image = f'<img src="data:image/png;base64,{data}" alt="{escape(alt or label)}">'
         self._body.append(f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>")
 
     def table(
