@@ -64,6 +64,7 @@ def cache_folder() -> Path | None:
 
 class _Locator(caching._CacheLocator):
     def __init__(self, py_func, py_file):
+        self._py_file = py_file  # Numba names it when it says why something cannot be kept
         self._name = f"{Path(py_file).stem}-{py_func.__code__.co_firstlineno}"
 
     @classmethod
