@@ -111,7 +111,7 @@ def _html(words: str) -> str:
     >>> _html("n^1.02 < 2e-13, 1e-08 of dT/dL1")
     'n<sup>1.02</sup> &lt; 2·10<sup>−13</sup>, 10<sup>−8</sup> of dT/d<i>L</i><sub>1</sub>'
     """
-    raised = re.sub(r"n\^([\d.]+\d)", r"n<sup>\1</sup>", escape(words))
+    raised = re.sub(r"n\^(-?[\d.]+\d)", lambda m: f"n<sup>{m[1].replace(chr(45), chr(0x2212))}</sup>", escape(words))
     powers = re.sub(
         r"(\d+(?:\.\d+)?)e([+-]?)0?(\d+)",
         lambda m: f"{'' if m[1] == '1' else f'{m[1]}·'}10<sup>{'−' * (m[2] == '-')}{m[3]}</sup>",
