@@ -212,8 +212,8 @@ def inverse_dynamics_derivatives(
     if not isinstance(method, str) or method not in _KERNELS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, _KERNELS))}")
     kernel, slots = _KERNELS[method]
-    plain = loads is None and out is None and threads is None and not packed
-    if plain and (state := engine.one_state(model, q, v, a)):
+    plain = loads is None and out is None and not packed
+    if plain and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
         arguments = (engine.mechanism(model), *state, none, none, none, engine.places(model, "dense"))
@@ -279,7 +279,7 @@ def forward_dynamics_derivatives(
     array([[ 5.357, -7.143],
            [-7.143, 17.857]])
     """
-    if loads is None and threads is None and (state := engine.one_state(model, q, v, tau)):
+    if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
         arguments = (engine.mechanism(model), *state, none, none, none, engine.places(model, "padded"))

@@ -91,7 +91,7 @@ def inverse_dynamics(
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
     kernel, slots = METHODS[method]
-    if loads is None and out is None and threads is None and (state := engine.one_state(model, q, v, a)):
+    if loads is None and out is None and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
         if kernel(engine.mechanism(model), *state, none, none, none, one[None], scratch, 0, 1):
@@ -152,8 +152,8 @@ def forward_dynamics(
     """
     if not isinstance(method, str) or method not in ("aba", "crba"):
         raise InputError(f"`method` is {method!r}; expected 'aba' or 'crba'")
-    plain = method == "aba" and loads is None and out is None and threads is None
-    if plain and (state := engine.one_state(model, q, v, tau)):
+    plain = method == "aba" and loads is None and out is None
+    if plain and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, none, scratch, status = np.empty(n), no_load(n), engine.scratch((n + 1) * aba.N), np.array(_FINE)
         fine = aba.aba(engine.mechanism(model), *state, none, none, none, one[None], status, scratch, 0, 1)
@@ -311,7 +311,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     array([[0.4 , 0.16],
            [0.16, 0.12]])
     """
-    if out is None and threads is None and (state := engine.one_state(model, q)):
+    if out is None and (state := engine.one_state(threads, model, q)):
         n = len(model.joints)
         one, scratch = np.zeros((n, n)), engine.scratch((n + 1) * crba.N)
         if crba.crba(engine.mechanism(model), *state, one.reshape(1, n * n), scratch, 0, 1):

@@ -121,13 +121,13 @@ class Batch:
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
 
 
-def one_state(model: Any, *state: Any) -> list[Array] | None:
+def one_state(threads: Any, model: Any, *state: Any) -> list[Array] | None:
     """The rows, (1, n) each, of one state that is given just as kernels read it; None if it is not.
 
     Control loops call with one state at a time, and then looking at arguments costs as much as the kernel: a function
     may hand such a state to its kernel at once, and go through :class:`Batch` only if the kernel finds fault with it.
     """
-    if type(model) is not Model:
+    if type(model) is not Model or not (threads is None or (type(threads) is int and threads == 1)):
         return None
     shape, rows = (len(model.joints),), []
     for x in state:
