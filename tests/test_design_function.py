@@ -289,3 +289,21 @@ def test_fixed_steps_and_adjoint_take_the_loads_of_their_design(starts):
     direct = kg.simulate.objective_gradient(compiled, objective).dvalue_dp
     adjoint = kg.simulate.adjoint_gradient(model, q0, v0, objective, **options).dvalue_dp
     assert_close(adjoint, direct, 1e-12)
+
+
+@pytest.mark.parametrize("what", ["placement", "tip"])
+def test_turns_of_placements(what):
+    """As constants by name, and by a function: the same slopes, the same moved models."""
+    model = tree(3, largest=9)
+    joint = model.joint_names[-1]
+    frame = getattr(model, what)[-1]
+    q, v, a = random_state(model, 3, (4,))
+    for x in XYZ:
+        named = Design(model, [f"{joint}.{what}.r{x}"])
+        built = Design.from_function(
+            lambda angle, x=x: model.replace(**{what: {joint: frame @ kg.rotate(x, angle)}}), {"angle": 0.0}
+        )
+        one, two = (kg.inverse_dynamics_design_derivatives(design, q, v, a) for design in (named, built))
+        assert_close(one, two, 1e-14)
+        assert named.values.tolist() == [0.0]
+        assert np.array_equal(getattr(named.at([0.3]).model, what), getattr(built.at([0.3]).model, what))

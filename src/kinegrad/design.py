@@ -52,6 +52,7 @@ class Design:
     ``link.com.x``, ``.y``, ``.z``                      centre of mass in the link frame, m
     ``link.inertia.xx``, ``.yy``, ``.zz``, ``.xy``, …   about the centre of mass, kg·m²
     ``joint.placement.x``, …; ``joint.tip.x``, …        translation of P and of F, m
+    ``joint.placement.rx``, …; ``joint.tip.rx``, …      turn of P and of F about its own x, from where it is, rad
     ``joint.theta``, ``.d``, ``.a``, ``.alpha``         if the joint is placed by a Denavit–Hartenberg row
     ``joint.stiffness``, ``.rest``, ``.damping``        spring and damper
     ``joint.armature``, ``joint.pitch``                 rotor inertia; advance of a screw, m/rad
@@ -170,7 +171,7 @@ class Design:
 
     @cached_property
     def values(self) -> Array:
-        """Present values, shape (p,): of a constant what the model has, of a combination 0."""
+        """Present values, shape (p,): of a constant what the model has, of a combination or a turn 0."""
         alone = {name: terms[0][0] for name, terms in self._terms.items() if isinstance(self.parameters[name], str)}  # type: ignore[call-overload]
         fields = self._load_fields
         now = [alone[name].get(self.model, fields) if name in alone else 0.0 for name in self.names]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError
 from kinegrad.model.dh import DH
 from kinegrad.model.model import Model
+from kinegrad.model.placement import rotate
 
 Array = NDArray[np.float64]
 
@@ -20,6 +21,7 @@ _MOMENTS = {a + b: (i, j) for a, i in _AXES.items() for b, j in _AXES.items() if
 _PER_JOINT = ("stiffness", "rest", "damping", "armature", "pitch")
 _DH = ("theta", "d", "a", "alpha")
 _LOAD = ("force", "point", "torque")
+_TURNS = {f"r{x}": axis for x, axis in _AXES.items()}  # of a placement or tip about its own axes, from where it is
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,17 @@ class Constant:
         """Whether it is a number of a load, which no model has."""
         return self.what in _LOAD
 
+    @property
+    def turns(self) -> bool:
+        """Whether it is a turn of a placement or tip: (joint, axis) instead of an entry."""
+        return self.what in ("placement", "tip") and len(self.where) == 2
+
     def get(self, model: Model, loads: dict[str, Array]) -> float:
         """Its present value; `loads` are force, point and torque of all links."""
         if self.of_load:
             return float(loads[self.what][self.where])
+        if self.turns:
+            return 0.0
         if self.what in _DH:
             return float(getattr(dh_row(model, self.where[0])[0], self.what))
         if self.what == "pitch":
@@ -49,6 +58,10 @@ class Constant:
         """Slopes of the fields it enters."""
         if self.what in _DH:
             return _dh_slopes(model, self.where[0], self.what)
+        if self.turns:
+            full = np.zeros((model.n, 4, 4))
+            full[self.where[0]] = getattr(model, self.what)[self.where[0]] @ _turn(self.where[1])
+            return {self.what: full}
         shape = (
             (model.n,) if self.what == "pitch" else (model.n, 3) if self.of_load else getattr(model, self.what).shape
         )
@@ -67,6 +80,10 @@ class Constant:
             moved = replace(row, **{self.what: getattr(row, self.what) + change})
             for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
                 fields.setdefault(what, getattr(model, what).copy())[i] = value
+        elif self.turns:
+            i, axis = self.where
+            frames = fields.setdefault(self.what, getattr(model, self.what).copy())
+            frames[i] = frames[i] @ rotate("xyz"[axis], change)
         elif self.what == "pitch":
             i = self.where[0]
             joints = list(fields.get("joints", model.joints))
@@ -107,6 +124,8 @@ def find_constant(model: Model, name: str) -> Constant:
             head, _, tail = quantity.partition(".")
             if head in ("placement", "tip") and tail in _AXES:
                 return Constant(name, head, (i, _AXES[tail], 3))
+            if head in ("placement", "tip") and tail in _TURNS:
+                return Constant(name, head, (i, _TURNS[tail]))
     raise InputError(f"constant {name!r} does not exist in model {model.name!r}; {_hint(model, name)}")
 
 
@@ -114,7 +133,7 @@ def _hint(model: Model, name: str) -> str:
     """The closest constants there are."""
     of_link = ("mass", *(f"com.{x}" for x in _AXES), *(f"inertia.{xy}" for xy in _MOMENTS),
                *(f"load.{what}.{x}" for what in _LOAD for x in _AXES))  # fmt: skip
-    of_joint = (*_PER_JOINT, *_DH, *(f"{what}.{x}" for what in ("placement", "tip") for x in _AXES))
+    of_joint = (*_PER_JOINT, *_DH, *(f"{what}.{x}" for what in ("placement", "tip") for x in (*_AXES, *_TURNS)))
     owners = dict.fromkeys(model.joint_names, of_joint)
     for link in model.link_names:
         owners[link] = of_link + owners.get(link, ())
@@ -179,6 +198,14 @@ def _is_proximal(model: Model) -> bool:
         if convention == "proximal" and _departs(P, F, row, convention) is None:
             return True
     return False
+
+
+def _turn(axis: int) -> Array:
+    """Slope of a small turn about an axis."""
+    slope = np.zeros((4, 4))
+    j, k = (axis + 1) % 3, (axis + 2) % 3
+    slope[j, k], slope[k, j] = -1.0, 1.0
+    return slope
 
 
 def _dh_slopes(model: Model, i: int, what: str) -> dict[str, Array]:
