@@ -57,16 +57,16 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
         massive=massive.astype(np.int64),
         passive=np.column_stack([model.stiffness, model.rest, model.damping, model.armature]),
         gravity=np.array(model.gravity)[None],
-        anchor=int(np.argmax(massive)),
+        apart=_apart(model.parents, X, slide),
     )
 
 
 def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
-    """Constants of models alike in structure, (models, n·k) each; links count as massive that are so in any."""
+    """Constants of models alike in structure, (models, n·k) each; links count as massive, or apart, that are so in any."""
     each = [Mechanism(*mechanism(model)) for model in models]
-    massive = np.any([m.massive for m in each], axis=0)
+    flags = {what: np.max([getattr(m, what) for m in each], axis=0) for what in ("massive", "apart")}
     rows = {what: np.array([getattr(m, what).ravel() for m in each]) for what in Slopes._fields}
-    return tuple(each[0]._replace(massive=massive.astype(np.int64), anchor=int(np.argmax(massive)), **rows))
+    return tuple(each[0]._replace(**flags, **rows))
 
 
 def variable_fields(model: Model) -> dict[str, Array]:
@@ -92,11 +92,17 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
     return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
 
 
-def massive_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Constants with which kernels do not skip massless links that a direction gives mass."""
+def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
+    """Constants with which kernels do not skip massless links that a direction gives mass, nor joints it moves apart."""
     m, dm = Mechanism(*constants), Slopes(*slopes)
-    varied = dm.inertia.reshape(len(dm.inertia), *m.inertia.shape).any(axis=(0, 2))
-    return tuple(m._replace(massive=np.where(varied, 1, m.massive)))
+
+    def varied(what: str, columns: slice) -> NDArray[np.bool_]:
+        slope = getattr(dm, what)
+        return slope.reshape(len(slope), *getattr(m, what).shape)[:, :, columns].any(axis=(0, 2))
+
+    massive = np.where(varied("inertia", slice(None)), 1, m.massive)
+    moved = varied("X", slice(9, 12)) | varied("rate", slice(1, 2))
+    return tuple(m._replace(massive=massive, apart=np.where(moved & (m.parent >= 0), 1, m.apart)))
 
 
 def pairs(model: Model) -> int:
@@ -139,6 +145,11 @@ def without_springs(model: Model) -> Model:
         found = model.replace(stiffness=np.zeros(model.n))
         object.__setattr__(model, "_without_springs", found)
     return found
+
+
+def _apart(parents: NDArray[np.int64], X: NDArray[Any], slide: NDArray[Any]) -> NDArray[np.int64]:
+    """1 where the origin of a joint frame can be away from that of its parent."""
+    return ((parents >= 0) & (X[:, :3, 3].any(axis=1) | (slide != 0))).astype(np.int64)
 
 
 def _align(axis: Array) -> tuple[float, Array]:
