@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 VARIABLE = (
     "placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature", "pitch",
 )  # fmt: skip
+FAR = 16.0  # times the inertia about the axis: more would cost more than four bits of it
 
 
 def mechanism(model: Model) -> tuple[Any, ...]:
@@ -37,7 +38,7 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
     kinds = np.array([joint.kind for joint in model.joints])
     turn = np.where(kinds == "prismatic", 0.0, sign)
     slide = np.where(kinds == "prismatic", sign, sign * pitch)
-    P, F = model.placement @ align, align.transpose(0, 2, 1) @ model.tip
+    P, F = _slide(model.placement @ align, align.transpose(0, 2, 1) @ model.tip, model)
     X = np.where((model.parents >= 0)[:, None, None], F[model.parents] @ P, P)
     R, p = F[:, :3, :3], F[:, :3, 3]
     com = np.einsum("nij,nj->ni", R, model.com) + p
@@ -145,6 +146,24 @@ def without_springs(model: Model) -> Model:
         found = model.replace(stiffness=np.zeros(model.n))
         object.__setattr__(model, "_without_springs", found)
     return found
+
+
+def _slide(P: NDArray[Any], F: NDArray[Any], model: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Joint frames, some of them moved along their own axes to where the link is.
+
+    Any point of a joint's axis may be the origin of its frame.  Where the centre of mass is far from it along the axis,
+    the inertia about the axis, which is all that counts, is the small difference of large numbers.
+    """
+    R = np.real(F[:, :3, :3])
+    x, y, z = (np.einsum("nij,nj->ni", R, np.real(model.com)) + np.real(F[:, :3, 3])).T
+    own = np.einsum("ni,nij,nj->n", R[:, 2], np.real(model.inertia), R[:, 2])
+    mass = np.real(model.mass)
+    far = (mass > 0) & (mass * z**2 > FAR * (own + mass * (x**2 + y**2)))
+    slid = np.where(far, z, 0.0)
+    P, F = P.copy(), F.copy()
+    P[:, :3, 3] += slid[:, None] * P[:, :3, 2]
+    F[:, 2, 3] -= slid
+    return P, F
 
 
 def _apart(parents: NDArray[np.int64], X: NDArray[Any], slide: NDArray[Any]) -> NDArray[np.int64]:
