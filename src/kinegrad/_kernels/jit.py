@@ -29,7 +29,7 @@ from kinegrad._kernels.width import WIDTH
 JIT = not config.DISABLE_JIT
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
 
-_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 _FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive
 OVERLOAD: Any = {"fastmath": _FAST, "forceinline": True, "error_model": "numpy"}  # for numba's `overload`, as `inline`
 _NOTICE_AFTER = 1.0  # seconds
