@@ -141,7 +141,11 @@ def shifted(m, i, at, theta, phi, lam, scratch):
     """Θ and Φ of an inertia of link i about the reference point of its parent."""
     if m.apart[i]:
         d = load3(scratch, at + SHIFT)
-        a, b, c = cross(d, (lam[0], lam[3], lam[4])), cross(d, (lam[3], lam[1], lam[5])), cross(d, (lam[4], lam[5], lam[2]))
+        a, b, c = (
+            cross(d, (lam[0], lam[3], lam[4])),
+            cross(d, (lam[3], lam[1], lam[5])),
+            cross(d, (lam[4], lam[5], lam[2])),
+        )
         dL = (a[0], b[0], c[0], a[1], b[1], c[1], a[2], b[2], c[2])
         x = cross((phi[0] + 0.5 * dL[0], phi[1] + 0.5 * dL[1], phi[2] + 0.5 * dL[2]), d)
         y = cross((phi[3] + 0.5 * dL[3], phi[4] + 0.5 * dL[4], phi[5] + 0.5 * dL[5]), d)
