@@ -63,7 +63,7 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
 
 
 def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
-    """Constants of models alike in structure, (models, n·k) each; links count as massive, or apart, that are so in any."""
+    """Constants of models alike in structure, (models, n·k) each.  Links massive, or apart, in any count as such."""
     each = [Mechanism(*mechanism(model)) for model in models]
     flags = {what: np.max([getattr(m, what) for m in each], axis=0) for what in ("massive", "apart")}
     rows = {what: np.array([getattr(m, what).ravel() for m in each]) for what in Slopes._fields}
@@ -94,7 +94,7 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
 
 
 def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Constants with which kernels do not skip massless links that a direction gives mass, nor joints it moves apart."""
+    """Constants with which kernels skip neither massless links that a direction gives mass nor joints it moves apart."""
     m, dm = Mechanism(*constants), Slopes(*slopes)
 
     def varied(what: str, columns: slice) -> NDArray[np.bool_]:

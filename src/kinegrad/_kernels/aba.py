@@ -164,7 +164,7 @@ def shifted(m, i, at, theta, phi, lam, scratch):
 
 @inline
 def hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch):
-    """An inertia and a bias (n, f) of link i to those of its parent; mass, first moment and spread of its subtree too."""
+    """Inertia and bias (n, f) of link i to those of its parent; mass, first moment and spread of its subtree too."""
     theta, phi = shifted(m, i, at, theta, phi, lam, scratch)
     add3(scratch, up + THETA, (theta[0], theta[1], theta[2]))
     add3(scratch, up + THETA + 3, (theta[3], theta[4], theta[5]))

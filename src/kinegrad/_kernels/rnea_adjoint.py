@@ -122,8 +122,8 @@ def own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch):
     store3(scratch, at + MOVED, add(load3(scratch, at + MOVED), cross(x, g)))
     store3(scratch, at + MOVED + 3, add(load3(scratch, at + MOVED + 3), g))
     g = tmul(load9(scratch, at + FRAME), g)
-    for axis in range(3):
-        scatter3(gradient, r, tip + 3 * axis, scale(g[axis], local))
+    for k in range(3):
+        scatter3(gradient, r, tip + 3 * k, scale(g[k], local))
     scatter3(gradient, r, tip + 9, g)
     scatter3(gradient, r, loads + 3 * i, scale(-1.0, add(Y_, cross(Y, x))))
     scatter3(gradient, r, loads + 3 * n + 3 * i, tmul(row9(m.F, i), g))
