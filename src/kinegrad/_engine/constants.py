@@ -94,12 +94,13 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
 
 
 def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Constants with which kernels skip neither massless links that a direction gives mass nor joints it moves apart."""
+    """Constants with which kernels skip neither links that a direction gives mass nor joints that it moves apart."""
     m, dm = Mechanism(*constants), Slopes(*slopes)
 
     def varied(what: str, columns: slice) -> NDArray[np.bool_]:
         slope = getattr(dm, what)
-        return slope.reshape(len(slope), *getattr(m, what).shape)[:, :, columns].any(axis=(0, 2))
+        found: NDArray[np.bool_] = slope.reshape(len(slope), *getattr(m, what).shape)[:, :, columns].any(axis=(0, 2))
+        return found
 
     massive = np.where(varied("inertia", slice(None)), 1, m.massive)
     moved = varied("X", slice(9, 12)) | varied("rate", slice(1, 2))
@@ -168,7 +169,8 @@ def _slide(P: NDArray[Any], F: NDArray[Any], model: Any) -> tuple[NDArray[Any], 
 
 def _apart(parents: NDArray[np.int64], X: NDArray[Any], slide: NDArray[Any]) -> NDArray[np.int64]:
     """1 where the origin of a joint frame can be away from that of its parent."""
-    return ((parents >= 0) & (X[:, :3, 3].any(axis=1) | (slide != 0))).astype(np.int64)
+    apart: NDArray[np.bool_] = (parents >= 0) & (X[:, :3, 3].any(axis=1) | (slide != 0))
+    return apart.astype(np.int64)
 
 
 def _align(axis: Array) -> tuple[float, Array]:
