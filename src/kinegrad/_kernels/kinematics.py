@@ -46,7 +46,6 @@ from kinegrad._kernels.spatial import (
     store3,
     store9,
     sub,
-    twist,
 )  # fmt: skip
 from kinegrad._kernels.trigonometry import sincos
 from kinegrad._kernels.width import WIDTH
@@ -143,10 +142,11 @@ def move(m, i, up, at, scratch, velocity, acceleration, dq, ddq):
     """Spatial velocity and acceleration of link i from its parent's; stores both."""
     w, v = carried(m, i, up + velocity, at, scratch)
     dw, dv = carried(m, i, up + acceleration, at, scratch)
-    z, s = subspace(m, i, scratch, at)
-    dz, ds = twist(w, v, z, s)
-    dw, dv = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dv, add(scale(ddq, s), scale(dq, ds)))
-    w, v = add(w, scale(dq, z)), add(v, scale(dq, s))
+    z = axis(scratch, at)
+    turn, slide, wz = m.rate[i, 0] * dq, m.rate[i, 1] * dq, cross(w, z)
+    dw = add(dw, add(scale(m.rate[i, 0] * ddq, z), scale(turn, wz)))
+    dv = add(dv, add(scale(m.rate[i, 1] * ddq, z), add(scale(slide, wz), scale(turn, cross(v, z)))))
+    w, v = add(w, scale(turn, z)), add(v, scale(slide, z))
     store3(scratch, at + velocity, w)
     store3(scratch, at + velocity + 3, v)
     store3(scratch, at + acceleration, dw)

@@ -18,7 +18,7 @@ Glossary
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import FRAME, frames, handed_on, link_point, move, origin, subspace
+from kinegrad._kernels.kinematics import FRAME, axis, frames, handed_on, link_point, move, origin
 from kinegrad._kernels.lanes import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
@@ -103,8 +103,8 @@ def block(m, q, v, a, force, point, torque, tau, r, scratch):
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
-        z, s = subspace(m, i, scratch, at)
-        t = dot(z, moment) + dot(s, f)
+        z = axis(scratch, at)
+        t = m.rate[i, 0] * dot(z, moment) + m.rate[i, 1] * dot(z, f)
         t = t + passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
         scatter(tau, r, i, t)
         if m.parent[i] >= 0:

@@ -284,12 +284,14 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
                 d = load3(scratch, path + 18)
                 t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
             path = (n + 1) * N + j * PATH
-            z, s = load3(scratch, path), load3(scratch, path + 3)
-            dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
+            z, dz, ds = load3(scratch, path), load3(scratch, path + 6), load3(scratch, path + 9)
             row, column = place[pair, 0], place[pair, 1]
-            store(scratch, by_q + column, dot(z, u) + dot(s, u_))
-            store(scratch, by_v + column, dot(z, w) + dot(s, w_))
-            entry = dot(z, t) + dot(s, t_)
+            zu, zw, entry = dot(z, u), dot(z, w), dot(z, t)
+            if m.rate[j, 1] != 0.0:
+                s = load3(scratch, path + 3)
+                zu, zw, entry = zu + dot(s, u_), zw + dot(s, w_), entry + dot(s, t_)
+            store(scratch, by_q + column, zu)
+            store(scratch, by_v + column, zw)
             store(scratch, by_a + column, entry)
             store(scratch, by_a + row, entry)
             entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
