@@ -343,8 +343,8 @@ def test_load_in_the_hand_reaches_the_shoulder(method):
 # --- far from the origin ------------------------------------------------------------------------------------
 
 # Taken about the world's origin, moments of forces are x times larger at x metres, moments of inertia x² times:
-# of a torque, 2e-13 is lost at 1 km and 4e-10 at 1000 km; of the mass matrix, 8e-10 and everything. About a point
-# of the mechanism (the anchor), with the way there taken off before anything is added, nothing is.
+# of a torque, 2e-13 is lost at 1 km and 4e-10 at 1000 km; of the mass matrix, 8e-10 and everything. With a reference
+# point for each link nothing is (tests/test_rounding.py has links far from each other).
 FAR = 1e-13
 far_away = pytest.mark.parametrize("distance", [1e3, 1e6])
 

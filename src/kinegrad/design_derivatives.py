@@ -157,7 +157,7 @@ def constants_gradient(
     loads = loads_of(design, loads)
     batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
     gradient = np.zeros((batch.states, rnea_adjoint.columns(model.n, loads is not None)))
-    constants = engine.massive_if_varied(engine.mechanism(model), design.slopes)
+    constants = engine.flags_if_varied(engine.mechanism(model), design.slopes)
     slots = (model.n + 1) * rnea_adjoint.N
     engine.run(rnea_adjoint.rnea_adjoint, batch, slots, threads, constants, *batch.arguments[:4], *load_rows, gradient)
     return gradient, batch.shape

@@ -5,7 +5,7 @@ call a kernel on blocks of states, and shapes the result back.  Nothing of this 
 """
 
 from kinegrad._engine.constants import (
-    massive_if_varied,
+    flags_if_varied,
     mechanism,
     pairs,
     places,
@@ -23,11 +23,11 @@ __all__ = [
     "Marched",
     "check_model",
     "finish",
+    "flags_if_varied",
     "get_threads",
     "kernel_array",
     "march",
     "march_slopes",
-    "massive_if_varied",
     "mechanism",
     "not_finite",
     "one_state",

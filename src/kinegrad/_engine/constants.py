@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 VARIABLE = (
     "placement", "tip", "mass", "com", "inertia", "gravity", "stiffness", "rest", "damping", "armature", "pitch",
 )  # fmt: skip
+FAR = 16.0  # times the inertia about the axis: more would cost more than four bits of it
 
 
 def mechanism(model: Model) -> tuple[Any, ...]:
@@ -37,7 +38,7 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
     kinds = np.array([joint.kind for joint in model.joints])
     turn = np.where(kinds == "prismatic", 0.0, sign)
     slide = np.where(kinds == "prismatic", sign, sign * pitch)
-    P, F = model.placement @ align, align.transpose(0, 2, 1) @ model.tip
+    P, F = _slide(model.placement @ align, align.transpose(0, 2, 1) @ model.tip, model)
     X = np.where((model.parents >= 0)[:, None, None], F[model.parents] @ P, P)
     R, p = F[:, :3, :3], F[:, :3, 3]
     com = np.einsum("nij,nj->ni", R, model.com) + p
@@ -57,16 +58,16 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
         massive=massive.astype(np.int64),
         passive=np.column_stack([model.stiffness, model.rest, model.damping, model.armature]),
         gravity=np.array(model.gravity)[None],
-        anchor=int(np.argmax(massive)),
+        apart=_apart(model.parents, X, slide),
     )
 
 
 def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
-    """Constants of models alike in structure, (models, n·k) each; links count as massive that are so in any."""
+    """Constants of models alike in structure, (models, n·k) each.  Links massive, or apart, in any count as such."""
     each = [Mechanism(*mechanism(model)) for model in models]
-    massive = np.any([m.massive for m in each], axis=0)
+    flags = {what: np.max([getattr(m, what) for m in each], axis=0) for what in ("massive", "apart")}
     rows = {what: np.array([getattr(m, what).ravel() for m in each]) for what in Slopes._fields}
-    return tuple(each[0]._replace(massive=massive.astype(np.int64), anchor=int(np.argmax(massive)), **rows))
+    return tuple(each[0]._replace(**flags, **rows))
 
 
 def variable_fields(model: Model) -> dict[str, Array]:
@@ -92,11 +93,18 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
     return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
 
 
-def massive_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Constants with which kernels do not skip massless links that a direction gives mass."""
+def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
+    """Constants with which kernels skip neither links that a direction gives mass nor joints that it moves apart."""
     m, dm = Mechanism(*constants), Slopes(*slopes)
-    varied = dm.inertia.reshape(len(dm.inertia), *m.inertia.shape).any(axis=(0, 2))
-    return tuple(m._replace(massive=np.where(varied, 1, m.massive)))
+
+    def varied(what: str, columns: slice) -> NDArray[np.bool_]:
+        slope = getattr(dm, what)
+        found: NDArray[np.bool_] = slope.reshape(len(slope), *getattr(m, what).shape)[:, :, columns].any(axis=(0, 2))
+        return found
+
+    massive = np.where(varied("inertia", slice(None)), 1, m.massive)
+    moved = varied("X", slice(9, 12)) | varied("rate", slice(1, 2))
+    return tuple(m._replace(massive=massive, apart=np.where(moved & (m.parent >= 0), 1, m.apart)))
 
 
 def pairs(model: Model) -> int:
@@ -139,6 +147,30 @@ def without_springs(model: Model) -> Model:
         found = model.replace(stiffness=np.zeros(model.n))
         object.__setattr__(model, "_without_springs", found)
     return found
+
+
+def _slide(P: NDArray[Any], F: NDArray[Any], model: Any) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Joint frames, some of them moved along their own axes to where the link is.
+
+    Any point of a joint's axis may be the origin of its frame.  Where the centre of mass is far from it along the axis,
+    the inertia about the axis, which is all that counts, is the small difference of large numbers.
+    """
+    R = np.real(F[:, :3, :3])
+    x, y, z = (np.einsum("nij,nj->ni", R, np.real(model.com)) + np.real(F[:, :3, 3])).T
+    own = np.einsum("ni,nij,nj->n", R[:, 2], np.real(model.inertia), R[:, 2])
+    mass = np.real(model.mass)
+    far = (mass > 0) & (mass * z**2 > FAR * (own + mass * (x**2 + y**2)))
+    slid = np.where(far, z, 0.0)
+    P, F = P.copy(), F.copy()
+    P[:, :3, 3] += slid[:, None] * P[:, :3, 2]
+    F[:, 2, 3] -= slid
+    return P, F
+
+
+def _apart(parents: NDArray[np.int64], X: NDArray[Any], slide: NDArray[Any]) -> NDArray[np.int64]:
+    """1 where the origin of a joint frame can be away from that of its parent."""
+    apart: NDArray[np.bool_] = (parents >= 0) & (X[:, :3, 3].any(axis=1) | (slide != 0))
+    return apart.astype(np.int64)
 
 
 def _align(axis: Array) -> tuple[float, Array]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import massive_if_varied, mechanism, mechanisms
+from kinegrad._engine.constants import flags_if_varied, mechanism, mechanisms
 from kinegrad._engine.threads import run_blocks, run_tasks, scratch, scratch_pair, workers_for
 from kinegrad._kernels import steps as kernels
 from kinegrad._kernels.tangent import Pair
@@ -106,7 +106,7 @@ def march_slopes(
     """
     kept, count, n = todo.shape
     directions = len(slopes[0])
-    constants = massive_if_varied(mechanism(model), slopes)
+    constants = flags_if_varied(mechanism(model), slopes)
     results = [np.empty((kept, count, n, directions)) for _ in "qva"]
     free = np.full((count, 2), -1)
     over_states = count >= directions

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import massive_if_varied, mechanism
+from kinegrad._engine.constants import flags_if_varied, mechanism
 from kinegrad._engine.gate import Batch
 from kinegrad._kernels.tangent import Pair
 from kinegrad._kernels.width import WIDTH
@@ -154,7 +154,7 @@ def run_directions(
     whichever there are more of.
     """
     count, directions = len(state[0][0]), len(slopes[0])
-    constants = massive_if_varied(mechanism(model), slopes)
+    constants = flags_if_varied(mechanism(model), slopes)
     none = np.zeros((1, model.n))
     results = [np.empty((count, directions, width)) for width in columns]
 

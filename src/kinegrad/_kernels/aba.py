@@ -1,33 +1,37 @@
 """Forward dynamics by articulated bodies in the world frame: q̈(q, q̇, τ), O(n).
 
 Cut all joints outboard of link i free: the force it takes to give link i the acceleration A is  I A + p, with an
-articulated inertia I and bias p.  In one frame common to all links they follow inward without transformation,
+articulated inertia I and bias p.  They follow inward,
 
     I = I_body + Σ (I − U Uᵀ/D)            U = I S     D = S·U + armature            [anderson2002] (57), (59)
     p = V×*I_body V − load + Σ (p + (I − U Uᵀ/D) c + U u/D)                           [anderson2002] (58)
     u = τ − spring − damper − S·p           c = (V×S) q̇
 
-(sums over the children), and then outward, the world accelerating at −g,
+(sums over the children, shifted to the reference point of link i), and then outward, the world accelerating at −g,
 
     q̈ = (u − U·(A_p + c)) / D              A = A_p + c + S q̈                          [anderson2002] (60), (61)
 
 with D, the pivot of (59).  A joint that nothing resists has D = 0: a massless leaf, a slender rod turned about itself,
 two hinges in line.
 
-Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
+An inertia [[Θ, Φ], [Φᵀ, Λ]] about a point d away is, about the point itself, with d× the matrix of the cross product,
+
+    Φ' = Φ + d× Λ        Θ' = Θ − Ψ d× − (Ψ d×)ᵀ,   Ψ = Φ + ½ d× Λ                    [featherstone2008] 2.8
+
+Glossary (world axes, about the reference point of link i of kinematics.py; 6-vectors are (angular, linear) pairs)
     V        velocity of link i                                  6 slots
     I        articulated inertia [[Θ, Φ], [Φᵀ, Λ]]               Θ 6, Φ 9, Λ 6
     p        articulated bias                                     6
     c, U     as above                                             6 each
     D, u     as above                                             1 each (1/D is stored)
-    MASS SPREAD   mass of subtree i, trace of its inertia         1 each
+    MASS FIRST SPREAD   mass, first moment of subtree i, trace of its inertia    1, 3, 1
     A        acceleration of link i                               6
 """
 
 from kinegrad._kernels.crba import body_inertia
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS, anchor, base_at, frames, link_point, origin
+from kinegrad._kernels.kinematics import SHIFT, carried, frames, handed_on, link_point, origin, subspace
 from kinegrad._kernels.lanes import gather, load, pick, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
@@ -51,10 +55,10 @@ from kinegrad._kernels.spatial import (
 )
 from kinegrad._kernels.width import WIDTH
 
-VELOCITY, THETA, PHI, LAMBDA, BIAS, MASS, SPREAD, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = (
-    18, 24, 30, 39, 45, 51, 52, 53, 59, 65, 66, 67,
+VELOCITY, THETA, PHI, LAMBDA, BIAS, MASS, FIRST, SPREAD, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = (
+    12, 18, 24, 33, 39, 45, 46, 49, 50, 56, 62, 63, 64,
 )  # fmt: skip
-N = 73  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+N = 70  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 
 # D is what remains of the inertia of the whole subtree about the joint's axis once the joints outboard have given
 # way.  Below this part of it, it is rounding noise.
@@ -75,6 +79,7 @@ def own_body(m, i, r, w, v, force, point, torque, scratch, at):
         store9(scratch, at + PHI, (zero, -h[2], h[1], h[2], zero, -h[0], -h[1], h[0], zero))
         store3(scratch, at + LAMBDA, (spread(mass), spread(mass), spread(mass)))
         store(scratch, at + MASS, mass)
+        store3(scratch, at + FIRST, h)
         store(scratch, at + SPREAD, diagonal[0] + diagonal[1] + diagonal[2])
         n = add(symmul((diagonal[0], diagonal[1], diagonal[2], rest[0], rest[1], rest[2]), w), cross(h, v))
         p = sub(scale(mass, v), cross(h, w))
@@ -98,15 +103,13 @@ def articulated(scratch, at, z, s):
 def outward_motion(m, q, v, force, point, torque, r, scratch):
     """Frames, velocities, drifts c, and each link's own I and p."""
     n = len(m.parent)
-    o = anchor(m, q, r, scratch, N)
-    base_at(scratch, scale(-1.0, o))
+    frames(m, q, r, scratch, N)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
-    frames(m, q, r, scratch, n, N)
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
-        z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+        w, x = carried(m, i, up + VELOCITY, at, scratch)
+        z, s = subspace(m, i, scratch, at)
         dq = gather(v, r, i)
         dz, ds = twist(w, x, z, s)
         w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
@@ -120,7 +123,7 @@ def outward_motion(m, q, v, force, point, torque, r, scratch):
 @inline
 def pivot(m, i, at, tau, q, dq, scratch):
     """U, 1/D and u of joint i, stored; returns D and the inertia of the whole subtree it is what remains of."""
-    z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+    z, s = subspace(m, i, scratch, at)
     U, U_ = articulated(scratch, at, z, s)
     D = dot(z, U) + dot(s, U_) + m.passive[i, 3]
     passive = m.passive[i, 0] * (q - m.passive[i, 1]) + m.passive[i, 2] * dq
@@ -134,6 +137,56 @@ def pivot(m, i, at, tau, q, dq, scratch):
 
 
 @inline
+def shifted(m, i, at, theta, phi, lam, scratch):
+    """Θ and Φ of an inertia of link i about the reference point of its parent."""
+    if m.apart[i]:
+        d = load3(scratch, at + SHIFT)
+        a, b, c = (
+            cross(d, (lam[0], lam[3], lam[4])),
+            cross(d, (lam[3], lam[1], lam[5])),
+            cross(d, (lam[4], lam[5], lam[2])),
+        )
+        dL = (a[0], b[0], c[0], a[1], b[1], c[1], a[2], b[2], c[2])
+        x = cross((phi[0] + 0.5 * dL[0], phi[1] + 0.5 * dL[1], phi[2] + 0.5 * dL[2]), d)
+        y = cross((phi[3] + 0.5 * dL[3], phi[4] + 0.5 * dL[4], phi[5] + 0.5 * dL[5]), d)
+        z = cross((phi[6] + 0.5 * dL[6], phi[7] + 0.5 * dL[7], phi[8] + 0.5 * dL[8]), d)
+        theta = (
+            theta[0] - 2.0 * x[0], theta[1] - 2.0 * y[1], theta[2] - 2.0 * z[2],
+            theta[3] - x[1] - y[0], theta[4] - x[2] - z[0], theta[5] - y[2] - z[1],
+        )  # fmt: skip
+        phi = (
+            phi[0] + dL[0], phi[1] + dL[1], phi[2] + dL[2],
+            phi[3] + dL[3], phi[4] + dL[4], phi[5] + dL[5],
+            phi[6] + dL[6], phi[7] + dL[7], phi[8] + dL[8],
+        )  # fmt: skip
+    return theta, phi
+
+
+@inline
+def hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch):
+    """Inertia and bias (n, f) of link i to those of its parent; mass, first moment and spread of its subtree too."""
+    theta, phi = shifted(m, i, at, theta, phi, lam, scratch)
+    add3(scratch, up + THETA, (theta[0], theta[1], theta[2]))
+    add3(scratch, up + THETA + 3, (theta[3], theta[4], theta[5]))
+    add3(scratch, up + PHI, (phi[0], phi[1], phi[2]))
+    add3(scratch, up + PHI + 3, (phi[3], phi[4], phi[5]))
+    add3(scratch, up + PHI + 6, (phi[6], phi[7], phi[8]))
+    add3(scratch, up + LAMBDA, (lam[0], lam[1], lam[2]))
+    add3(scratch, up + LAMBDA + 3, (lam[3], lam[4], lam[5]))
+    add3(scratch, up + BIAS, handed_on(m, i, at, n, f, scratch))
+    add3(scratch, up + BIAS + 3, f)
+    mass, h, spread_ = load(scratch, at + MASS), load3(scratch, at + FIRST), load(scratch, at + SPREAD)
+    if m.apart[i]:
+        d = load3(scratch, at + SHIFT)
+        half = scale(0.5 * mass, d)
+        spread_ = spread_ + 4.0 * dot(add(h, half), d)
+        h = add(add(h, half), half)
+    store(scratch, up + MASS, load(scratch, up + MASS) + mass)
+    add3(scratch, up + FIRST, h)
+    store(scratch, up + SPREAD, load(scratch, up + SPREAD) + spread_)
+
+
+@inline
 def hand_on(m, i, scratch):
     """I − U Uᵀ/D and p + (I − U Uᵀ/D) c + U u/D to the parent."""
     up, at = (m.parent[i] + 1) * N, (i + 1) * N
@@ -142,30 +195,34 @@ def hand_on(m, i, scratch):
     c, c_ = load3(scratch, at + DRIFT), load3(scratch, at + DRIFT + 3)
     b, b_ = articulated(scratch, at, c, c_)
     k = (u - dot(U, c) - dot(U_, c_)) * inverse
-    add3(scratch, up + BIAS, add(load3(scratch, at + BIAS), add(b, scale(k, U))))
-    add3(scratch, up + BIAS + 3, add(load3(scratch, at + BIAS + 3), add(b_, scale(k, U_))))
+    n = add(load3(scratch, at + BIAS), add(b, scale(k, U)))
+    f = add(load3(scratch, at + BIAS + 3), add(b_, scale(k, U_)))
     V, V_ = scale(inverse, U), scale(inverse, U_)
-    theta, lam = load6(scratch, at + THETA), load6(scratch, at + LAMBDA)
-    add3(scratch, up + THETA, (theta[0] - U[0] * V[0], theta[1] - U[1] * V[1], theta[2] - U[2] * V[2]))
-    add3(scratch, up + THETA + 3, (theta[3] - U[0] * V[1], theta[4] - U[0] * V[2], theta[5] - U[1] * V[2]))
-    add3(scratch, up + LAMBDA, (lam[0] - U_[0] * V_[0], lam[1] - U_[1] * V_[1], lam[2] - U_[2] * V_[2]))
-    add3(scratch, up + LAMBDA + 3, (lam[3] - U_[0] * V_[1], lam[4] - U_[0] * V_[2], lam[5] - U_[1] * V_[2]))
-    for k in (MASS, SPREAD):
-        store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
-    for row in range(3):
-        phi = load3(scratch, at + PHI + 3 * row)
-        x = load(scratch, at + ROD + row)
-        add3(scratch, up + PHI + 3 * row, (phi[0] - x * V_[0], phi[1] - x * V_[1], phi[2] - x * V_[2]))
+    theta, phi, lam = load6(scratch, at + THETA), load9(scratch, at + PHI), load6(scratch, at + LAMBDA)
+    theta = (
+        theta[0] - U[0] * V[0], theta[1] - U[1] * V[1], theta[2] - U[2] * V[2],
+        theta[3] - U[0] * V[1], theta[4] - U[0] * V[2], theta[5] - U[1] * V[2],
+    )  # fmt: skip
+    phi = (
+        phi[0] - U[0] * V_[0], phi[1] - U[0] * V_[1], phi[2] - U[0] * V_[2],
+        phi[3] - U[1] * V_[0], phi[4] - U[1] * V_[1], phi[5] - U[1] * V_[2],
+        phi[6] - U[2] * V_[0], phi[7] - U[2] * V_[1], phi[8] - U[2] * V_[2],
+    )  # fmt: skip
+    lam = (
+        lam[0] - U_[0] * V_[0], lam[1] - U_[1] * V_[1], lam[2] - U_[2] * V_[2],
+        lam[3] - U_[0] * V_[1], lam[4] - U_[0] * V_[2], lam[5] - U_[1] * V_[2],
+    )  # fmt: skip
+    hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch)
 
 
 @inline
 def accelerate(m, i, up, at, scratch):
     """q̈_i, and A of link i, stored."""
-    A = add(load3(scratch, up + ACCELERATION), load3(scratch, at + DRIFT))
-    A_ = add(load3(scratch, up + ACCELERATION + 3), load3(scratch, at + DRIFT + 3))
+    A, A_ = carried(m, i, up + ACCELERATION, at, scratch)
+    A, A_ = add(A, load3(scratch, at + DRIFT)), add(A_, load3(scratch, at + DRIFT + 3))
     reach = dot(load3(scratch, at + ROD), A) + dot(load3(scratch, at + ROD + 3), A_)
     ddq = (load(scratch, at + ACTING) - reach) * load(scratch, at + PIVOT)
-    z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+    z, s = subspace(m, i, scratch, at)
     store3(scratch, at + ACCELERATION, add(A, scale(ddq, z)))
     store3(scratch, at + ACCELERATION + 3, add(A_, scale(ddq, s)))
     return ddq

@@ -10,7 +10,16 @@ arrays of one row serve all rows, a call may vary one state along many direction
 
 from kinegrad._kernels import aba, crba, energy, hybrid, kinematics, rnea
 from kinegrad._kernels.jit import kernel
-from kinegrad._kernels.kinematics import base_at, frames, link_point, origin, point_acceleration, point_velocity
+from kinegrad._kernels.kinematics import (
+    PLACE,
+    frames,
+    in_world,
+    link_point,
+    origin,
+    places,
+    point_acceleration,
+    point_velocity,
+)
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import gather3, scatter3
 from kinegrad._kernels.tangent import unpack_slopes, vary
@@ -73,8 +82,8 @@ def transforms(m, dm, q, T, scratch, start, stop):
     m, dm = unpack(m), unpack_slopes(dm)
     for r in range(start, stop, WIDTH):
         varied = vary(m, dm, r)
-        base_at(scratch, origin())
-        frames(varied, q, r, scratch, len(m.parent), _N)
+        frames(varied, q, r, scratch, _N)
+        places(varied, origin(), scratch, _N, PLACE)
         _write_transforms(varied, r, T, scratch)
     return True
 
@@ -90,7 +99,7 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
             i = links[k]
             x = link_point(varied, i, scratch, _N, gather3(local, r, 3 * k))
             dx = point_velocity(scratch, i, x)
-            scatter3(position, r, 3 * k, x)
+            scatter3(position, r, 3 * k, in_world(scratch, i, x))
             scatter3(velocity, r, 3 * k, dx)
             scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
     return True

@@ -1,19 +1,19 @@
 """Sums over all bodies: energies, centre of mass, momentum.
 
-With c the centre of mass of a link relative to the reference point o and ċ = v + ω×c its velocity,
+With c from the reference point of a link to its centre of mass, which is at x from the anchor o, and ċ = v + ω×c,
 
-    T = ½ Σ (m ċ·ċ + ω·Iω) + ½ Σ armature q̇²         V = −Σ m g·(o+c) + ½ Σ stiffness (q − rest)²
-    p = Σ m ċ                                         L = Σ (Iω + m c×ċ), moved from o to the centre of mass
+    T = ½ Σ (m ċ·ċ + ω·Iω) + ½ Σ armature q̇²         V = −Σ m g·(o+x) + ½ Σ stiffness (q − rest)²
+    p = Σ m ċ                                         L = Σ (Iω + m x×ċ), moved from o to the centre of mass
 
 Glossary
-    R p z s   as in kinematics.py;  ω v: spatial velocity at o        world
+    R ω v     as in kinematics.py;  PLACE: reference point, from o    world
     N         slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum about the centre of mass (3).
 """
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, origin
+from kinegrad._kernels.kinematics import FRAME, carried, frames, origin, places_from_anchor, subspace
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
@@ -34,8 +34,8 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
-VELOCITY = 18  # ω v
-N = 24
+VELOCITY, PLACE = 12, 18  # ω v | p
+N = 21
 COLUMNS = 11
 
 
@@ -43,35 +43,35 @@ COLUMNS = 11
 def block(m, q, v, out, r, scratch):
     """The columns of the states r … r+W−1."""
     n = len(m.parent)
-    o = anchor(m, q, r, scratch, N)
-    base_at(scratch, scale(-1.0, o))
+    frames(m, q, r, scratch, N)
+    o = places_from_anchor(m, scratch, N, PLACE)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
-    frames(m, q, r, scratch, n, N)
     zero = scale(0.0, o)
     total, twice_kinetic, twice_elastic = zero[0], zero[0], zero[0]
     first, momentum, angular = zero, zero, zero
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         dq, stretch = gather(v, r, i), gather(q, r, i) - m.passive[i, 1]
-        w = add(load3(scratch, up + VELOCITY), scale(m.rate[i, 0] * dq, load3(scratch, at + AXIS)))
-        dx = add(load3(scratch, up + VELOCITY + 3), scale(dq, load3(scratch, at + AXIS + 3)))
+        w, dx = carried(m, i, up + VELOCITY, at, scratch)
+        z, s = subspace(m, i, scratch, at)
+        w, dx = add(w, scale(dq, z)), add(dx, scale(dq, s))
         store3(scratch, at + VELOCITY, w)
         store3(scratch, at + VELOCITY + 3, dx)
         twice_kinetic = twice_kinetic + m.passive[i, 3] * dq * dq
         twice_elastic = twice_elastic + m.passive[i, 0] * stretch * stretch
         if m.massive[i]:
             R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
-            c = add(load3(scratch, at + FRAME + 9), mul(R, row3(m.inertia, i, 1)))
-            dc = add(dx, cross(w, c))
+            c = mul(R, row3(m.inertia, i, 1))
+            x, dc = add(load3(scratch, at + PLACE), c), add(dx, cross(w, c))
             p = scale(mass, dc)
             local = tmul(R, w)
             spin = symmul(row6(m.inertia, i, 4), local)
             total = total + mass
             twice_kinetic = twice_kinetic + dot(p, dc) + dot(local, spin)
-            first = add(first, scale(mass, c))
+            first = add(first, scale(mass, x))
             momentum = add(momentum, p)
-            angular = add(angular, add(mul(R, spin), cross(c, p)))
+            angular = add(angular, add(mul(R, spin), cross(x, p)))
     centre = scale(1.0 / total, first)
     g = (m.gravity[0, 0], m.gravity[0, 1], m.gravity[0, 2])
     scatter(out, r, 0, 0.5 * twice_kinetic)

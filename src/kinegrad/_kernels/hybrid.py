@@ -1,4 +1,4 @@
-"""Hybrid dynamics in the world frame: some joints' motion is prescribed, the others are free; O(n).
+"""Hybrid dynamics by articulated bodies: some joints' motion is prescribed, the others are free; O(n).
 
 For a free joint τ is known and q̈ is not; for a prescribed joint q̈ is known and τ is not.  As in ``aba.py``, the force
 it takes to give link i the acceleration A is  I A + p.  A free joint gives way as there.  A prescribed one gives way
@@ -23,24 +23,25 @@ from kinegrad._kernels.aba import (
     ACCELERATION,
     BIAS,
     DRIFT,
-    MASS,
-    SPREAD,
+    LAMBDA,
+    PHI,
     THETA,
     N,
     accelerate,
     articulated,
     free_lane,
     hand_on,
+    hand_on_articulated,
     outward_motion,
     pivot,
 )
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS
-from kinegrad._kernels.lanes import gather, load, scatter, store
+from kinegrad._kernels.kinematics import carried, subspace
+from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, passive_force
-from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
+from kinegrad._kernels.spatial import add, dot, load3, load6, load9, scale, store3
 from kinegrad._kernels.width import WIDTH
 
 
@@ -48,29 +49,26 @@ from kinegrad._kernels.width import WIDTH
 def hand_on_whole(m, i, ddq, scratch):
     """c + S q̈, stored; I and p + I (c + S q̈) to the parent."""
     up, at = (m.parent[i] + 1) * N, (i + 1) * N
-    z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+    z, s = subspace(m, i, scratch, at)
     c, c_ = add(load3(scratch, at + DRIFT), scale(ddq, z)), add(load3(scratch, at + DRIFT + 3), scale(ddq, s))
     store3(scratch, at + DRIFT, c)
     store3(scratch, at + DRIFT + 3, c_)
     if m.parent[i] >= 0:
         b, b_ = articulated(scratch, at, c, c_)
-        add3(scratch, up + BIAS, add(load3(scratch, at + BIAS), b))
-        add3(scratch, up + BIAS + 3, add(load3(scratch, at + BIAS + 3), b_))
-        for k in range(THETA, BIAS):
-            store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
-        for k in (MASS, SPREAD):
-            store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
+        theta, phi, lam = load6(scratch, at + THETA), load9(scratch, at + PHI), load6(scratch, at + LAMBDA)
+        n, f = add(load3(scratch, at + BIAS), b), add(load3(scratch, at + BIAS + 3), b_)
+        hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch)
 
 
 @inline
 def follow(m, i, up, at, scratch):
     """A of link i, stored; S·(I A + p) of a prescribed joint."""
-    A = add(load3(scratch, up + ACCELERATION), load3(scratch, at + DRIFT))
-    A_ = add(load3(scratch, up + ACCELERATION + 3), load3(scratch, at + DRIFT + 3))
+    A, A_ = carried(m, i, up + ACCELERATION, at, scratch)
+    A, A_ = add(A, load3(scratch, at + DRIFT)), add(A_, load3(scratch, at + DRIFT + 3))
     store3(scratch, at + ACCELERATION, A)
     store3(scratch, at + ACCELERATION + 3, A_)
     f, f_ = articulated(scratch, at, A, A_)
-    z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+    z, s = subspace(m, i, scratch, at)
     return dot(z, add(f, load3(scratch, at + BIAS))) + dot(s, add(f_, load3(scratch, at + BIAS + 3)))
 
 

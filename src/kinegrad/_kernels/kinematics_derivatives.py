@@ -18,10 +18,11 @@ and the link is turned by z, so that
                          ∂ω/∂q̇_j = ∂α/∂q̈_j = z      ∂α/∂q̇_j = 2 ψ̇_ang + z×ω
 
 ∂R/∂q_j and ∂x/∂q_j are the columns of ∂T/∂q_j, [zhakatayev2023] (10)–(12).  All else is zero and never
-visited.  Only differences of positions enter, so the reference point o can be the anchor and they are small.
+visited.  S_j, ψ̇_j, ψ̈_j are about the reference point of link j (kinematics.py), and x is taken from there: on the way
+from the link to the root it grows by d of each joint that is passed.
 
-Glossary (world frame, positions relative to o)
-    R p z s ω v α a   of joint i, slots as in kinematics.py, its N slots per joint
+Glossary (world axes)
+    R d ω v α a       of joint i, slots as in kinematics.py, its N slots per joint
     S ψ̇ ψ̈           path slots of joint j, 18, after all of those: what the links beyond it read of it
 """
 
@@ -29,23 +30,23 @@ from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import (
     ACCELERATION,
-    AXIS,
     FRAME,
+    PLACE,
+    SHIFT,
     VELOCITY,
     N,
-    anchor,
-    base_at,
+    carried,
     frames,
     link_point,
     move,
     origin,
     point_acceleration,
     point_velocity,
+    subspace,
 )
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_derivatives import twist
-from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, matmul, row9, scale, store3
+from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, matmul, row9, scale, store3, twist
 from kinegrad._kernels.width import WIDTH
 
 PATH = 18  # S | ψ̇ | ψ̈
@@ -60,15 +61,14 @@ def slots(n: int) -> int:
 def outward(m, q, v, a, r, scratch):
     """Frames and motion of all links, and the path slots."""
     n = len(m.parent)
-    base_at(scratch, scale(-1.0, anchor(m, q, r, scratch, N)))
-    for k in range(VELOCITY, N, 3):
+    frames(m, q, r, scratch, N)
+    for k in range(VELOCITY, PLACE, 3):
         store3(scratch, k, origin())
-    frames(m, q, r, scratch, n, N)
     for j in range(n):
         up, at, path = (m.parent[j] + 1) * N, (j + 1) * N, (n + 1) * N + j * PATH
-        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
-        dw, dx = load3(scratch, up + ACCELERATION), load3(scratch, up + ACCELERATION + 3)
-        z, s = scale(m.rate[j, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+        w, x = carried(m, j, up + VELOCITY, at, scratch)
+        dw, dx = carried(m, j, up + ACCELERATION, at, scratch)
+        z, s = subspace(m, j, scratch, at)
         dz, ds = twist(w, x, z, s)
         az, as_ = twist(dw, dx, z, s)
         bz, bs = twist(w, x, dz, ds)
@@ -133,6 +133,7 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
                     scatter_column(ddx_dq, r, at, n, velocity_by_q(scratch, path, x, dx))
                 if len(dddx_dq) > 0:
                     scatter_column(dddx_dq, r, at, n, acceleration_by_q(scratch, path, x, dx, ddx))
+                x = add(x, load3(scratch, (j + 1) * N + SHIFT))
                 j = m.parent[j]
     return True
 
@@ -176,5 +177,6 @@ def links(m, q, v, a, dT, dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv, scratch, 
                     turned = add(cross(dz, w), cross(z, dw))
                     scatter_column(ddw_dq, r, k, n, add(load3(scratch, path + 12), turned))
                     scatter_column(ddw_dv, r, k, n, add(scale(2.0, dz), zw))
+                x = add(x, load3(scratch, (j + 1) * N + SHIFT))
                 j = m.parent[j]
     return True

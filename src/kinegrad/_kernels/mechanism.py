@@ -1,4 +1,4 @@
-"""What a kernel knows of a mechanism: ten arrays and a number.
+"""What a kernel knows of a mechanism: eleven arrays.
 
 Every joint turns about, and slides along, the z axis of its own *joint frame*.  With motion(q) = Rz(ρq)·Tz(ηq),
 
@@ -28,7 +28,7 @@ class Mechanism(NamedTuple):
     massive: Any  # (n,)    0 where the link is a massless virtual one
     passive: Any  # (n, 4)  stiffness, rest position, damping, armature
     gravity: Any  # (1, 3) world
-    anchor: Any  # number   joint whose frame's origin is the reference point of spatial quantities
+    apart: Any  # (n,)      0 where a joint's origin is always at its parent's, and for roots
 
 
 @inline

@@ -5,15 +5,16 @@ About the origin of its own frame link j takes, with a₀ the acceleration of th
     F = m a₀ + α×h + ω×(ω×h)          N = Ī α + ω×Ī ω + h×a₀                                      [atkeson1986]
 
 linear in m, h = m c and Ī (about the origin).  Joint i, an ancestor of j or j itself, turns the link by ρz and moves
-its origin by u = s + ρz×x, so that its share is  ρz·N + u·F.  Collected by parameter,
+its origin, at x from the reference point of joint i, by u = ηz + ρz×x, so that its share is  ρz·N + u·F.  Collected
+by parameter,
 
     m    u·a₀
     h    u×α + (u·ω) ω − (ω·ω) u + a₀×ρz
     Ī    (ρz) αᵀ + (ρz×ω) ωᵀ, symmetrised
 
 Glossary
-    R p z s ω v α a   as in kinematics.py, the world accelerating at −g
-    L, x    rotation and origin of link frame j                    world, origin relative to o
+    R d ω v α a   as in kinematics.py, the world accelerating at −g
+    L, x    rotation of link frame j; its origin from the reference point of joint i    world
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
@@ -21,18 +22,17 @@ from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import (
     ACCELERATION,
-    AXIS,
     FRAME,
+    SHIFT,
     VELOCITY,
     N,
-    anchor,
-    base_at,
     frames,
     link_point,
     move,
     origin,
     point_acceleration,
     point_velocity,
+    subspace,
 )
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
@@ -75,12 +75,10 @@ def share(Y, r, k, z, u, w, dw, a):
 def block(m, q, v, a, Y, r, scratch):
     """Y of the states r … r+W−1."""
     n = len(m.parent)
-    o = anchor(m, q, r, scratch, N)
-    base_at(scratch, scale(-1.0, o))
+    frames(m, q, r, scratch, N)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
     gravity_at_base(m, scratch, ACCELERATION)
-    frames(m, q, r, scratch, n, N)
     for j in range(n):
         up, at = (m.parent[j] + 1) * N, (j + 1) * N
         w, _, dw, _ = move(m, j, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, j), gather(a, r, j))
@@ -92,10 +90,10 @@ def block(m, q, v, a, Y, r, scratch):
         # the joint itself, then every joint on the path to the root
         i = j
         while i >= 0:
-            there = (i + 1) * N + AXIS
-            z = scale(m.rate[i, 0], load3(scratch, there))
-            u = add(load3(scratch, there + 3), cross(z, x))
+            z, s = subspace(m, i, scratch, (i + 1) * N)
+            u = add(s, cross(z, x))
             share(Y, r, (i * n + j) * PARAMETERS, tmul(L, z), tmul(L, u), w, dw, a0)
+            x = add(x, load3(scratch, (i + 1) * N + SHIFT))
             i = m.parent[i]
 
 

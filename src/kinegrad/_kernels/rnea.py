@@ -1,24 +1,24 @@
 """Inverse dynamics by recursive Newton–Euler in the world frame: τ(q, q̇, q̈), O(n).
 
 With spatial velocity and acceleration of every link from ``kinematics.py`` (the world accelerating at −g, which is
-gravity), the momentum balance of link i about the reference point o is, with c its centre of mass,
+gravity), the momentum balance of link i about its reference point is, with c from there to its centre of mass,
 
     f_i = m (a + α×c + ω×(v + ω×c))                                              [luh1980], [featherstone2008] 5.3
     n_i = R (I R'α + R'ω × I R'ω) + c×f_i          (R' = Rᵀ, I about c in the joint frame)
 
-less the loads on it.  In one frame common to all links, forces of children add up without transformation, and
-joint i must supply  τ_i = S_i · Σ_{subtree} (n, f)  plus what its spring, damper and rotor take.
+less the loads on it.  Forces of children, shifted to the reference point of their parent, add up, and joint i must
+supply  τ_i = S_i · Σ_{subtree} (n, f)  plus what its spring, damper and rotor take.
 
 Glossary
-    R p z s ω v α a   as in kinematics.py
-    c       centre of mass of link i, relative to o          world
-    f, n    force on subtree i and its moment about o         world
+    R d z ω v α a   as in kinematics.py
+    c       centre of mass of link i                          world, from the reference point of link i
+    f, n    force on subtree i and its moment                 world, about the reference point of link i
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, move, origin
+from kinegrad._kernels.kinematics import FRAME, axis, frames, handed_on, link_point, move, origin
 from kinegrad._kernels.lanes import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
@@ -40,15 +40,15 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
-VELOCITY, ACCELERATION, FORCE = 18, 24, 30  # ω v | α a | n f
-N = 36
+VELOCITY, ACCELERATION, FORCE = 12, 18, 24  # ω v | α a | n f
+N = 30
 
 
 @inline
-def inertia_force(m, i, R, p, w, v, dw, dv):
+def inertia_force(m, i, R, w, v, dw, dv):
     """n and f that the motion of link i takes."""
     mass, com, inertia = m.inertia[i, 0], row3(m.inertia, i, 1), row6(m.inertia, i, 4)
-    c = add(p, mul(R, com))
+    c = mul(R, com)
     f = scale(mass, add(dv, add(cross(dw, c), cross(w, add(v, cross(w, c))))))
     w, dw = tmul(R, w), tmul(R, dw)
     n = mul(R, add(symmul(inertia, dw), cross(w, symmul(inertia, w))))
@@ -81,12 +81,10 @@ def gravity_at_base(m, scratch, at):
 def block(m, q, v, a, force, point, torque, tau, r, scratch):
     """τ of the states r … r+W−1."""
     n = len(m.parent)
-    o = anchor(m, q, r, scratch, N)
-    base_at(scratch, scale(-1.0, o))
+    frames(m, q, r, scratch, N)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
     gravity_at_base(m, scratch, ACCELERATION)
-    frames(m, q, r, scratch, n, N)
 
     # outward: motion of every link and the force it takes
     for i in range(n):
@@ -94,8 +92,7 @@ def block(m, q, v, a, force, point, torque, tau, r, scratch):
         w, dx, dw, ddx = move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
         moment, f = scale(0.0, dx), scale(0.0, dx)
         if m.massive[i]:
-            R, p = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
-            moment, f = inertia_force(m, i, R, p, w, dx, dw, ddx)
+            moment, f = inertia_force(m, i, load9(scratch, at + FRAME), w, dx, dw, ddx)
         if len(force) > 0:
             load_moment, load = load_force(m, i, r, force, point, torque, scratch)
             moment, f = sub(moment, load_moment), sub(f, load)
@@ -106,12 +103,12 @@ def block(m, q, v, a, force, point, torque, tau, r, scratch):
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
-        z, s = load3(scratch, at + AXIS), load3(scratch, at + AXIS + 3)
-        t = m.rate[i, 0] * dot(z, moment) + dot(s, f)
+        z = axis(scratch, at)
+        t = m.rate[i, 0] * dot(z, moment) + m.rate[i, 1] * dot(z, f)
         t = t + passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
         scatter(tau, r, i, t)
         if m.parent[i] >= 0:
-            add3(scratch, up + FORCE, moment)
+            add3(scratch, up + FORCE, handed_on(m, i, at, moment, f, scratch))
             add3(scratch, up + FORCE + 3, f)
 
 

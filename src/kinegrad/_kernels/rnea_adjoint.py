@@ -14,7 +14,9 @@ the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), s
 where ξ·(S×*u) = u·(ξ×S).  Each constant then moves something of this: a joint's placement X displaces subtree i; the
 pitch of a screw displaces it along the axis and changes S; a link's inertia enters f; gravity is −A of the world.
 
-Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
+Motions are handed on outward and forces (F H D E) inward from reference point to reference point, as in kinematics.py.
+
+Glossary (world axes, about the reference point of link i; 6-vectors are (angular, linear) pairs)
     V A Y        velocity, acceleration, virtual velocity of link i       6 slots each
     F H D E      sums over subtree i, as above                             6 each
     c, u, b      centre of mass; its virtual velocity and acceleration     3 each
@@ -24,7 +26,7 @@ Glossary (world frame, about the reference point o of kinematics.py; 6-vectors a
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, move, origin
+from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
@@ -49,8 +51,8 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
-VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 18, 24, 30, 36, 42, 48, 54  # V | A | Y | F | H | D | E
-N = 60  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 12, 18, 24, 30, 36, 42, 48  # V | A | Y | F | H | D | E
+N = 54  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 
 # columns of the gradient, by joint: rate, X, F, inertia, passive; then gravity; then force, point, torque of loads
 RATE, PLACE, TIP, INERTIA, PASSIVE = 2, 12, 12, 10, 4
@@ -70,12 +72,12 @@ def twist_force(z, s, n, f):
 @inline
 def own_link(m, i, r, at, column, gradient, scratch):
     """f, h, d, e of link i, stored; and the gradient by its mass, centre of mass and inertia."""
-    R, p = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
+    R = load9(scratch, at + FRAME)
     mass, inertia = m.inertia[i, 0], row6(m.inertia, i, 4)
     w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
     dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
     Y, Y_ = load3(scratch, at + VIRTUAL), load3(scratch, at + VIRTUAL + 3)
-    c = add(p, mul(R, row3(m.inertia, i, 1)))
+    c = mul(R, row3(m.inertia, i, 1))
     dc = add(v, cross(w, c))
     b = add(dv, add(cross(dw, c), cross(w, dc)))
     u = add(Y_, cross(Y, c))
@@ -120,8 +122,8 @@ def own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch):
     store3(scratch, at + MOVED, add(load3(scratch, at + MOVED), cross(x, g)))
     store3(scratch, at + MOVED + 3, add(load3(scratch, at + MOVED + 3), g))
     g = tmul(load9(scratch, at + FRAME), g)
-    for axis in range(3):
-        scatter3(gradient, r, tip + 3 * axis, scale(g[axis], local))
+    for k in range(3):
+        scatter3(gradient, r, tip + 3 * k, scale(g[k], local))
     scatter3(gradient, r, tip + 9, g)
     scatter3(gradient, r, loads + 3 * i, scale(-1.0, add(Y_, cross(Y, x))))
     scatter3(gradient, r, loads + 3 * n + 3 * i, tmul(row9(m.F, i), g))
@@ -132,8 +134,8 @@ def own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch):
 def by_placement(m, i, r, up, at, column, q, turn, push, gradient, scratch):
     """Gradient by X, 12 numbers: ½ [moment]× X for its rotation (of which only rotations can change), the force."""
     R = load9(scratch, up + FRAME)
-    p = sub(load3(scratch, at + FRAME + 9), scale(m.rate[i, 1] * q, load3(scratch, at + AXIS)))  # before its motion
-    moment, X = scale(0.5, tmul(R, sub(turn, cross(p, push)))), row9(m.X, i)
+    slid = scale(m.rate[i, 1] * q, axis(scratch, at))  # from the joint's origin before its motion
+    moment, X = scale(0.5, tmul(R, add(turn, cross(slid, push)))), row9(m.X, i)
     x, y, z = (X[0], X[1], X[2]), (X[3], X[4], X[5]), (X[6], X[7], X[8])
     scatter3(gradient, r, column, sub(scale(moment[1], z), scale(moment[2], y)))
     scatter3(gradient, r, column + 3, sub(scale(moment[2], x), scale(moment[0], z)))
@@ -148,19 +150,19 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
     place, tip = RATE * n, (RATE + PLACE) * n
     inertia, passive = (RATE + PLACE + TIP) * n, (RATE + PLACE + TIP + INERTIA) * n
     gravity = passive + PASSIVE * n
-    base_at(scratch, scale(-1.0, anchor(m, q, r, scratch, N)))
+    frames(m, q, r, scratch, N)
     for k in range(VELOCITY, N, 3):
         store3(scratch, k, origin())
     gravity_at_base(m, scratch, ACCELERATION)
-    frames(m, q, r, scratch, n, N)
 
     # outward: motion, virtual motion, and what each link has for itself
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
-        z, s, weight = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3), gather(y, r, i)
-        store3(scratch, at + VIRTUAL, add(load3(scratch, up + VIRTUAL), scale(weight, z)))
-        store3(scratch, at + VIRTUAL + 3, add(load3(scratch, up + VIRTUAL + 3), scale(weight, s)))
+        (z, s), weight = subspace(m, i, scratch, at), gather(y, r, i)
+        Y, Y_ = carried(m, i, up + VIRTUAL, at, scratch)
+        store3(scratch, at + VIRTUAL, add(Y, scale(weight, z)))
+        store3(scratch, at + VIRTUAL + 3, add(Y_, scale(weight, s)))
         if m.massive[i]:
             own_link(m, i, r, at, inertia + INERTIA * i, gradient, scratch)
         else:
@@ -172,9 +174,9 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
     # inward: sums over subtrees, and what each joint's constants move
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
-        axis, slide = load3(scratch, at + AXIS), load3(scratch, at + AXIS + 3)
-        z, p = scale(m.rate[i, 0], axis), load3(scratch, at + FRAME + 9)
+        w, x = carried(m, i, up + VELOCITY, at, scratch)
+        along_axis = axis(scratch, at)
+        z, slide = subspace(m, i, scratch, at)
         F, F_ = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
         H, H_ = load3(scratch, at + PUSH), load3(scratch, at + PUSH + 3)
         D, D_ = load3(scratch, at + DRAG), load3(scratch, at + DRAG + 3)
@@ -186,23 +188,22 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
         E, E_ = add(load3(scratch, at + MOVED), turn), add(load3(scratch, at + MOVED + 3), push)
 
         by_placement(m, i, r, up, at, place + PLACE * i, angle, E, E_, gradient, scratch)
-        arm = cross(p, axis)
-        turning = angle * (dot(axis, E) + dot(arm, E_)) + dot(axis, S) + dot(arm, S_)
-        scatter(gradient, r, RATE * i, turning)
-        scatter(gradient, r, RATE * i + 1, angle * dot(axis, E_) + dot(axis, S_))
+        scatter(gradient, r, RATE * i, angle * dot(along_axis, E) + dot(along_axis, S))
+        scatter(gradient, r, RATE * i + 1, angle * dot(along_axis, E_) + dot(along_axis, S_))
         scatter(gradient, r, passive + PASSIVE * i, weight * (angle - m.passive[i, 1]))
         scatter(gradient, r, passive + PASSIVE * i + 1, -(weight * m.passive[i, 0]))
         scatter(gradient, r, passive + PASSIVE * i + 2, weight * dq)
         scatter(gradient, r, passive + PASSIVE * i + 3, weight * ddq)
 
         twisted, twisted_ = twist_force(z, slide, H, H_)
-        add3(scratch, up + FORCE, F)
+        D, D_ = add(D, scale(dq, twisted)), add(D_, scale(dq, twisted_))
+        add3(scratch, up + FORCE, handed_on(m, i, at, F, F_, scratch))
         add3(scratch, up + FORCE + 3, F_)
-        add3(scratch, up + PUSH, H)
+        add3(scratch, up + PUSH, handed_on(m, i, at, H, H_, scratch))
         add3(scratch, up + PUSH + 3, H_)
-        add3(scratch, up + DRAG, add(D, scale(dq, twisted)))
-        add3(scratch, up + DRAG + 3, add(D_, scale(dq, twisted_)))
-        add3(scratch, up + MOVED, E)
+        add3(scratch, up + DRAG, handed_on(m, i, at, D, D_, scratch))
+        add3(scratch, up + DRAG + 3, D_)
+        add3(scratch, up + MOVED, handed_on(m, i, at, E, E_, scratch))
         add3(scratch, up + MOVED + 3, E_)
     scatter3(gradient, r, gravity, scale(-1.0, load3(scratch, PUSH + 3)))
 

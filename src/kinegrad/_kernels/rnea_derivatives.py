@@ -30,8 +30,14 @@ a minus; but unlike inertia forces they do not turn with the link.  What that le
 
 which adds S_i·L z_j to ∂τ_i/∂q_j and S_j·L z_i to ∂τ_j/∂q_i: one more factor l = Lᵀ S_i, and L z_i into u.
 
-Glossary (world frame, about the reference point o of kinematics.py; 6-vectors are (angular, linear) pairs)
-    S ψ̇ ψ̈          path slots of a joint: what its descendants read of it        18 slots, closely packed
+Every link has a reference point of its own (``kinematics.py``).  On the way from i to the root the forces t, u, w are
+shifted from joint to joint, n + d×f; b and l meet angular parts only, and stay.  Of the sums, I is shifted as in
+``crba.py``, forces as all forces, and
+
+    K − 2 d×p×:   symmetric part + 2 (p·d) 1 − p dᵀ − d pᵀ,   n + d×p             turn + (f·d) 1 − f dᵀ
+
+Glossary (world axes, about the reference point of link i; 6-vectors are (angular, linear) pairs)
+    S ψ̇ ψ̈ d        path slots of a joint: what its descendants read of it        21 slots, closely packed
     V A              spatial velocity and acceleration of link i                   12
     m h Ī            mass, first and second moment                                  10, summed over subtree i
     symmetric n p    of 2B                                                          12, summed
@@ -39,15 +45,16 @@ Glossary (world frame, about the reference point o of kinematics.py; 6-vectors a
     turn pull        of L: its 3×3 block, and f                                     12, summed
 """
 
-from kinegrad._kernels.crba import body_inertia
+from kinegrad._kernels.crba import body_inertia, hand_on_inertia, parallel
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import AXIS, FRAME, anchor, base_at, frames, link_point, origin
+from kinegrad._kernels.kinematics import FRAME, SHIFT, carried, frames, link_point, origin, subspace
 from kinegrad._kernels.lanes import gather, load, scatter, store, unload
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
     add,
+    add3,
     cross,
     dot,
     gather3,
@@ -65,10 +72,10 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 from kinegrad._kernels.width import WIDTH
 
-VELOCITY, ACCELERATION = 18, 24  # after the frame and axis of kinematics.py
-MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 30, 31, 34, 40, 46, 52, 58, 67
-N = 70  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
-PATH = 18  # path slots per joint, after all of those
+VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
+MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
+N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+PATH = 21  # path slots per joint, after all of those
 
 
 @inline
@@ -110,17 +117,15 @@ def coriolis_symmetric(w, v, h, diagonal, rest):
 def outward(m, q, v, a, force, point, torque, r, scratch):
     """Frames and motion of all links, what each contributes to the sums, and the path slots."""
     n = len(m.parent)
-    o = anchor(m, q, r, scratch, N)
-    base_at(scratch, scale(-1.0, o))
+    frames(m, q, r, scratch, N)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
     gravity_at_base(m, scratch, ACCELERATION)
-    frames(m, q, r, scratch, n, N)
     for i in range(n):
         up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
-        w, x = load3(scratch, up + VELOCITY), load3(scratch, up + VELOCITY + 3)
-        dw, dx = load3(scratch, up + ACCELERATION), load3(scratch, up + ACCELERATION + 3)
-        z, s = scale(m.rate[i, 0], load3(scratch, at + AXIS)), load3(scratch, at + AXIS + 3)
+        w, x = carried(m, i, up + VELOCITY, at, scratch)
+        dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
+        z, s = subspace(m, i, scratch, at)
         dz, ds = twist(w, x, z, s)
         az, as_ = twist(dw, dx, z, s)
         bz, bs = twist(w, x, dz, ds)
@@ -130,6 +135,7 @@ def outward(m, q, v, a, force, point, torque, r, scratch):
         store3(scratch, path + 9, ds)
         store3(scratch, path + 12, add(az, bz))
         store3(scratch, path + 15, add(as_, bs))
+        store3(scratch, path + 18, load3(scratch, at + SHIFT))
         dq, ddq = gather(v, r, i), gather(a, r, i)
         w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
         dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
@@ -157,8 +163,7 @@ def own_sums(m, i, at, w, v, dw, dv, scratch):
         n, p = inertia(scratch, at, w, v)
         store3(scratch, at + MOMENTUM, n)
         store3(scratch, at + MOMENTUM + 3, p)
-        R, x = load9(scratch, at + FRAME), load3(scratch, at + FRAME + 9)
-        moment, f = inertia_force(m, i, R, x, w, v, dw, dv)
+        moment, f = inertia_force(m, i, load9(scratch, at + FRAME), w, v, dw, dv)
         store3(scratch, at + FORCE, moment)
         store3(scratch, at + FORCE + 3, f)
     else:
@@ -219,11 +224,41 @@ def hand_on(m, i, loaded, scratch):
     """Add the sums of subtree i to its parent's."""
     if m.parent[i] >= 0:
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        for k in range(MASS, TURN):
-            store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
+        hand_on_inertia(m, i, up, at, MASS, scratch)
+        on, off = load3(scratch, at + SYMMETRIC), load3(scratch, at + SYMMETRIC + 3)
+        n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
+        moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
+        if m.apart[i]:
+            d = load3(scratch, at + SHIFT)
+            more, more_off = parallel(p, d)
+            on, off = add(on, more), add(off, more_off)
+            n, moment = add(n, cross(d, p)), add(moment, cross(d, f))
+        add3(scratch, up + SYMMETRIC, on)
+        add3(scratch, up + SYMMETRIC + 3, off)
+        add3(scratch, up + MOMENTUM, n)
+        add3(scratch, up + MOMENTUM + 3, p)
+        add3(scratch, up + FORCE, moment)
+        add3(scratch, up + FORCE + 3, f)
         if loaded:
-            for k in range(TURN, N):
-                store(scratch, up + k, load(scratch, up + k) + load(scratch, at + k))
+            hand_on_load(m, i, up, at, scratch)
+
+
+@inline
+def hand_on_load(m, i, up, at, scratch):
+    """Add L of subtree i to its parent's."""
+    turn, f = load9(scratch, at + TURN), load3(scratch, at + PULL)
+    if m.apart[i]:
+        d = load3(scratch, at + SHIFT)
+        fd = dot(f, d)
+        turn = (
+            turn[0] + fd - f[0] * d[0], turn[1] - f[0] * d[1], turn[2] - f[0] * d[2],
+            turn[3] - f[1] * d[0], turn[4] + fd - f[1] * d[1], turn[5] - f[1] * d[2],
+            turn[6] - f[2] * d[0], turn[7] - f[2] * d[1], turn[8] + fd - f[2] * d[2],
+        )  # fmt: skip
+    add3(scratch, up + TURN, (turn[0], turn[1], turn[2]))
+    add3(scratch, up + TURN + 3, (turn[3], turn[4], turn[5]))
+    add3(scratch, up + TURN + 6, (turn[6], turn[7], turn[8]))
+    add3(scratch, up + PULL, f)
 
 
 @inline
@@ -243,31 +278,29 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
         store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
 
         # j above i: the part of column i, then that of row i
-        pair, j = first[i] + 1, m.parent[i]
+        pair, k, j = first[i] + 1, i, m.parent[i]
         while j >= 0:
+            if m.apart[k]:
+                d = load3(scratch, path + 18)
+                t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
             path = (n + 1) * N + j * PATH
-            z, s = load3(scratch, path), load3(scratch, path + 3)
+            z, dz, ds = load3(scratch, path), load3(scratch, path + 6), load3(scratch, path + 9)
             row, column = place[pair, 0], place[pair, 1]
-            store(scratch, by_q + column, dot(z, u) + dot(s, u_))
-            store(scratch, by_v + column, dot(z, w) + dot(s, w_))
-            entry = dot(z, t) + dot(s, t_)
+            zu, zw, entry = dot(z, u), dot(z, w), dot(z, t)
+            if m.rate[j, 1] != 0.0:
+                s = load3(scratch, path + 3)
+                zu, zw, entry = zu + dot(s, u_), zw + dot(s, w_), entry + dot(s, t_)
+            store(scratch, by_q + column, zu)
+            store(scratch, by_v + column, zw)
             store(scratch, by_a + column, entry)
             store(scratch, by_a + row, entry)
-            pair += 1
-            j = m.parent[j]
-        pair, j = first[i] + 1, m.parent[i]
-        while j >= 0:
-            path = (n + 1) * N + j * PATH
-            z = load3(scratch, path)
-            dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
-            row = place[pair, 0]
             entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
             if loaded:
                 entry = entry + dot(l, z)
             store(scratch, by_q + row, entry)
             store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
             pair += 1
-            j = m.parent[j]
+            k, j = j, m.parent[j]
         hand_on(m, i, loaded, scratch)
 
 

@@ -8,15 +8,15 @@ With t, b, u, w, l the factors of a joint (their 6-vectors written as one), S ψ
           ∂/∂q̇_j = S_j·Σ_{i⪰j} b_i y_i + 2ψ̇_j·Σ_{i⪰j} t_i y_i                       + w_j·Σ_{i≺j} S_i y_i
           ∂/∂q̈_j = S_j·Σ_{i⪰j} t_i y_i                                                + t_j·Σ_{i≺j} S_i y_i
 
-(j ⪯ i: j on the path from i to the root).  Sums over j ⪯ i run outward, sums over i ⪰ j inward.  (b has no linear
-part, so b·ψ̇ and b·S take the angular parts alone.)
+(j ⪯ i: j on the path from i to the root).  Sums over j ⪯ i run outward, sums over i ⪰ j inward, motions and forces
+shifted from joint to joint as in kinematics.py.  (b has no linear part, so b·ψ̇ and b·S take the angular parts alone.)
 
 Glossary: SUM, the sums of one joint along its path (outward) or over its subtree (inward), 18 slots.
 """
 
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import origin
+from kinegrad._kernels.kinematics import carried, handed_on, origin
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward
@@ -62,8 +62,9 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
             store3(scratch, at, add(load3(scratch, up), add(scale(e, dz), scale(de, z))))
             by_t = add(scale(e, ddz), add(scale(2.0 * de, dz), scale(dde, z)))
             by_t_ = add(scale(e, dds), add(scale(2.0 * de, ds), scale(dde, s)))
-            store3(scratch, at + 3, add(load3(scratch, up + 3), by_t))
-            store3(scratch, at + 6, add(load3(scratch, up + 6), by_t_))
+            above, above_ = carried(m, i, up + 3, (i + 1) * N, scratch)
+            store3(scratch, at + 3, add(above, by_t))
+            store3(scratch, at + 6, add(above_, by_t_))
             store3(scratch, at + 9, add(load3(scratch, up + 9), scale(e, z)))
         for i in range(n - 1, -1, -1):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
@@ -75,8 +76,10 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
             change = change + dot(l, load3(scratch, at + 9)) + dot(z, below) + dot(s, below_)
             change = change + m.passive[i, 0] * e + m.passive[i, 2] * de + m.passive[i, 3] * dde
             scatter(dtau, r, i, change)
-            add3(scratch, up + 12, add(below, add(scale(e, u), add(scale(de, w), scale(dde, t)))))
-            add3(scratch, up + 15, add(below_, add(scale(e, u_), add(scale(de, w_), scale(dde, t_)))))
+            below = add(below, add(scale(e, u), add(scale(de, w), scale(dde, t))))
+            below_ = add(below_, add(scale(e, u_), add(scale(de, w_), scale(dde, t_))))
+            add3(scratch, up + 12, handed_on(m, i, (i + 1) * N, below, below_, scratch))
+            add3(scratch, up + 15, below_)
             hand_on(m, i, loaded, scratch)
     return True
 
@@ -94,8 +97,9 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
         for i in range(n):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
             weight = gather(y, r, i)
-            store3(scratch, at, add(load3(scratch, up), scale(weight, load3(scratch, path))))
-            store3(scratch, at + 3, add(load3(scratch, up + 3), scale(weight, load3(scratch, path + 3))))
+            above, above_ = carried(m, i, up, (i + 1) * N, scratch)
+            store3(scratch, at, add(above, scale(weight, load3(scratch, path))))
+            store3(scratch, at + 3, add(above_, scale(weight, load3(scratch, path + 3))))
         for i in range(n - 1, -1, -1):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
             weight = gather(y, r, i)
@@ -103,7 +107,7 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
             z, s = load3(scratch, path), load3(scratch, path + 3)
             dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
             ddz, dds = load3(scratch, path + 12), load3(scratch, path + 15)
-            above, above_ = load3(scratch, up), load3(scratch, up + 3)
+            above, above_ = carried(m, i, up, (i + 1) * N, scratch)
             sum_b = add(load3(scratch, at + 6), scale(weight, b))
             sum_t = add(load3(scratch, at + 9), scale(weight, t))
             sum_t_ = add(load3(scratch, at + 12), scale(weight, t_))
@@ -115,7 +119,7 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
             change = dot(z, sum_t) + dot(s, sum_t_)
             scatter(by_a, r, i, change + dot(t, above) + dot(t_, above_) + m.passive[i, 3] * weight)
             add3(scratch, up + 6, sum_b)
-            add3(scratch, up + 9, sum_t)
+            add3(scratch, up + 9, handed_on(m, i, (i + 1) * N, sum_t, sum_t_, scratch))
             add3(scratch, up + 12, sum_t_)
             add3(scratch, up + 15, sum_l)
             hand_on(m, i, loaded, scratch)

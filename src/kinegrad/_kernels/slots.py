@@ -85,7 +85,7 @@ def per_lane(m, r):
         m.massive,
         PerLane(m.passive, 4, r),
         PerLane(m.gravity, 3, r),
-        m.anchor,
+        m.apart,
     )
 
 
@@ -112,5 +112,5 @@ def keep(m, scratch, first):
         m.massive,
         _copy(m.passive, n, 4, scratch, first + 36 * n),
         _copy(m.gravity, 1, 3, scratch, first + 40 * n),
-        m.anchor,
+        m.apart,
     )

@@ -304,7 +304,7 @@ def vary(m, dm, r):
         m.massive,
         Varied(m.passive, dm.passive, r),
         Varied(m.gravity, dm.gravity, r),
-        m.anchor,
+        m.apart,
     )
 
 

@@ -66,9 +66,23 @@ def zero4(u):
 
 
 @inline
-def divide(m, first, M, X, width, begin, sign, scratch):
-    """X ← sign · (D L)⁻¹ X in rows `begin` on, of four columns; the rows before are done."""
-    for k in range(begin, len(m.parent)):
+def gather_up(m, first, M, X, width, last, scratch):
+    """X ← L⁻ᵀ X of four columns, whose rows after `last` are zero."""
+    for k in range(last, -1, -1):
+        x = load4(scratch, X + k * width)
+        if zero4(x):  # most are: k and this column are on no common path
+            continue
+        i, ki = m.parent[k], M + first[k] + 1
+        while i >= 0:
+            at = X + i * width
+            store4(scratch, at, less4(load4(scratch, at), load(scratch, ki), x))
+            i, ki = m.parent[i], ki + 1
+
+
+@inline
+def divide(m, first, M, X, width, last, sign, scratch):
+    """X ← sign · (D L)⁻¹ X of four columns, rows up to `last`; a row depends on those before it alone."""
+    for k in range(last + 1):
         inverse = sign * load(scratch, M + first[k])
         x = load4(scratch, X + k * width)
         x = (inverse * x[0], inverse * x[1], inverse * x[2], inverse * x[3])
@@ -82,42 +96,30 @@ def divide(m, first, M, X, width, begin, sign, scratch):
 @inline
 def solve(m, first, M, X, width, sign, scratch):
     """X ← sign · M⁻¹ X, with M factored; `width` a multiple of 4."""
-    n = len(m.parent)
+    last = len(m.parent) - 1
     for c in range(X, X + width, 4):
-        for k in range(n - 1, -1, -1):
-            x = load4(scratch, c + k * width)
-            if zero4(x):  # most are: k and this column are on no common path
-                continue
-            i, ki = m.parent[k], M + first[k] + 1
-            while i >= 0:
-                at = c + i * width
-                store4(scratch, at, less4(load4(scratch, at), load(scratch, ki), x))
-                i, ki = m.parent[i], ki + 1
-        divide(m, first, M, c, width, 0, sign, scratch)
+        gather_up(m, first, M, c, width, last, scratch)
+        divide(m, first, M, c, width, last, sign, scratch)
 
 
 @inline
 def invert(m, first, M, X, width, scratch):
-    """X ← M⁻¹, with M factored: columns from the first on, each below its diagonal only; above, M⁻¹ is symmetric."""
+    """X ← M⁻¹, with M factored: columns of the identity solved for, each down to its diagonal; M⁻¹ is symmetric.
+
+    (To fill the rows above the diagonal by symmetry first and go on with L alone costs less and is unstable: errors
+    grow exponentially with the length of a chain.)
+    """
     n = len(m.parent)
-    for c in range(0, width, 4):
-        at = X + c
-        for k in range(c):
+    for c in range(0, n, 4):
+        last = min(c + 3, n - 1)
+        for k in range(last + 1):
             for j in range(4):
-                store(scratch, at + k * width + j, load(scratch, X + min(c + j, n - 1) * width + k))
-        for k in range(c, n):
-            for j in range(4):
-                store(scratch, at + k * width + j, 1.0 if k == c + j else 0.0)
-        for k in range(min(c + 3, n - 1), c, -1):
-            x = load4(scratch, at + k * width)
-            i, ki = m.parent[k], M + first[k] + 1
-            while i >= c:
-                store4(scratch, at + i * width, less4(load4(scratch, at + i * width), load(scratch, ki), x))
-                i, ki = m.parent[i], ki + 1
-        divide(m, first, M, at, width, c, 1.0, scratch)
-        for k in range(c, min(c + 4, n)):
-            for j in range(c, k):
-                store(scratch, X + j * width + k, load(scratch, X + k * width + j))
+                store(scratch, X + c + k * width + j, 1.0 if k == c + j else 0.0)
+        gather_up(m, first, M, X + c, width, last, scratch)
+        divide(m, first, M, X + c, width, last, 1.0, scratch)
+        for k in range(c, last + 1):  # column k to row k; within the panel, the part right of the diagonal is there
+            for j in range(k):
+                store(scratch, X + k * width + j, load(scratch, X + j * width + k))
 
 
 @kernel
