@@ -159,7 +159,7 @@ def _end_at_once(error):
     if isinstance(error, KeyboardInterrupt):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
-    os._exit(1)
+    os._exit(error.code if isinstance(error, SystemExit) and isinstance(error.code, int) else 1)
 
 
 def _say_why_waiting():
