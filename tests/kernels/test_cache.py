@@ -4,6 +4,7 @@ import errno
 import os
 import shutil
 import tempfile
+import time
 import warnings
 from pathlib import Path
 
@@ -426,6 +427,16 @@ def test_an_interrupted_write_leaves_nothing(chosen, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         cache.save("f", KEY, CODE)
     assert list(chosen.iterdir()) == []
+
+
+def test_what_killed_processes_left_is_removed_in_time(chosen):
+    """Not at once: another process may be writing it."""
+    for name, age in (("new.tmp", 0), ("old.tmp", 2 * 86400), ("old.kernel", 2 * 86400)):
+        (chosen / name).write_bytes(b"")
+        os.utime(chosen / name, (time.time() - age,) * 2)
+    cache.folder.cache_clear()
+    cache.folder()
+    assert {path.name for path in chosen.iterdir()} == {"new.tmp", "old.kernel"}
 
 
 def test_a_cache_that_was_removed_is_made_again(chosen):

@@ -48,18 +48,21 @@ def finished(process, code=0):
     return out, err
 
 
-# A signal each time Numba begins to compile `waves`, from a thread, as a terminal would send it.
+# `begun` is set, or a signal sent, when Numba begins to compile `waves`; on the thread that compiles.
 WHEN_COMPILING = """
 import os, signal, threading
 import numba.core.event as ev
-from tests.kernels.waves import check, waves
+from tests.kernels.waves import check, double, waves
 
-begun = threading.Event()
+begun, interrupting = threading.Event(), False
 
 class Begun(ev.Listener):
     def on_start(self, event):
         if event.data["dispatcher"] is waves:
             begun.set()
+            if interrupting:
+                os.kill(os.getpid(), signal.SIGINT)
+
     def on_end(self, event):
         pass
 
@@ -73,21 +76,22 @@ INTERRUPTED = """
 import sys
 from tests.kernels.waves import check
 
-caught, done = 0, False
+caught = told = 0
+done = False
 print("ready", flush=True)
 while True:
     try:
-        if not done:
+        if told < caught:
+            print(caught, done, flush=True)
+            told = caught
+        elif not done:
             check()
             done = True
-            print("done", flush=True)
         elif sys.stdin.readline() == "end\\n":
             break
     except KeyboardInterrupt:
         caught += 1
-        print("caught", flush=True)
 check()
-print(caught)
 """
 
 
@@ -97,38 +101,24 @@ def test_interrupts_at_any_moment_are_raised_and_break_nothing(tmp_path, seed):
     rng = np.random.default_rng(seed)
     with program(INTERRUPTED, KINEGRAD_CACHE_DIR=str(tmp_path), KINEGRAD_QUIET="1") as process:
         assert process.stdout.readline() == "ready\n"
-        sent, done = 0, False
-        while not done:
+        sent, done = 0, "False"
+        while done == "False":
             with pytest.raises(subprocess.TimeoutExpired):
                 process.wait(timeout=rng.exponential(0.05))
             process.send_signal(signal.SIGINT)
             sent += 1
-            while (line := process.stdout.readline()) == "done\n":
-                done = True
-            assert line == "caught\n", f"interrupt {sent} was lost, or the child is gone: {process.poll()}"
+            answer = process.stdout.readline().split()
+            assert answer[:1] == [str(sent)], f"interrupt {sent} was lost, or the child: {answer}, {process.poll()}"
+            done = answer[1]
         process.stdin.write("end\n")
-        process.stdin.flush()
-        out, _ = finished(process)
-    assert out.splitlines()[-1] == str(sent)
-
-
-LEAVING = (
-    WHEN_COMPILING
-    + """
-def interrupt():
-    begun.wait()
-    os.kill(os.getpid(), signal.SIGINT)
-
-threading.Thread(target=interrupt, daemon=True).start()
-"""
-)
+        finished(process)
 
 
 @pytest.mark.parametrize("catching", [True, False])
 def test_a_program_can_end_while_a_kernel_is_compiled(tmp_path, catching):
     """After the compilation: LLVM must not run while the process takes itself apart."""
     call = "try:\n    check()\nexcept KeyboardInterrupt:\n    raise SystemExit(3)" if catching else "check()"
-    with program(LEAVING + call, KINEGRAD_CACHE_DIR=str(tmp_path)) as process:
+    with program(WHEN_COMPILING + "interrupting = True\n" + call, KINEGRAD_CACHE_DIR=str(tmp_path)) as process:
         _, err = finished(process, 3 if catching else -signal.SIGINT)
     assert ("KeyboardInterrupt" in err) == (not catching)
     assert len(list(tmp_path.glob("*/*.kernel"))) == 1  # finished, and kept
@@ -189,7 +179,6 @@ begun.wait()
 child = os.fork()
 if not child:
     check()
-    from tests.kernels.waves import double
     check(double)
     os._exit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
@@ -231,9 +220,9 @@ def work():
     go_on.wait()
 threading.Thread(target=compiling.run, args=[work]).start()
 inside.wait()
-print("forking", flush=True)
 threading.Thread(target=lambda: (input(), go_on.set())).start()
 try:
+    print("forking", flush=True)
     child = os.fork()
     if not child:
         os._exit(7)

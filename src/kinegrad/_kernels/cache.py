@@ -25,6 +25,7 @@ import secrets
 import stat
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,7 @@ def folder() -> Path | None:
             candidate.mkdir(mode=0o755, parents=True, exist_ok=True)
             _check(os.lstat(candidate), stat.S_ISDIR, "a folder")
             tempfile.TemporaryFile(dir=candidate).close()
+            _tidy(candidate)
         except OSError as reason:
             reasons.append(f"{candidate}: {reason.strerror or reason}")
         else:
@@ -93,6 +95,14 @@ def folder() -> Path | None:
         f"{'; '.join(reasons)}); set KINEGRAD_CACHE_DIR to a folder that only you can write to"
     )
     return None
+
+
+def _tidy(place: Path) -> None:
+    """Remove what processes left that were killed while they wrote, a day ago or longer."""
+    for path in place.glob("*.tmp"):
+        with contextlib.suppress(OSError):
+            if time.time() - path.stat().st_mtime > 86400:
+                path.unlink()
 
 
 def _check(status: os.stat_result, is_kind: Callable[[int], bool], kind: str) -> None:

@@ -23,11 +23,12 @@ import os
 import signal
 import sys
 import threading
+import time
 from queue import SimpleQueue
 
 from numba.core.compiler_lock import global_compiler_lock
 
-_POLL = 0.1  # seconds; where waiting for a lock cannot be interrupted (Windows), how long an interrupt has to wait
+_POLL = 0.1  # seconds, after which the waiting thread looks for signals that have not woken it: another thread got them
 _jobs: SimpleQueue = SimpleQueue()
 _helpers: dict[str, int] = {}  # the thread that serves, once there is one
 _held = False  # the lock of the compiler, by a fork
@@ -114,7 +115,13 @@ def _after_fork_in_parent():
     _release()
     if _interrupted:
         _interrupted = False
-        _thread.start_new_thread(_thread.interrupt_main, ())  # by another thread: when this function has returned
+        _thread.start_new_thread(_interrupt_again, ())
+
+
+def _interrupt_again():
+    """By another thread, and a moment later, when the handlers of the fork have returned."""
+    time.sleep(_POLL)
+    signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
 
 
 def _after_fork_in_child():
