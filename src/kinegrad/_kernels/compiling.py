@@ -29,6 +29,7 @@ from queue import SimpleQueue
 from numba.core.compiler_lock import global_compiler_lock
 
 _POLL = 0.1  # seconds, after which the waiting thread looks for signals that have not woken it: another thread got them
+_NOTICE_AFTER = 1.0  # seconds
 _jobs: SimpleQueue = SimpleQueue()
 _helpers: dict[str, int] = {}  # the thread that serves, once there is one
 _held = False  # the lock of the compiler, by a fork
@@ -142,13 +143,11 @@ def _before_exit():
     """Take the lock of the compiler and keep it; who interrupts this wait wants the program to end at once."""
     global _ending
     _ending = True
-    timer = threading.Timer(1.0, _say_why_waiting)
-    timer.daemon = True
+    lock = global_compiler_lock._lock
     try:
-        with contextlib.suppress(RuntimeError):
-            timer.start()
-        global_compiler_lock.acquire()
-        timer.cancel()
+        if not lock.acquire(timeout=_NOTICE_AFTER):
+            _say_why_waiting()
+            lock.acquire()
     except BaseException as error:
         _end_at_once(error)
     if getattr(sys, "last_type", None) is KeyboardInterrupt and not hasattr(sys, "ps1"):
