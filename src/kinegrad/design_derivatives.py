@@ -358,7 +358,7 @@ def point_motion_design_derivatives(
     batch, state = _state(model, q, v, a)
     batch.check_finite()
     links, local, core = _points(model, link, point)
-    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in state]
+    pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in state]
     columns = [3 * len(links)] * 3
     slots = (n + 1) * kinematics.N
     results = engine.run_directions(
@@ -397,7 +397,7 @@ def _dynamics(
     batch, load_rows = load_batch(model, loads, state)
     batch.check_finite()
     pairs = [
-        (np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), _follows(design, batch, f"d{name}_dp", dx))
+        (engine.kernel_array(np.broadcast_to(x, (batch.states, n))), _follows(design, batch, f"d{name}_dp", dx))
         for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
     ]
     turns = [None] * 3 if design.load_slopes is None else design.load_slopes
@@ -429,7 +429,7 @@ def _quantity(
     n = model.n
     batch = engine.Batch(model, state)
     batch.check_finite()
-    pairs = [(np.ascontiguousarray(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
+    pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
     slots = (n + 1) * slots
     (result,) = engine.run_directions(kernel, model, design.slopes, pairs, [], [columns], slots, threads)
     return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))

@@ -225,5 +225,5 @@ def test_width_comes_from_the_setting_or_the_processor():
 
 @pytest.mark.parametrize("setting", ["3", "0", "-4", "four", "4.0", "32"])
 def test_wrong_width_says_what_is_expected(setting):
-    with pytest.raises(ImportError, match=rf"KINEGRAD_LANES is '{setting}'; expected one of \(1, 2, 4"):
+    with pytest.raises(ValueError, match=rf"KINEGRAD_LANES is '{setting}'; expected one of \(1, 2, 4"):
         choose(setting)

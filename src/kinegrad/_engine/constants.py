@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._kernels import width
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
+from kinegrad.errors import InputError
 from kinegrad.model import Model
 from kinegrad.model.numbers import STEP
 
@@ -26,6 +28,8 @@ def mechanism(model: Model) -> tuple[Any, ...]:
     """The model's constants in the order of :class:`Mechanism`, computed once per model."""
     found = model.__dict__.get("_mechanism")
     if found is None:
+        if width.WRONG:
+            raise InputError(width.WRONG)
         found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         object.__setattr__(model, "_mechanism", found)
     return found

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.constants import flags_if_varied, mechanism, mechanisms
+from kinegrad._engine.gate import kernel_array
 from kinegrad._engine.threads import run_blocks, run_tasks, scratch, scratch_pair, workers_for
 from kinegrad._kernels import steps as kernels
 from kinegrad._kernels.tangent import Pair
@@ -107,6 +108,8 @@ def march_slopes(
     kept, count, n = todo.shape
     directions = len(slopes[0])
     constants = flags_if_varied(mechanism(model), slopes)
+    slopes = tuple(map(kernel_array, slopes))
+    load_slopes = None if load_slopes is None else tuple(map(kernel_array, load_slopes))
     results = [np.empty((kept, count, n, directions)) for _ in "qva"]
     free = np.full((count, 2), -1)
     over_states = count >= directions
@@ -121,9 +124,9 @@ def march_slopes(
         loads: Sequence[Any] = todo.loads
         if load_slopes is not None:
             loads = tuple(Pair(x, dx[along]) for x, dx in zip(todo.loads, load_slopes, strict=True))
-        tau = todo.tau if todo.tau.shape[1] == 1 else np.ascontiguousarray(todo.tau[:, states])
+        tau = todo.tau if todo.tau.shape[1] == 1 else kernel_array(todo.tau[:, states])
         pairs = [
-            Pair(x[states], np.ascontiguousarray(dx[states, along]).reshape(-1, n))
+            Pair(x[states], kernel_array(dx[states, along].reshape(-1, n)))
             for x, dx in ((todo.q0, dq0), (todo.v0, dv0))
         ]
         lanes = len(pairs[0].slope)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.constants import flags_if_varied, mechanism
-from kinegrad._engine.gate import Batch
+from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._kernels.tangent import Pair
 from kinegrad._kernels.width import WIDTH
 from kinegrad.errors import InputError, SingularError
@@ -155,18 +155,20 @@ def run_directions(
     """
     count, directions = len(state[0][0]), len(slopes[0])
     constants = flags_if_varied(mechanism(model), slopes)
-    none = np.zeros((1, model.n))
+    slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
+    state = [(kernel_array(x), dx) for x, dx in state]
+    fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
     results = [np.empty((count, directions, width)) for width in columns]
 
     def one(k: int) -> bool:
         if count >= directions:
             dm = tuple(x[k : k + 1] for x in slopes)
-            pairs = [Pair(x, none if dx is None else np.ascontiguousarray(dx[:, k])) for x, dx in state]
+            pairs = [Pair(x, none if dx is None else kernel_array(dx[:, k])) for x, dx in state]
             rest = [Pair(x[0], x[1][k : k + 1]) if isinstance(x, tuple) else x for x in fixed]
             filled = [Pair(np.zeros((count, width)), np.zeros((count, width))) for width in columns]
         else:
             dm = slopes
-            pairs = [Pair(x[k : k + 1], none if dx is None else dx[k]) for x, dx in state]
+            pairs = [Pair(x[k : k + 1], none if dx is None else kernel_array(dx[k])) for x, dx in state]
             rest = [Pair(*x) if isinstance(x, tuple) else x for x in fixed]
             filled = [Pair(np.zeros((directions, width)), np.zeros((directions, width))) for width in columns]
         rows = len(filled[0].value)

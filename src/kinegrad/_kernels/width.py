@@ -1,6 +1,7 @@
 """How many states one SIMD register holds: 8 with AVX-512, 4 with AVX2, 2 otherwise.
 
-``KINEGRAD_LANES`` overrides it (1, 2, 4, 8 or 16); read once, at import.
+``KINEGRAD_LANES`` overrides it (1, 2, 4, 8 or 16); read once, at import.  Where it is none of these, ``WRONG`` says so,
+and whoever is about to call a kernel raises it: an import cannot, without a traceback on the command line.
 """
 
 import os
@@ -23,8 +24,13 @@ def choose(setting: str | None) -> int:
     if not setting:
         return detect()
     if setting not in map(str, ALLOWED):
-        raise ImportError(f"KINEGRAD_LANES is {setting!r}; expected one of {ALLOWED}, or leave it unset")
+        raise ValueError(
+            f"the environment variable KINEGRAD_LANES is {setting[:20]!r}; expected one of {ALLOWED}, or leave it unset"
+        )
     return int(setting)
 
 
-WIDTH = choose(os.environ.get("KINEGRAD_LANES"))
+try:
+    WIDTH, WRONG = choose(os.environ.get("KINEGRAD_LANES")), ""
+except ValueError as error:
+    WIDTH, WRONG = detect(), str(error)

@@ -52,7 +52,7 @@ def compiled_run(
     n, shape = law.model.n, q.shape[:-1]
     tau, when = torque_table(law, scheme, h, steps, q.shape)
     loads = load_batch(law.model, law.loads, {"q0": q, "v0": v})[1]
-    q0, v0 = (np.ascontiguousarray(x.reshape(-1, n)) for x in (q, v))
+    q0, v0 = (engine.kernel_array(x.reshape(-1, n)) for x in (q, v))
     todo = engine.March(q0, v0, _rows(tau, shape), when, tuple(loads), tuple(scheme), h, every)
     found = engine.march([law.model] if models is None else models, todo)
     _check_free(models or [law.model], scheme, h, shape, found.free)
@@ -60,7 +60,7 @@ def compiled_run(
     columns = [x.reshape(kept, *q.shape) for x in (found.q, found.v, found.a)]
     columns.append(np.array(np.broadcast_to(tau[when[::every, 0]], (kept, *q.shape))))
     if law.design is not None and dq is not None and dv is not None:
-        initial = [np.ascontiguousarray(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
+        initial = [engine.kernel_array(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
         slopes, free = engine.march_slopes(law.model, law.design.slopes, law.design.load_slopes, todo, *initial)
         _check_free([law.model], scheme, h, shape, free)
         columns += [x.reshape(kept, *dq.shape) for x in slopes]
