@@ -15,6 +15,7 @@ from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = [
     "HybridDynamics",
@@ -32,7 +33,7 @@ METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagra
 
 
 @dataclass(frozen=True, eq=False)
-class HybridDynamics:
+class HybridDynamics(Result):
     """Accelerations and torques of all joints, where some have prescribed motion.
 
     Attributes

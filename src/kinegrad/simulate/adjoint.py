@@ -30,6 +30,7 @@ from kinegrad.design_derivatives import constants_gradient, share_of_parameters
 from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import compiled_run
 from kinegrad.simulate.integrators import (
     SCHEMES,
@@ -51,7 +52,7 @@ END = SCHEMES["semi_implicit_euler"]  # the last moment, as a step that leads no
 
 
 @dataclass(frozen=True, eq=False)
-class AdjointGradient:
+class AdjointGradient(Result):
     """J and its gradient.
 
     Attributes

@@ -18,6 +18,7 @@ from kinegrad.design_derivatives import inverse_dynamics_design_vjp, loads_of
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
+from kinegrad.results import Result
 from kinegrad.simulate.adjoint import adjoint_gradient
 from kinegrad.simulate.integrators import simulate_fixed
 from kinegrad.simulate.objectives import Objective, objective_gradient
@@ -29,7 +30,7 @@ GRADIENTS = ("adjoint", "direct")
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class Simulated(Result):
     """An objective of the motion from a given state in equal steps, as a function of the design.
 
     Parameters
@@ -86,7 +87,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueEffort:
+class TorqueEffort(Result):
     """∫ Σ wᵢ τᵢ² dt of the torques that a given motion takes, as a function of the design.
 
     The motion, coordinates of the joints over time, is the same for all designs.  The integral is Simpson's rule on the

@@ -32,6 +32,7 @@ from scipy.optimize import BFGS, NonlinearConstraint, nnls
 from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError, ModelError, SingularError, SolveError
+from kinegrad.results import Result
 
 __all__ = ["DesignIterate", "Limit", "Lost", "Problem"]
 
@@ -42,7 +43,7 @@ CLIFF = 1e3  # walls
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
+class Limit(Result):
     """lower ≤ c(p) ≤ upper, for k numbers at once.
 
     Parameters
@@ -79,7 +80,7 @@ class Limit:
 
 
 @dataclass(frozen=True, eq=False)
-class DesignIterate:
+class DesignIterate(Result):
     """Where an optimisation has been.
 
     Attributes

@@ -27,6 +27,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 
@@ -67,7 +68,7 @@ class Stages(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FixedStepSimulation:
+class FixedStepSimulation(Result):
     """Motions of many states in equal steps, at m times.
 
     Attributes

@@ -27,6 +27,7 @@ from kinegrad.dynamics import forward_dynamics, hybrid_dynamics
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.splines import SPLINES, within
 
@@ -38,7 +39,7 @@ Held = Callable[[Any], Callable[[int, float], Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Feedback:
+class Feedback(Result):
     """Torques that follow time and state, with the derivatives that sensitivities need.
 
     Parameters

@@ -23,6 +23,7 @@ from kinegrad.errors import InputError, SolveError
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.integrators import FixedStepSimulation
 from kinegrad.simulate.simulation import Simulation
 
@@ -46,7 +47,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Result):
     """What a term may look at: times, shape (m,), and q, v, a, tau, shape (m, ..., n)."""
 
     model: Model
@@ -59,7 +60,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Result):
     """A term's value, shape (m, ...), and its partial derivatives, (m, ..., n) and (m, ..., p); None for zero."""
 
     value: Array
@@ -103,7 +104,7 @@ class PotentialEnergy:
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueSquared:
+class TorqueSquared(Result):
     """Σ wᵢ τᵢ², with weights of shape (n,) or one for all."""
 
     weight: ArrayLike = 1.0
@@ -115,7 +116,7 @@ class TorqueSquared:
 
 
 @dataclass(frozen=True, eq=False)
-class Tracking:
+class Tracking(Result):
     """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (n,) or a function of times (m,) → (m, n)."""
 
     reference: ArrayLike | Callable[[Array], ArrayLike]
@@ -133,7 +134,7 @@ class Tracking:
 
 
 @dataclass(frozen=True, eq=False)
-class EndPosition:
+class EndPosition(Result):
     """|x − target|², where x is a point of a link in the world, m²."""
 
     link: str
@@ -155,7 +156,7 @@ class EndPosition:
 
 
 @dataclass(frozen=True, eq=False)
-class UserTerm:
+class UserTerm(Result):
     """A term of your own: a function from :class:`Moments` to an :class:`Evaluation`.
 
     Examples
@@ -188,7 +189,7 @@ class UserTerm:
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class Objective(Result):
     """J = g(end) + ∫ f dt.
 
     Parameters
@@ -233,7 +234,7 @@ def check_objective(objective: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveGradient:
+class ObjectiveGradient(Result):
     """J, shape (...), and dJ/dp in all, shape (..., p)."""
 
     value: Array

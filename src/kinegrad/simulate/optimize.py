@@ -14,6 +14,7 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from kinegrad.design import Design
 from kinegrad.errors import InputError
+from kinegrad.results import Result
 from kinegrad.simulate.design_problem import DesignFunction, DesignIterate, Limit, Lost, PerParameter, Problem
 
 __all__ = ["DesignOptimum", "optimize_design"]
@@ -25,7 +26,7 @@ INSIDE = 1e-3  # how far from its bounds trust-constr starts, by their width: it
 
 
 @dataclass(frozen=True, eq=False)
-class DesignOptimum:
+class DesignOptimum(Result):
     """The best design found: of those within the limits the one with the least J.
 
     Attributes

@@ -28,6 +28,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError, KinegradError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.law import Law, diverged, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
@@ -40,7 +41,7 @@ IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(Result):
     """A simulated motion at m times.
 
     Attributes
