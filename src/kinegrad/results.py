@@ -28,8 +28,6 @@ class Result:
     True
     """
 
-    __hash__ = None  # type: ignore[assignment]
-
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
