@@ -438,7 +438,7 @@ def _quantity(
 
 def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     """The loads given, or those of the design."""
-    if loads is not None and design.loads is not None and loads is not design.loads:
+    if loads is not None and design.loads is not None and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
     return design.loads if loads is None else loads
 

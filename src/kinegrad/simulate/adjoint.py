@@ -43,6 +43,7 @@ from kinegrad.simulate.integrators import (
     prepare,
 )
 from kinegrad.simulate.law import Law, initial
+from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
 from kinegrad.simulate.objectives import Moments, Objective, Term, check_objective
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
@@ -121,6 +122,9 @@ def adjoint_gradient(
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else engine.whole("segment", segment)
     q, v = initial(model, q0, v0, single=False)
+    if scheme is None:
+        found = MidpointAdjoint(law, h, steps, length, q, v, objective)
+        return AdjointGradient(found.value, found.by_parameters(), found.q, found.v, found.dtau)
     with np.errstate(over="ignore", invalid="ignore"):
         checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
     backward = _Backward(law, scheme, q.shape, steps)

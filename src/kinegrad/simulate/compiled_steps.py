@@ -34,11 +34,17 @@ class Run(NamedTuple):
         The step after which a state was no longer finite, or −1.
     before : ndarray, shape (..., n)
         Its speeds before that step.
+    unsolved : ndarray of bool, shape (...), optional
+        Whether it was lost because the equations of an implicit step were not solved.
+    evaluations : int, optional
+        Of the law of motion for each state, where that is not known beforehand.
     """
 
     columns: list[Array]
     lost: Integers
     before: Array
+    unsolved: NDArray[np.bool_] | None = None
+    evaluations: int | None = None
 
 
 def compiled_run(

@@ -7,10 +7,11 @@ An explicit step is, in Nyström's form, linear in the accelerations aᵢ of its
 
 A Runge–Kutta method has Ā = A², b̄ = bA; semi-implicit Euler is the one-stage scheme with b = b̄ = 1.  Derivatives with
 respect to design parameters obey the same lines, with daᵢ/dp in the place of aᵢ: what results is the derivative of
-the discrete motion itself, whatever the step.
+the discrete motion itself, whatever the step.  Neither method is symplectic where M changes with q; the implicit
+midpoint rule (:mod:`kinegrad.simulate.midpoint`) is.
 
-All steps run compiled (:mod:`kinegrad.simulate.compiled_steps`), unless torques are a Python function, which must be
-called at each stage; :func:`make_stages` and :func:`finish_step` then do the same, batch by batch.
+All explicit steps run compiled (:mod:`kinegrad.simulate.compiled_steps`), unless torques are a Python function, which
+must be called at each stage; :func:`make_stages` and :func:`finish_step` then do the same, batch by batch.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ from kinegrad.model import Model
 from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
+from kinegrad.simulate.midpoint import midpoint_run
+from kinegrad.simulate.torques import Constant, PerStep
 
 __all__ = ["FixedStepSimulation", "simulate_fixed"]
 
@@ -54,6 +57,11 @@ SCHEMES = {
     "rk4": _runge_kutta(np.diag([0.5, 0.5, 1.0], -1), np.array([1, 2, 2, 1]) / 6),
     "semi_implicit_euler": Scheme(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1)),
 }
+
+
+METHODS = (*SCHEMES, "implicit_midpoint")
+OVERFLOW = "its numbers overflow; try a shorter step"
+UNSOLVED = "Newton's method does not solve the equations of the step; try a shorter one"
 
 
 class Stages(NamedTuple):
@@ -144,7 +152,7 @@ def simulate_fixed(
     """Motions from many initial states, or of many designs, in equal steps from t = 0; their exact tangents.
 
     All steps of all states run compiled, on SIMD lanes and threads.  Only where `tau` is a Python function, which is
-    called at each stage, do the steps follow one another in Python.
+    called at each stage, and with the implicit method, do the steps follow one another in Python.
 
     Parameters
     ----------
@@ -162,8 +170,9 @@ def simulate_fixed(
         (steps, ..., n); a SciPy spline of time; a function (t, q, v) of states (..., n); or a :class:`Feedback`.
     loads : Loads, optional
         Constant in the world frame.
-    method : {"rk4", "semi_implicit_euler"}
-        Of order 4, or of order 1 and symplectic: energy errors do not grow.
+    method : {"rk4", "semi_implicit_euler", "implicit_midpoint"}
+        Of order 4; of order 1; of order 2 and symplectic, for long conservative motions: its energy error does not
+        grow.  (Semi-implicit Euler is symplectic only if the mass matrix is constant.)
     every : int
         Keep every so many steps; divides `steps`.
     design : Design, optional
@@ -209,9 +218,13 @@ def simulate_fixed(
             )
         q, v = (_one_each(x, len(models)) for x in (q, v))
     dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
-    run = loop_run if law.feedback is not None else compiled_run
     with np.errstate(over="ignore", invalid="ignore"):
-        found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
+        if scheme is None:
+            found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
+        elif law.feedback is not None:
+            found = loop_run(law, scheme, h, steps, every, q, v, dq, dv)
+        else:
+            found = compiled_run(law, scheme, h, steps, every, q, v, dq, dv, models)
     return _finished(law, scheme, h, steps, every, found, models)
 
 
@@ -224,7 +237,7 @@ def _one_each(x: Array, count: int) -> Array:
 
 
 def loop_run(
-    law: Law, scheme: Scheme, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array, _: Any = None
+    law: Law, scheme: Scheme, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array
 ) -> Run:  # fmt: skip
     """Step by step in Python, the law of motion of all states evaluated at each stage."""
     kept: list[tuple[Array, ...]] = []
@@ -249,7 +262,7 @@ def loop_run(
 
 
 def _finished(
-    law: Law, scheme: Scheme, h: float, steps: int, every: int, run: Run, models: tuple[Model, ...] | None
+    law: Law, scheme: Scheme | None, h: float, steps: int, every: int, run: Run, models: tuple[Model, ...] | None
 ) -> FixedStepSimulation:
     """The result, with NaN where states were lost, as far as there is one left."""
     gone = run.lost >= 0
@@ -263,14 +276,14 @@ def _finished(
         for x in columns:
             x[after] = np.nan
         first = run.lost[gone].min()
-        trouble = first_divergence(law.model, first * h, run.before, run.lost != first)
+        trouble = first_divergence(law.model, first * h, run.before, run.lost != first, run.unsolved)
         if gone.size > 1:
             trouble = f"{gone.sum()} of {gone.size} states diverged; the first: {trouble}"
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
     motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     report: dict[str, Any] = {
         "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
-        "nfev": done * len(scheme.b) + 1, "steps": done,
+        "nfev": run.evaluations if scheme is None else done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
     return FixedStepSimulation(times, **motion, **report, _law=law, _models=models)
@@ -311,16 +324,16 @@ def _sum(weights: Array, a: list[Array]) -> Array | float:
 
 def prepare(
     model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any
-) -> tuple[Law, Scheme, float]:
-    """The checked law of motion, scheme and step."""
-    if not isinstance(method, str) or method not in SCHEMES:
-        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, SCHEMES))}")
+) -> tuple[Law, Scheme | None, float]:
+    """The checked law of motion, scheme (None of the implicit method) and step."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
     h = engine.real("step", step)
     if h.shape != () or not (np.isfinite(h) and h > 0):
         raise InputError(f"`step` is {step!r}; expected a positive number of seconds")
     steps = engine.whole("steps", steps)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
-    return law, SCHEMES[method], float(h)
+    return law, SCHEMES.get(method), float(h)
 
 
 def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Array]:
@@ -329,18 +342,21 @@ def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Arra
     if not np.isfinite(tau).all():
         raise engine.not_finite("tau", tau)
     if tau.shape == (model.n,):
-        return lambda step, t: tau
+        return Constant(tau)
     if tau.ndim < 2 or tau.shape[0] != steps or tau.shape[-1] != model.n:
         expected = f"({model.n},) for a constant, or ({steps}, ..., {model.n}) for one in each step"
         raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
-    return lambda step, t: tau[step]
+    return PerStep(tau)
 
 
-def first_divergence(model: Model, t: float, before: Array, still: NDArray[np.bool_]) -> str:
-    """Which state is no longer finite after a step that began with speeds `before`."""
+def first_divergence(
+    model: Model, t: float, before: Array, still: NDArray[np.bool_], unsolved: NDArray[np.bool_] | None = None
+) -> str:
+    """Which state is no longer finite after a step that began with speeds `before`, or whose step was not solved."""
     state = np.argwhere(~still)[0]
+    why = UNSOLVED if unsolved is not None and unsolved[tuple(state)] else OVERFLOW
     where = f"state {tuple(state.tolist()) if len(state) > 1 else state[0]} " if len(state) else ""
-    return where + diverged(model, t, before[tuple(state)], "its numbers overflow; try a shorter step")
+    return where + diverged(model, t, before[tuple(state)], why)
 
 
 def check_reached(model: Model, t: float, before: Array, q: Array, v: Array) -> None:

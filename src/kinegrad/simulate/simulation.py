@@ -32,6 +32,7 @@ from kinegrad.results import Result
 from kinegrad.simulate.law import Law, diverged, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
+from kinegrad.simulate.torques import Constant, Spline
 
 __all__ = ["Simulation", "simulate"]
 
@@ -330,9 +331,9 @@ def _samples(model: Model, times: Array, samples: Any) -> Callable[[int, float],
     if not np.isfinite(tau).all():
         raise engine.not_finite("tau", tau)
     if tau.shape == (model.n,):
-        return lambda step, t: tau
+        return Constant(tau)
     if tau.shape != (len(times), model.n):
         expected = f"({model.n},) for a constant, or ({len(times)}, {model.n}) for samples at `t`"
         raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
     spline = make_interp_spline(times, tau, k=min(3, len(times) - 1))
-    return lambda step, t: np.asarray(spline(t))
+    return Spline(spline, times[0], times[-1])
