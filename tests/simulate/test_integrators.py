@@ -27,18 +27,15 @@ def test_order_of_convergence(method, order):
 
 
 def test_semi_implicit_euler_keeps_energy_only_of_constant_mass():
-    """Of one pendulum, whose mass matrix is constant, for 150 swings errors come and go.  Of two, they grow."""
+    """Of one pendulum, whose mass matrix is constant, errors come and go for 40 s.  Of two, they grow."""
     drift = {}
-    for n, steps in ((1, 6_000), (2, 40_000)):
-        model = samples.multi_pendulum(n)
-        motion = simulate_fixed(
-            model, [1.0] * n, [0.0] * n, step=0.05 / n**2, steps=steps, method="semi_implicit_euler", every=10
-        )
+    for model in (samples.multi_pendulum(1), samples.double_pendulum()):
+        run = {"step": 0.01, "steps": 4_000, "method": "semi_implicit_euler"}
+        motion = simulate_fixed(model, [1.0, 0.5][: model.n], [0.0] * model.n, **run)
         E = kg.kinetic_energy(model, motion.q, motion.v) + kg.potential_energy(model, motion.q)
-        part = len(E) // 10
-        drift[n] = np.abs(E[-part:] - E[0]).max() / np.abs(E[:part] - E[0]).max()
+        drift[model.n] = np.abs(E[-400:] - E[0]).max() / np.abs(E[:400] - E[0]).max()
     assert drift[1] < 1.05
-    assert drift[2] > 2, "otherwise the documentation is too careful"
+    assert drift[2] > 3, "otherwise the documentation is too careful"
 
 
 @pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "implicit_midpoint"])

@@ -53,8 +53,9 @@ def last(x, i):
 def floating():
     """A body that floats, with an arm on an oblique hinge."""
     builder = ModelBuilder("floating", gravity=(0, 0, 0))
-    base = builder.add("base", None, kg.free(), kg.Inertia.box(2.0, 0.3, 0.2, 0.4))
-    builder.add("arm", base, kg.revolute([1, 2, 3]), kg.Inertia.box(1.0, 0.1, 0.1, 0.6, center=(0.0, 0.0, 0.3)))
+    builder.add("float", None, kg.free(), link="base", inertia=kg.Inertia.box(2.0, [0.3, 0.2, 0.4]))
+    arm = kg.Inertia.box(1.0, [0.1, 0.1, 0.6], [0.0, 0.0, 0.3])
+    builder.add("hinge", "base", kg.revolute([1, 2, 3]), link="arm", inertia=arm, placement=[0.1, 0.0, 0.2])
     return builder.build()
 
 
@@ -128,7 +129,6 @@ def test_momentum_of_a_floating_model_is_constant():
 
 def test_curvature_of_the_kinetic_energy():
     """∂²T/∂q² by polarisation, against differences of its gradient, ½ wᵀ ∂M/∂q w."""
-    design = damped_and_loaded("chain")
     model = samples.random_tree(5, seed=4)
     motion = simulate_fixed(model, np.zeros(5), np.zeros(5), step=0.1, steps=1, **MIDPOINT)
     law, rng = motion._law, np.random.default_rng(0)
@@ -143,7 +143,6 @@ def test_curvature_of_the_kinetic_energy():
         coarse, fine = ((gradient(q + h * e) - gradient(q - h * e)) / (2 * h) for h in (2e-3, 1e-3))
         np.testing.assert_allclose(found[..., j], (4 * fine - coarse) / 3, atol=1e-9 * np.abs(found).max())
     assert np.array_equal(curvature(law, q, 0 * w), np.zeros((3, 5, 5)))
-    assert design.p == 7
 
 
 @pytest.mark.parametrize("tau", [None, feedback()], ids=["free", "feedback"])
@@ -261,7 +260,7 @@ def test_batches_and_several_models():
 def test_steps_that_cannot_be_solved_say_so():
     """A push that grows with the cube of the speed leaves the equations of a long step without a solution."""
     model = samples.double_pendulum()
-    push = lambda t, q, v: v**3 * [0, 1.0]  # noqa: E731
+    push = lambda t, q, v: 1e-2 * v**3 * [0, 1.0]  # noqa: E731
     run = {"step": 0.1, "steps": 20, "tau": push, **MIDPOINT}
     motion = simulate_fixed(model, [[1, 0.5]] * 3, [[0, 0], [0, 80], [0, 0.1]], **run)
     assert not motion.success
@@ -274,7 +273,7 @@ def test_steps_that_cannot_be_solved_say_so():
     several = simulate_fixed([model, model], [1, 0.5], [[0, 0], [0, 1e200]], step=0.1, steps=3, **MIDPOINT)
     assert not several.success
     assert np.isfinite(several.q[:, 0]).all()
-    gain = Feedback(push, None, lambda t, q, v: 3 * v[..., None] ** 2 * np.diag([0, 1.0]))
+    gain = Feedback(push, None, lambda t, q, v: 3e-2 * v[..., None] ** 2 * np.diag([0, 1.0]))
     with pytest.raises(SolveError, match="Newton's method"):
         adjoint_gradient(model, [1, 0.5], [0, 80], last("q", 0), **(run | {"tau": gain}))
 
