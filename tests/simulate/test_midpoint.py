@@ -32,7 +32,9 @@ def damped_and_loaded(which):
     first, last = model.link_names[0], model.link_names[-1]
     loads = Loads(force={last: [1.0, 2.0, 3.0]}, point={last: [0.1, 0.0, -0.2]}, torque={first: [1.0, 2.0, 0.3]})
     more = {"damper": f"{model.joint_names[1]}.damping", "push": f"{last}.load.force.x"}
-    return Design(model, LENGTHS_AND_MASSES["double_pendulum" if which == "pendulum" else "spatial_chain"] | more, loads)
+    return Design(
+        model, LENGTHS_AND_MASSES["double_pendulum" if which == "pendulum" else "spatial_chain"] | more, loads
+    )
 
 
 def energy(model, motion):

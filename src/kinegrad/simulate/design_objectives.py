@@ -21,6 +21,7 @@ from kinegrad.loads import Loads
 from kinegrad.results import Result
 from kinegrad.simulate.adjoint import adjoint_gradient
 from kinegrad.simulate.integrators import simulate_fixed
+from kinegrad.simulate.law import own_torques
 from kinegrad.simulate.objectives import Objective, objective_gradient
 
 __all__ = ["Simulated", "TorqueEffort"]
@@ -71,6 +72,8 @@ class Simulated(Result):
             raise InputError(f"`objective` is a {found}; expected an Objective(end=[...], integral=[...])")
         if self.gradient not in GRADIENTS:
             raise InputError(f"`gradient` is {self.gradient!r}; expected {' or '.join(map(repr, GRADIENTS))}")
+        for name in ("q0", "v0", "tau"):
+            object.__setattr__(self, name, own_torques(getattr(self, name)))
 
     def __call__(self, design: Design) -> tuple[float, Array]:
         """J and dJ/dp, shape (p,), of one design; a SolveError if the motion diverges."""

@@ -32,7 +32,7 @@ from scipy.optimize import BFGS, NonlinearConstraint, nnls
 from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError, ModelError, SingularError, SolveError
-from kinegrad.results import Result
+from kinegrad.results import Result, owned
 
 __all__ = ["DesignIterate", "Limit", "Lost", "Problem"]
 
@@ -77,6 +77,8 @@ class Limit(Result):
             raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}; expected numbers, lower ≤ upper")
         if (low == np.inf).any() or (high == -np.inf).any():
             raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}: no number is within them")
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, owned(getattr(self, name)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +332,7 @@ def _pair(name: str, found: Any, p: int, *, scalar: bool = False) -> tuple[Array
     if value.ndim > (0 if scalar else 1) or gradient.shape != wanted:
         shapes = f"() and ({p},)" + ("" if scalar else f", or (k,) and (k, {p})")
         raise InputError(f"`{name}` gives shapes {value.shape} and {gradient.shape}; expected {shapes}")
-    return np.atleast_1d(value), gradient.reshape(-1, p)
+    return np.array(value, ndmin=1), np.array(gradient).reshape(-1, p)  # copies: a function may use its arrays again
 
 
 def _per_parameter(design: Design, name: str, given: Any, expected: str) -> dict[int, Any]:

@@ -286,7 +286,7 @@ def _finished(
         "nfev": run.evaluations if scheme is None else done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
-    return FixedStepSimulation(times, **motion, **report, _law=law, _models=models)
+    return FixedStepSimulation(times, **motion, **report, _law=law.without_torques(), _models=models)
 
 
 def make_stages(

@@ -32,7 +32,7 @@ from kinegrad.model import Model
 from kinegrad.results import Result, owned
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.splines import SPLINES, within
-from kinegrad.simulate.torques import OneOf, Spline
+from kinegrad.simulate.torques import Constant, OneOf, Spline
 
 __all__ = ["Feedback", "Law"]
 
@@ -115,10 +115,7 @@ class Law:
                     raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
                 if not np.isfinite(x).all():
                     raise engine.not_finite(f"loads.{what}", x)
-        if isinstance(tau, SPLINES):
-            tau = copy.deepcopy(tau)
-        elif not callable(tau) and not isinstance(tau, Feedback) and tau is not None:
-            tau = owned(engine.real("tau", tau))
+        tau = own_torques(tau)
         self.model, self.loads, self.design, self.given, self.prescribed = model, loads, design, tau, prescribed
         self.free = np.arange(model.n) if prescribed is None else prescribed.free
         self.feedback, self.exact = None, True
@@ -143,6 +140,21 @@ class Law:
         """The model with nothing but its inertia: no gravity, springs or dampers."""
         zero = np.zeros(self.model.n)
         return self.model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
+
+    def without_torques(self) -> Law:
+        """What finished motions keep of it, where nothing is evaluated again: functions may not be fit for pickling."""
+        law = copy.copy(self)
+        law.given, law.feedback, law._given = None, None, Constant(np.zeros(self.model.n))
+        return law
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same model and parameters: what torques there were, and what parameters do, shows in the motion."""
+        if not isinstance(other, Law):
+            return NotImplemented
+        names, values = zip(
+            *(((), ()) if x.design is None else (x.design.names, x.design.values) for x in (self, other)), strict=True
+        )
+        return self.model == other.model and names[0] == names[1] and np.array_equal(*values)
 
     def of(self, model: Model, k: int, count: int) -> Law:
         """The same law for another model, the k-th of `count`."""
@@ -259,6 +271,13 @@ class Law:
         if gains is not None:
             by_q, by_v = by_q - gains[0][block], by_v - gains[1][block]
         return -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
+
+
+def own_torques(tau: Any) -> Any:
+    """Copies of arrays and splines; functions as they are."""
+    if isinstance(tau, SPLINES):
+        return copy.deepcopy(tau)
+    return tau if callable(tau) or isinstance(tau, Feedback) else owned(tau)
 
 
 def _broadcast(what: str, given: Array, t: float, shape: tuple[int, ...]) -> Array:

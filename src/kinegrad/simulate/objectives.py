@@ -7,7 +7,7 @@ The direct method adds up [anderson2002] (2):  dJ/dp = J,p + J,q dq/dp + J,v dv/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,7 +23,7 @@ from kinegrad.errors import InputError, SolveError
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
 from kinegrad.model import Model
-from kinegrad.results import Result
+from kinegrad.results import Result, owned
 from kinegrad.simulate.integrators import FixedStepSimulation
 from kinegrad.simulate.simulation import Simulation
 
@@ -109,6 +109,9 @@ class TorqueSquared(Result):
 
     weight: ArrayLike = 1.0
 
+    def __post_init__(self) -> None:
+        _own(self, "weight")
+
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the torques alone."""
         weighted = _weight(self.weight, at.model) * at.tau
@@ -121,6 +124,9 @@ class Tracking(Result):
 
     reference: ArrayLike | Callable[[Array], ArrayLike]
     weight: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _own(self, "reference", "weight")
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates and the time."""
@@ -140,6 +146,9 @@ class EndPosition(Result):
     link: str
     target: ArrayLike
     point: ArrayLike = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        _own(self, "target", "point")
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates, and of lengths among the parameters."""
@@ -173,8 +182,8 @@ class UserTerm(Result):
     function: Callable[[Moments], Evaluation]
 
     def evaluate(self, at: Moments) -> Evaluation:
-        """Call the function, and check what it returns."""
-        found = self.function(at)
+        """Call the function with copies, which it may change, and check what it returns."""
+        found = self.function(replace(at, **{x: getattr(at, x).copy() for x in ("t", "q", "v", "a", "tau")}))
         if not isinstance(found, Evaluation):
             raise InputError(f"the function of a UserTerm returns a {type(found).__name__}; expected an Evaluation")
         batch = at.t.shape + at.q.shape[1:-1]
@@ -212,6 +221,13 @@ class Objective(Result):
             terms = getattr(self, name)
             if not isinstance(terms, list | tuple) or not all(map(_is_term, terms)):
                 raise InputError(f"`{name}` is {terms!r}; expected a list of terms, such as [TorqueSquared()]")
+            object.__setattr__(self, name, tuple(terms))
+
+
+def _own(term: Any, *names: str) -> None:
+    """Replace arrays that were given by copies."""
+    for name in names:
+        object.__setattr__(term, name, owned(getattr(term, name)))
 
 
 def _is_term(term: Any) -> bool:

@@ -46,6 +46,8 @@ IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 class Simulation(Result):
     """A simulated motion at m times.
 
+    It can be pickled, unless torques or prescribed motions are functions that cannot, such as a lambda.
+
     Attributes
     ----------
     t : ndarray, shape (m,)
@@ -79,7 +81,7 @@ class Simulation(Result):
     njev: int
     steps: int
     _law: Law = field(repr=False)
-    _track: Track = field(repr=False)
+    _track: Track = field(repr=False, compare=False)
 
     def interpolate(self, t: ArrayLike) -> Simulation:
         """The same motion at other times within it, shape (k,): the integrator's own interpolation, as exact as it."""
