@@ -34,7 +34,7 @@ def results(x):
         kg.energy_design_derivatives(DESIGN, q, v),
         kg.point_motion_design_derivatives(DESIGN, q, v, a, link="forearm"),
         kg.hybrid_dynamics_design_derivatives(DESIGN, q, v, a, a, prescribed=["elbow"]),
-        kg.Loads(force={"forearm": a.tolist() + [0.0]}, torque=np.ones((2, 3)) * q[0]),
+        kg.Loads(force={"forearm": [*a.tolist(), 0.0]}, torque=np.ones((2, 3)) * q[0]),
     ]
 
 

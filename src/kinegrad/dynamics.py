@@ -244,7 +244,8 @@ def hybrid_dynamics(
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
     """1 for each joint named, 0 for the others, (n,)."""
     engine.check_model(model)
-    if isinstance(prescribed, str) or not isinstance(prescribed, Iterable):
+    one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
+    if one or not isinstance(prescribed, Iterable):
         raise InputError(
             f"`prescribed` is {prescribed!r}; expected names of joints, such as [{model.joint_names[0]!r}]"
         )

@@ -63,24 +63,23 @@ def floating():
 
 @pytest.mark.slow
 def test_energy_of_a_double_pendulum_does_not_drift():
-    """1000 s in steps of 0.01 s: the error of the last hundred seconds is no larger than that of the first.
+    """1000 s in steps of 0.01 s: errors come and go, and the last are no larger than the first.
 
-    A swing of about a radian, on which RK4 loses energy with each swing, and semi-implicit Euler a large part of it.
+    One start swings regularly, two are chaotic, so that their largest error depends on where they happen to come by:
+    found 1.0, 1.1 and 1.1 times that of the first 100 s.  Semi-implicit Euler loses most of the energy.
     """
     model = samples.double_pendulum()
-    motion = simulate_fixed(model, [1.0, 0.5], [0.0, 0.0], step=0.01, steps=100_000, every=50, **MIDPOINT)
+    starts = [[0.5, 0.3], [2.0, 0.5], [1.0, 1.0]]
+    run = {"step": 0.01, "steps": 100_000, "every": 10}
+    motion = simulate_fixed(model, starts, [0.0, 0.0], **run, **MIDPOINT)
     assert motion.success
-    error = np.abs(energy(model, motion) - energy(model, motion)[0])
-    swing = kg.kinetic_energy(model, motion.q, motion.v).max()
-    early, late = error[:200].max(), error[-200:].max()
-    assert late < 1.1 * early
-    assert error.max() < 2e-3 * swing
-    slope = np.polyfit(motion.t, error, 1)[0] * 1000
-    assert abs(slope) < 0.2 * error.mean(), "no trend either"
-    euler = simulate_fixed(
-        model, [1.0, 0.5], [0.0, 0.0], step=0.01, steps=100_000, every=50, method="semi_implicit_euler"
-    )
-    assert np.abs(energy(model, euler) - energy(model, motion)[0])[-200:].max() > 10 * error.max()
+    E = energy(model, motion)
+    error, size = np.abs(E - E[0]), np.ptp(kg.potential_energy(model, motion.q), axis=0)
+    assert (error.max(axis=0) < 5e-3 * size).all()
+    assert (error[1000:].max(axis=0) < [1.02, 1.5, 1.5] * error[:1000].max(axis=0)).all()
+    assert (error[-2000:].mean(axis=0) < [1.02, 1.5, 1.5] * error[:2000].mean(axis=0)).all()
+    euler = energy(model, simulate_fixed(model, starts, [0.0, 0.0], method="semi_implicit_euler", **run))
+    assert (np.abs(euler - E[0])[-2000:].mean(axis=0) > 100 * error[-2000:].mean(axis=0)).all()
 
 
 @pytest.mark.parametrize("model", [samples.double_pendulum(), floating()], ids=["pendulum", "floating"])

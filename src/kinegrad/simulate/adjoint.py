@@ -36,6 +36,7 @@ from kinegrad.simulate.integrators import (
     SCHEMES,
     Scheme,
     check_reached,
+    check_size,
     finish_step,
     first_divergence,
     gregory,
@@ -122,6 +123,7 @@ def adjoint_gradient(
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else engine.whole("segment", segment)
     q, v = initial(model, q0, v0, single=False)
+    check_size(steps, 1, q.size, 0)
     if scheme is None:
         found = MidpointAdjoint(law, h, steps, length, q, v, objective)
         return AdjointGradient(found.value, found.by_parameters(), found.q, found.v, found.dtau)

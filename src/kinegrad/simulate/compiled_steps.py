@@ -81,7 +81,9 @@ def torque_table(law: Law, scheme: Any, h: float, steps: int, shape: tuple[int, 
         offsets, stage = np.unique(scheme.c, return_inverse=True)
         times = (step[:, None] * h + offsets * h).ravel()
         times = np.clip(times, *within("`tau`", law.given, 0.0, steps * h))
-        table = np.moveaxis(np.asarray(law.given(times), dtype=float), law.given.axis, 0)
+        table = np.moveaxis(engine.real("tau", law.given(times)), law.given.axis, 0)
+        if not np.isfinite(table).all():
+            raise engine.not_finite("tau", table)
         when = step[:, None] * len(offsets) + stage
     else:
         given = np.zeros(law.model.n) if law.given is None else engine.real("tau", law.given)

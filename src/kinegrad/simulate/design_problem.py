@@ -34,7 +34,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError, ModelError, SingularError, SolveError
 from kinegrad.results import Result, owned
 
-__all__ = ["DesignIterate", "Limit", "Lost", "Problem"]
+__all__ = ["DesignIterate", "Limit", "Lost", "Problem", "Stopped"]
 
 Array = NDArray[np.float64]
 DesignFunction = Callable[[Design], tuple[ArrayLike, ArrayLike]]
@@ -118,6 +118,14 @@ class Point:
 
 class Lost(Exception):
     """A method that asks for what are no numbers."""
+
+
+class Stopped(Exception):
+    """A StopIteration of a user's function, on its way through SciPy, which takes it for a wish to end."""
+
+    def __init__(self, what: StopIteration) -> None:
+        super().__init__(what)
+        self.what = what
 
 
 class Problem:
@@ -244,6 +252,13 @@ class Problem:
         self.history.append(DesignIterate(len(self.history), point.values.copy(), point.value, violation))
         if self.progress is not None:
             self.progress(self.history[-1])
+
+    def callback(self, x: Array) -> None:
+        """For methods that say when an iteration has ended."""
+        try:
+            self.record(self.look(x))
+        except StopIteration as error:
+            raise Stopped(error) from error
 
     def height(self, x: Array) -> float:
         """J, scaled; or the wall."""

@@ -16,6 +16,7 @@ must be called at each stage; :func:`make_stages` and :func:`finish_step` then d
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -217,6 +218,7 @@ def simulate_fixed(
                 "know one model; expected a constant, samples or a spline, or a call for each model"
             )
         q, v = (_one_each(x, len(models)) for x in (q, v))
+    check_size(steps, every, q.size, 0 if design is None else design.p)
     dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
@@ -334,6 +336,25 @@ def prepare(
     steps = engine.whole("steps", steps)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
     return law, SCHEMES.get(method), float(h)
+
+
+def check_size(steps: int, every: int, numbers: int, p: int) -> None:
+    """Refuse what cannot be kept: `numbers` coordinates with p slopes each, of a, q, v, τ, at every so many steps."""
+    needed = 8 * (4 * (steps // every + 1) * numbers * (1 + p) + 4 * steps)
+    room = memory()
+    if needed > room:
+        raise InputError(
+            f"`steps` is {steps} and `every` {every}: {needed / 1e9:.3g} GB to keep, and this machine has "
+            f"{room / 1e9:.3g}; expected fewer steps, or to keep fewer of them"
+        )
+
+
+def memory() -> float:
+    """Of this machine, bytes; infinite where that is not known."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float(np.inf)
 
 
 def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Array]:

@@ -49,6 +49,7 @@ Array = NDArray[np.float64]
 Gains = tuple[Array, Array] | None
 LIMIT = 30  # iterations of Newton's method: from a predictor it takes two to four
 NOISE = 16 * float(np.finfo(float).eps)  # the part of its terms to which the residual of (1) has to vanish,
+PREDICTOR = (1.0, -5.0, 10.0, -10.0, 5.0)
 TINY = float(np.finfo(float).tiny)  # a state at rest has no terms
 NEAR = 1e6  # or, once it stops getting smaller, so many times that: what rounding leaves where terms cancel
 
@@ -141,10 +142,9 @@ class Stepper:
         return v
 
     def predict(self, k: int, q: Array, p: Array) -> Array:
-        """A first guess of w in step k: along the last three, or along the acceleration at the start."""
-        if len(self._before) == 3:
-            w3, w2, w1 = self._before
-            return 3 * (w1 - w2) + w3
+        """A first guess of w in step k: the polynomial of the last speeds, or along the acceleration at the start."""
+        if len(self._before) == len(PREDICTOR):
+            return np.asarray(sum(c * w for c, w in zip(PREDICTOR, self._before, strict=True)))
         t = k * self.h
         v = self.speed(t, q, p)
         self.evaluations += 1
@@ -180,7 +180,7 @@ class Stepper:
                 break
             w = w - solve(now.matrix(h), residual, left)
             before = excess
-        self._before = [*self._before, kept_w][-3:]
+        self._before = [*self._before, kept_w][-len(PREDICTOR) :]
         return kept_w, kept_G, ~finite(kept_w, kept_G)
 
     def _differences(self, k: int, t: float, q: Array, w: Array, tau: Array) -> Gains:
@@ -317,4 +317,4 @@ def solve(J: Array, b: Array, where: NDArray[np.bool_]) -> Array:
         for index in np.ndindex(J.shape[:-2]):
             with contextlib.suppress(np.linalg.LinAlgError):
                 x[index] = np.linalg.solve(J[index], right[index])
-    return x[..., 0] if b.ndim < J.ndim else x
+    return np.asarray(x[..., 0] if b.ndim < J.ndim else x, dtype=float)

@@ -24,7 +24,7 @@ from kinegrad.dynamics import forward_dynamics
 from kinegrad.errors import SolveError
 from kinegrad.simulate.integrators import check_reached, first_divergence, gregory
 from kinegrad.simulate.law import Law, finite
-from kinegrad.simulate.midpoint import Middle, Stepper, curvature, middle
+from kinegrad.simulate.midpoint import Middle, Stepper, curvature, middle, solve
 from kinegrad.simulate.objectives import Moments, Objective
 
 __all__ = ["MidpointAdjoint"]
@@ -112,7 +112,7 @@ class MidpointAdjoint:
         """One step backwards: y and z."""
         h = self.h
         right = h * self.q + h * _pull(at.slope_of_momentum(h), self.p)
-        y = np.linalg.solve(at.matrix(h).swapaxes(-1, -2), right[..., None])[..., 0]
+        y = solve(at.matrix(h).swapaxes(-1, -2), right, np.ones(right.shape[:-1], dtype=bool))
         z = h * self.p + (h / 2) * y
         self.q, self.p = self.q + _pull(at.G_q, z) - _pull(at.P_q, y), self.p + y
         return y, z

@@ -181,6 +181,10 @@ class UserTerm(Result):
 
     function: Callable[[Moments], Evaluation]
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"`function` of a UserTerm is {self.function!r}; expected a callable of Moments")
+
     def evaluate(self, at: Moments) -> Evaluation:
         """Call the function with copies, which it may change, and check what it returns."""
         found = self.function(replace(at, **{x: getattr(at, x).copy() for x in ("t", "q", "v", "a", "tau")}))
@@ -268,9 +272,10 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     >>> float(objective_value(motion, Objective(integral=[KineticEnergy()])).round(6))
     0.980346
     """
-    parts = _parts(simulation, objective)
-    start = np.zeros(simulation.q.shape[1:-1])
-    return sum((np.tensordot(w, term.evaluate(moments(x)).value, 1) for x, w, term in parts), start=start)
+    value = np.zeros(simulation.q.shape[1:-1])
+    for x, weights, term in _parts(simulation, objective):
+        value += np.tensordot(weights, term.evaluate(moments(x)).value, 1)
+    return value
 
 
 def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: Objective) -> ObjectiveGradient:

@@ -39,6 +39,7 @@ __all__ = ["Simulation", "simulate"]
 
 Array = NDArray[np.float64]
 EXPLICIT = {"DOP853": DOP853, "RK45": RK45}
+LEAST_RTOL = 100 * float(np.finfo(float).eps)  # SciPy's
 IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
 
@@ -206,6 +207,8 @@ def simulate(
     times = _times(t, least=2)
     for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}.items():
         engine.positive(name, value)
+    if rtol < LEAST_RTOL:
+        raise InputError(f"`rtol` is {rtol!r}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
     if max_evaluations is not None:
         engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)
@@ -219,7 +222,8 @@ def simulate(
         options["jac"] = watched.guard(lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA"))
     with telling(progress, *span) as tell, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if not np.isfinite(_rate(law, span[0], y0)).all():
-            raise InputError(f"`tau`, or its derivatives, are not finite at the start, t = {times[0]:g} s")
+            start = f"at the start, t = {times[0]:g} s"
+            raise InputError(f"`tau`, or its derivatives, are not finite {start}, or `q0` and `v0` are too large")
         solver = (EXPLICIT | IMPLICIT)[method](watched.rate, span[0], y0, span[1], **options)
         edges, pieces, status, trouble = [span[0]], [], 0, ""
         while solver.status == "running" and not trouble:

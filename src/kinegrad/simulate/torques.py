@@ -30,7 +30,7 @@ class PerStep:
     tau: Array
 
     def __call__(self, step: int, t: float) -> Array:
-        return self.tau[step]
+        return np.asarray(self.tau[step])
 
 
 @dataclass(frozen=True, eq=False)

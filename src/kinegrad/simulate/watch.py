@@ -48,11 +48,12 @@ class Watched:
             raise _GivenUp(f"`max_evaluations`, {self._most}, are used up")
         if self._count - self._marked >= PATIENCE:
             raise _GivenUp(
-                f"{PATIENCE} evaluations have not taken it further by {self._least:.3g} s; where springs or dampers are "
-                "hard, try another `method`, such as 'Radau'"
+                f"{PATIENCE} evaluations have not taken it further by {self._least:.3g} s; where springs or dampers "
+                "are hard, try another `method`, such as 'Radau'"
             )
         self._count += 1
-        return self._rate(t, y)
+        dy: Array = self._rate(t, y)
+        return dy
 
     def guard(self, function: Callable[[float, Array], Any]) -> Callable[[float, Array], Any]:
         """The same function; what it raises is known not to be the integrator's."""
