@@ -87,3 +87,10 @@ def test_owned_leaves_functions_as_they_are():
     copy = owned(nested)
     nested[0][:] = 7.0
     assert same(copy, [np.ones(2), (np.zeros(2), "name")])
+    memory = np.zeros(2)
+    foreign = owned(memoryview(memory))
+    memory[:] = 7.0
+    assert same(foreign, np.zeros(2))
+    assert owned(2.5) == 2.5
+    ragged = [[1.0], [2.0, 3.0]]
+    assert owned(ragged) == ragged

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -74,4 +74,10 @@ def owned(value: Any) -> Any:
         return {key: owned(x) for key, x in value.items()}
     if isinstance(value, list | tuple) and type(value) in (list, tuple):
         return type(value)(owned(x) for x in value)
-    return value if value is None or callable(value) else copy.deepcopy(value)
+    if value is None or callable(value) or isinstance(value, str | bytes | Number):
+        return value
+    try:
+        array = np.array(value)  # of whatever else has numbers: tensors, labelled arrays, memory
+    except Exception:  # whatever a foreign object raises when asked for them
+        return value
+    return owned(array) if array.dtype.kind in "biufc" else value

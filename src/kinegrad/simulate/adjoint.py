@@ -45,7 +45,7 @@ from kinegrad.simulate.integrators import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
-from kinegrad.simulate.objectives import Moments, Objective, Term, check_objective
+from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -240,19 +240,8 @@ class _Backward:
 
     def _share(self, part: _Segment, terms: Any, weights: Array) -> Array:
         """Weighted partial derivatives of terms at the times of a segment, (4, steps, ..., n) for q, v, a, τ."""
-        law, now = self.law, (part.q[:, 0], part.v[:, 0], part.a[:, 0], part.tau[:, 0])
-        share = np.zeros((4, *now[0].shape))
-        scale = weights.reshape(-1, *(1,) * (now[0].ndim - 1))
-        term: Term
-        for term in terms:
-            found = term.evaluate(Moments(law.model, law.design, part.t, *now))
-            self.value += np.tensordot(weights, found.value, 1)
-            for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
-                if x is not None:
-                    total += scale * x
-            if found.dp is not None and self.dp is not None:
-                self.dp += np.tensordot(weights, found.dp, 1)
-        return share
+        now = Moments(self.law.model, self.law.design, part.t, *(x[:, 0] for x in (part.q, part.v, part.a, part.tau)))
+        return add_terms(terms, now, weights, self.value, self.dp)
 
 
 def _pull(matrix: Array, x: Array) -> Array:

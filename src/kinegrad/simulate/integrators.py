@@ -223,10 +223,9 @@ def simulate_fixed(
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
             found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
-        elif law.feedback is not None:
-            found = loop_run(law, scheme, h, steps, every, q, v, dq, dv)
         else:
-            found = compiled_run(law, scheme, h, steps, every, q, v, dq, dv, models)
+            run = loop_run if law.feedback is not None else compiled_run
+            found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
     return _finished(law, scheme, h, steps, every, found, models)
 
 
@@ -239,7 +238,7 @@ def _one_each(x: Array, count: int) -> Array:
 
 
 def loop_run(
-    law: Law, scheme: Scheme, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array
+    law: Law, scheme: Scheme, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array, _: Any = None
 ) -> Run:  # fmt: skip
     """Step by step in Python, the law of motion of all states evaluated at each stage."""
     kept: list[tuple[Array, ...]] = []

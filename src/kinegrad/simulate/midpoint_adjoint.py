@@ -25,7 +25,7 @@ from kinegrad.errors import SolveError
 from kinegrad.simulate.integrators import check_reached, first_divergence, gregory
 from kinegrad.simulate.law import Law, finite
 from kinegrad.simulate.midpoint import Middle, Stepper, curvature, middle, solve
-from kinegrad.simulate.objectives import Moments, Objective
+from kinegrad.simulate.objectives import Moments, Objective, add_terms
 
 __all__ = ["MidpointAdjoint"]
 
@@ -128,10 +128,10 @@ class MidpointAdjoint:
         for k, t in enumerate(times.tolist()):  # the state may be finite and its rate not
             check_reached(law.model, t, v[k], a[k], tau[k])
         now = Moments(law.model, law.design, times, q, v, a, tau)
-        share = self._share(self.objective.integral, now, self.weights[numbers])
+        share = add_terms(self.objective.integral, now, self.weights[numbers], self.value, self.dp)
         if numbers[-1] == self.steps:
             last = Moments(law.model, law.design, times[-1:], q[-1:], v[-1:], a[-1:], tau[-1:])
-            share[:, -1:] += self._share(self.objective.end, last, np.ones(1))
+            share[:, -1:] += add_terms(self.objective.end, last, np.ones(1), self.value, self.dp)
         change = forward_dynamics_derivatives(law.model, q, v, tau, loads=law.loads)
         pushed = forward_dynamics(law.inertial, q, np.zeros_like(q), share[2])
         by_tau = pushed + share[3]
@@ -144,20 +144,6 @@ class MidpointAdjoint:
         u, still = forward_dynamics(law.inertial, q, np.zeros_like(q), by_v), np.zeros_like(q)
         self._count_constants([(q, v, a, -pushed), (q, still, v, -u), (q, still, still, u)], times=True)
         return by_q - _pull(self._inertia(q, v)[1], u), u
-
-    def _share(self, terms: Any, now: Moments, weights: Array) -> Array:
-        """Weighted partial derivatives of terms, (4, m, ..., n) for q, v, a, τ."""
-        share = np.zeros((4, *now.q.shape))
-        scale = weights.reshape(-1, *(1,) * (now.q.ndim - 1))
-        for term in terms:
-            found = term.evaluate(now)
-            self.value += np.tensordot(weights, found.value, 1)
-            for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
-                if x is not None:
-                    total += scale * x
-            if found.dp is not None and self.dp is not None:
-                self.dp += np.tensordot(weights, found.dp, 1)
-        return share
 
     def _inertia(self, q: Array, v: Array) -> tuple[Array, Array]:
         """M and E = ∂(M v)/∂q."""

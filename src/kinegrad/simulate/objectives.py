@@ -272,8 +272,9 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     >>> float(objective_value(motion, Objective(integral=[KineticEnergy()])).round(6))
     0.980346
     """
+    parts = _parts(simulation, objective)
     value = np.zeros(simulation.q.shape[1:-1])
-    for x, weights, term in _parts(simulation, objective):
+    for x, weights, term in parts:
         value += np.tensordot(weights, term.evaluate(moments(x)).value, 1)
     return value
 
@@ -322,6 +323,24 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
 def moments(x: Any) -> Moments:
     """A simulation as terms see it."""
     return Moments(x._law.model, x._law.design, x.t, x.q, x.v, x.a, x.tau)
+
+
+def add_terms(terms: Sequence[Term], at: Moments, weights: Array, value: Array, dp: Array | None) -> Array:
+    """Weighted partial derivatives of terms, (4, m, ..., n) for q, v, a, τ.
+
+    Their values, (...), and what is explicit in the parameters, (..., p), are added to `value` and `dp`.
+    """
+    share = np.zeros((4, *at.q.shape))
+    scale = weights.reshape(-1, *(1,) * (at.q.ndim - 1))
+    for term in terms:
+        found = term.evaluate(at)
+        value += np.tensordot(weights, found.value, 1)
+        for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
+            if x is not None:
+                total += scale * x
+        if found.dp is not None and dp is not None:
+            dp += np.tensordot(weights, found.dp, 1)
+    return share
 
 
 def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term]]:
