@@ -24,6 +24,7 @@ from kinegrad.dynamics import run_or_singular
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -45,7 +46,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class PackedMatrix:
+class PackedMatrix(Result):
     """The entries of n×n matrices that topology does not make zero.
 
     Attributes
@@ -90,7 +91,7 @@ class PackedMatrix:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseDynamicsDerivatives:
+class InverseDynamicsDerivatives(Result):
     """Torques and their derivatives; ``[..., i, j]`` is that of τ_i with respect to coordinate j.
 
     Attributes
@@ -108,7 +109,7 @@ class InverseDynamicsDerivatives:
 
 
 @dataclass(frozen=True, eq=False)
-class InverseDynamicsGradient:
+class InverseDynamicsGradient(Result):
     """Gradients of wᵀτ with respect to coordinates, speeds and accelerations, shape (..., n) each."""
 
     dq: Array
@@ -117,7 +118,7 @@ class InverseDynamicsGradient:
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardDynamicsDerivatives:
+class ForwardDynamicsDerivatives(Result):
     """Accelerations and their derivatives; ``[..., i, j]`` is that of a_i with respect to coordinate j.
 
     Attributes
@@ -135,7 +136,7 @@ class ForwardDynamicsDerivatives:
 
 
 @dataclass(frozen=True, eq=False)
-class LoadDerivatives:
+class LoadDerivatives(Result):
     """Derivatives of τ with respect to the loads; ``[..., i, l, x]`` is that of τ_i by component x on link l.
 
     Attributes

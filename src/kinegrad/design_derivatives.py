@@ -22,6 +22,7 @@ from kinegrad.errors import InputError, SingularError
 from kinegrad.kinematics import _points, _state
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = [
     "EnergyDesignDerivatives",
@@ -41,7 +42,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class HybridDynamicsDesignDerivatives:
+class HybridDynamicsDesignDerivatives(Result):
     """Derivatives of the accelerations and torques of all joints with respect to the parameters, (..., n, p) each.
 
     Those of prescribed accelerations and of given torques are what was given for them.
@@ -52,7 +53,7 @@ class HybridDynamicsDesignDerivatives:
 
 
 @dataclass(frozen=True, eq=False)
-class PointMotionDesignDerivatives:
+class PointMotionDesignDerivatives(Result):
     """Derivatives of the motion of points fixed in links with respect to the parameters.
 
     Shapes (..., 3, p) for one point, (..., k, 3, p) for k; those of velocity and acceleration are None unless v and a
@@ -65,7 +66,7 @@ class PointMotionDesignDerivatives:
 
 
 @dataclass(frozen=True, eq=False)
-class EnergyDesignDerivatives:
+class EnergyDesignDerivatives(Result):
     """Derivatives of kinetic and potential energy with respect to the parameters, shape (..., p) each, J per unit."""
 
     dkinetic_dp: Array
@@ -437,7 +438,7 @@ def _quantity(
 
 def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     """The loads given, or those of the design."""
-    if loads is not None and design.loads is not None and loads is not design.loads:
+    if loads is not None and design.loads is not None and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
     return design.loads if loads is None else loads
 

@@ -15,6 +15,7 @@ from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = [
     "HybridDynamics",
@@ -32,7 +33,7 @@ METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagra
 
 
 @dataclass(frozen=True, eq=False)
-class HybridDynamics:
+class HybridDynamics(Result):
     """Accelerations and torques of all joints, where some have prescribed motion.
 
     Attributes
@@ -243,7 +244,8 @@ def hybrid_dynamics(
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
     """1 for each joint named, 0 for the others, (n,)."""
     engine.check_model(model)
-    if isinstance(prescribed, str) or not isinstance(prescribed, Iterable):
+    one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
+    if one or not isinstance(prescribed, Iterable):
         raise InputError(
             f"`prescribed` is {prescribed!r}; expected names of joints, such as [{model.joint_names[0]!r}]"
         )

@@ -12,6 +12,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import energy as kernels
 from kinegrad.errors import ModelError
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = ["Momentum", "center_of_mass", "kinetic_energy", "momentum", "potential_energy"]
 
@@ -19,7 +20,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Momentum:
+class Momentum(Result):
     """Momentum of the whole mechanism, world frame.
 
     Attributes

@@ -13,6 +13,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import kinematics as kernels
 from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = ["ForwardKinematics", "Jacobian", "PointMotion", "forward_kinematics", "jacobian", "point_motion"]
 
@@ -20,7 +21,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardKinematics:
+class ForwardKinematics(Result):
     """Pose and motion of every link frame, in the world.
 
     Attributes
@@ -41,7 +42,7 @@ class ForwardKinematics:
 
 
 @dataclass(frozen=True, eq=False)
-class PointMotion:
+class PointMotion(Result):
     """Motion of points fixed in links, in the world: ``position`` m, ``velocity`` m/s, ``acceleration`` m/s².
 
     Shapes (..., 3) for one point, (..., k, 3) for k; velocity and acceleration are None unless v and a were given.
@@ -53,7 +54,7 @@ class PointMotion:
 
 
 @dataclass(frozen=True, eq=False)
-class Jacobian:
+class Jacobian(Result):
     """How joint speeds move a point: ``velocity = linear @ v``, ``angular_velocity = angular @ v``.
 
     Shapes (..., 3, n) for one point, (..., k, 3, n) for k.

@@ -14,6 +14,7 @@ from kinegrad._kernels import momentum_derivatives as momentum_kernels
 from kinegrad.energy import _with_mass
 from kinegrad.kinematics import _points, _state
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = [
     "ForwardKinematicsDerivatives",
@@ -29,7 +30,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class ForwardKinematicsDerivatives:
+class ForwardKinematicsDerivatives(Result):
     """Derivatives of the fields of :class:`ForwardKinematics`; the last axis is the coordinate j.
 
     ``[..., i, :, j]`` is exactly zero where joint j does not move link i.  SI units, per rad or m of joint j.
@@ -63,7 +64,7 @@ class ForwardKinematicsDerivatives:
 
 
 @dataclass(frozen=True, eq=False)
-class PointMotionDerivatives:
+class PointMotionDerivatives(Result):
     """Derivatives of the fields of :class:`PointMotion`; the last axis is the coordinate.
 
     Shapes (..., 3, n) for one point, (..., k, 3, n) for k; exactly zero where a joint does not move the link.
@@ -88,7 +89,7 @@ class PointMotionDerivatives:
 
 
 @dataclass(frozen=True, eq=False)
-class MomentumDerivatives:
+class MomentumDerivatives(Result):
     """Derivatives of the fields of :class:`Momentum`; the last axis is the coordinate.
 
     Attributes

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad._engine import Batch, check_model, real
 from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.results import Result, owned
 
 __all__ = ["Loads"]
 
@@ -21,8 +22,8 @@ PerLink = ArrayLike | Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class Loads:
-    """Forces and torques that the surroundings exert on links.
+class Loads(Result):
+    """Forces and torques that the surroundings exert on links: copies of what is given, compared by value.
 
     Each part is an array of shape (..., n, 3) for all links, or a dictionary from link names to arrays of
     shape (..., 3); what is not given is zero.  Leading axes are batch axes, broadcast with those of the state.
@@ -50,6 +51,15 @@ class Loads:
     force: PerLink | None = None
     point: PerLink | None = None
     torque: PerLink | None = None
+
+    def __post_init__(self) -> None:
+        for what in ("force", "point", "torque"):
+            object.__setattr__(self, what, owned(getattr(self, what)))
+
+    def __hash__(self) -> int:
+        """Of which links have which loads, not of the numbers: equal loads have the same."""
+        parts = (self.force, self.point, self.torque)
+        return hash(tuple(frozenset(x) if isinstance(x, Mapping) else x is None for x in parts))
 
     def arrays(self, model: Model) -> dict[str, Array]:
         """Force, point and torque of all links of `model`, each (..., n, 3)."""

@@ -13,7 +13,7 @@ from tests.simulate.models import chain, feedback, pendulum
 STATE = [1.0, 0.5], [0.3, -0.2]
 
 
-@pytest.mark.parametrize(("method", "order"), [("rk4", 4), ("semi_implicit_euler", 1)])
+@pytest.mark.parametrize(("method", "order"), [("rk4", 4), ("semi_implicit_euler", 1), ("implicit_midpoint", 2)])
 def test_order_of_convergence(method, order):
     """Halving the step divides the error by 2^order."""
     model = samples.double_pendulum()
@@ -26,20 +26,19 @@ def test_order_of_convergence(method, order):
     np.testing.assert_allclose(found, order, atol=0.25)
 
 
-def test_semi_implicit_euler_keeps_energy_bounded():
-    """Of a pendulum, for 150 swings: errors come and go; explicit RK4 with such steps loses energy steadily."""
-    pendulum = samples.multi_pendulum(1)
+def test_semi_implicit_euler_keeps_energy_only_of_constant_mass():
+    """Of one pendulum, whose mass matrix is constant, errors come and go for 40 s.  Of two, they grow."""
     drift = {}
-    for method in ("semi_implicit_euler", "rk4"):
-        motion = simulate_fixed(pendulum, [1.0], [0.0], step=0.05, steps=6_000, method=method)
-        E = kg.kinetic_energy(pendulum, motion.q, motion.v) + kg.potential_energy(pendulum, motion.q)
-        first, last = np.abs(E[:1000] - E[0]).max(), np.abs(E[-1000:] - E[0]).max()
-        drift[method] = last / first
-    assert drift["semi_implicit_euler"] < 1.05
-    assert drift["rk4"] > 5, "otherwise the test shows nothing"
+    for model in (samples.multi_pendulum(1), samples.double_pendulum()):
+        run = {"step": 0.01, "steps": 4_000, "method": "semi_implicit_euler"}
+        motion = simulate_fixed(model, [1.0, 0.5][: model.n], [0.0] * model.n, **run)
+        E = kg.kinetic_energy(model, motion.q, motion.v) + kg.potential_energy(model, motion.q)
+        drift[model.n] = np.abs(E[-400:] - E[0]).max() / np.abs(E[:400] - E[0]).max()
+    assert drift[1] < 1.05
+    assert drift[2] > 3, "otherwise the documentation is too careful"
 
 
-@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler"])
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "implicit_midpoint"])
 @pytest.mark.parametrize("tau", [None, feedback()], ids=["free", "feedback"])
 @pytest.mark.parametrize("design", [pendulum(), chain()], ids=["pendulum", "chain"])
 def test_tangents_are_exact(design, tau, method):
@@ -122,7 +121,7 @@ def test_singular_mechanism_names_the_time():
         ({"step": 0.0}, r"`step` is 0.0; expected a positive number"),
         ({"steps": 2.5}, r"`steps` is 2.5; expected a whole number"),
         ({"every": 3}, r"`every` is 3; expected a whole number that divides `steps`, 10"),
-        ({"method": "euler"}, r"`method` is 'euler'; expected 'rk4' or 'semi_implicit_euler'"),
+        ({"method": "euler"}, r"`method` is 'euler'; expected 'rk4' or 'semi_implicit_euler' or 'implicit_midpoint'"),
         ({"tau": np.ones((11, 2))}, r"`tau` has shape \(11, 2\); expected \(2,\) for a constant, or \(10, ..., 2\)"),
     ],
 )

@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.results import Result
 
 __all__ = ["Trajectory", "file_format", "read_trajectory", "write_torques", "write_trajectory"]
 
@@ -38,7 +39,7 @@ UNITS = {"q": ("rad", "m"), "v": ("rad s-1", "m s-1"), "a": ("rad s-2", "m s-2")
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(Result):
     """A motion at N instants, its columns in the order of the model's joints.
 
     Parameters

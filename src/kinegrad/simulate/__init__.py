@@ -1,7 +1,7 @@
 """Simulation, and how motions and their objectives change with design, initial state and torques.
 
 simulate            one motion with error control, of some joints prescribed; sensitivities integrated with it
-simulate_fixed      many motions in equal steps; exact tangents of the discrete motion
+simulate_fixed      many motions in equal steps, explicit or symplectic; exact tangents of the discrete motion
 Feedback            torques that follow the state, with their derivatives
 Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, PotentialEnergy, TorqueSquared, Tracking,
                     EndPosition, UserTerm

@@ -30,11 +30,13 @@ from kinegrad.design_derivatives import constants_gradient, share_of_parameters
 from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import compiled_run
 from kinegrad.simulate.integrators import (
     SCHEMES,
     Scheme,
     check_reached,
+    check_size,
     finish_step,
     first_divergence,
     gregory,
@@ -42,7 +44,8 @@ from kinegrad.simulate.integrators import (
     prepare,
 )
 from kinegrad.simulate.law import Law, initial
-from kinegrad.simulate.objectives import Moments, Objective, Term, check_objective
+from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
+from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -51,7 +54,7 @@ END = SCHEMES["semi_implicit_euler"]  # the last moment, as a step that leads no
 
 
 @dataclass(frozen=True, eq=False)
-class AdjointGradient:
+class AdjointGradient(Result):
     """J and its gradient.
 
     Attributes
@@ -120,6 +123,10 @@ def adjoint_gradient(
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else engine.whole("segment", segment)
     q, v = initial(model, q0, v0, single=False)
+    check_size(steps, 1, q.size, 0)
+    if scheme is None:
+        found = MidpointAdjoint(law, h, steps, length, q, v, objective)
+        return AdjointGradient(found.value, found.by_parameters(), found.q, found.v, found.dtau)
     with np.errstate(over="ignore", invalid="ignore"):
         checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
     backward = _Backward(law, scheme, q.shape, steps)
@@ -233,19 +240,8 @@ class _Backward:
 
     def _share(self, part: _Segment, terms: Any, weights: Array) -> Array:
         """Weighted partial derivatives of terms at the times of a segment, (4, steps, ..., n) for q, v, a, τ."""
-        law, now = self.law, (part.q[:, 0], part.v[:, 0], part.a[:, 0], part.tau[:, 0])
-        share = np.zeros((4, *now[0].shape))
-        scale = weights.reshape(-1, *(1,) * (now[0].ndim - 1))
-        term: Term
-        for term in terms:
-            found = term.evaluate(Moments(law.model, law.design, part.t, *now))
-            self.value += np.tensordot(weights, found.value, 1)
-            for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
-                if x is not None:
-                    total += scale * x
-            if found.dp is not None and self.dp is not None:
-                self.dp += np.tensordot(weights, found.dp, 1)
-        return share
+        now = Moments(self.law.model, self.law.design, part.t, *(x[:, 0] for x in (part.q, part.v, part.a, part.tau)))
+        return add_terms(terms, now, weights, self.value, self.dp)
 
 
 def _pull(matrix: Array, x: Array) -> Array:

@@ -34,11 +34,17 @@ class Run(NamedTuple):
         The step after which a state was no longer finite, or −1.
     before : ndarray, shape (..., n)
         Its speeds before that step.
+    unsolved : ndarray of bool, shape (...), optional
+        Whether it was lost because the equations of an implicit step were not solved.
+    evaluations : int, optional
+        Of the law of motion for each state, where that is not known beforehand.
     """
 
     columns: list[Array]
     lost: Integers
     before: Array
+    unsolved: NDArray[np.bool_] | None = None
+    evaluations: int | None = None
 
 
 def compiled_run(
@@ -75,7 +81,9 @@ def torque_table(law: Law, scheme: Any, h: float, steps: int, shape: tuple[int, 
         offsets, stage = np.unique(scheme.c, return_inverse=True)
         times = (step[:, None] * h + offsets * h).ravel()
         times = np.clip(times, *within("`tau`", law.given, 0.0, steps * h))
-        table = np.moveaxis(np.asarray(law.given(times), dtype=float), law.given.axis, 0)
+        table = np.moveaxis(engine.real("tau", law.given(times)), law.given.axis, 0)
+        if not np.isfinite(table).all():
+            raise engine.not_finite("tau", table)
         when = step[:, None] * len(offsets) + stage
     else:
         given = np.zeros(law.model.n) if law.given is None else engine.real("tau", law.given)

@@ -18,8 +18,10 @@ from kinegrad.design_derivatives import inverse_dynamics_design_vjp, loads_of
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
+from kinegrad.results import Result
 from kinegrad.simulate.adjoint import adjoint_gradient
 from kinegrad.simulate.integrators import simulate_fixed
+from kinegrad.simulate.law import own_torques
 from kinegrad.simulate.objectives import Objective, objective_gradient
 
 __all__ = ["Simulated", "TorqueEffort"]
@@ -29,7 +31,7 @@ GRADIENTS = ("adjoint", "direct")
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
+class Simulated(Result):
     """An objective of the motion from a given state in equal steps, as a function of the design.
 
     Parameters
@@ -70,6 +72,8 @@ class Simulated:
             raise InputError(f"`objective` is a {found}; expected an Objective(end=[...], integral=[...])")
         if self.gradient not in GRADIENTS:
             raise InputError(f"`gradient` is {self.gradient!r}; expected {' or '.join(map(repr, GRADIENTS))}")
+        for name in ("q0", "v0", "tau"):
+            object.__setattr__(self, name, own_torques(getattr(self, name)))
 
     def __call__(self, design: Design) -> tuple[float, Array]:
         """J and dJ/dp, shape (p,), of one design; a SolveError if the motion diverges."""
@@ -86,7 +90,7 @@ class Simulated:
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueEffort:
+class TorqueEffort(Result):
     """∫ Σ wᵢ τᵢ² dt of the torques that a given motion takes, as a function of the design.
 
     The motion, coordinates of the joints over time, is the same for all designs.  The integral is Simpson's rule on the

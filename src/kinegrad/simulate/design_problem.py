@@ -32,8 +32,9 @@ from scipy.optimize import BFGS, NonlinearConstraint, nnls
 from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError, ModelError, SingularError, SolveError
+from kinegrad.results import Result, owned
 
-__all__ = ["DesignIterate", "Limit", "Lost", "Problem"]
+__all__ = ["DesignIterate", "Limit", "Lost", "Problem", "Stopped"]
 
 Array = NDArray[np.float64]
 DesignFunction = Callable[[Design], tuple[ArrayLike, ArrayLike]]
@@ -42,7 +43,7 @@ CLIFF = 1e3  # walls
 
 
 @dataclass(frozen=True, eq=False)
-class Limit:
+class Limit(Result):
     """lower ≤ c(p) ≤ upper, for k numbers at once.
 
     Parameters
@@ -76,10 +77,12 @@ class Limit:
             raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}; expected numbers, lower ≤ upper")
         if (low == np.inf).any() or (high == -np.inf).any():
             raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}: no number is within them")
+        for name in ("lower", "upper"):
+            object.__setattr__(self, name, owned(getattr(self, name)))
 
 
 @dataclass(frozen=True, eq=False)
-class DesignIterate:
+class DesignIterate(Result):
     """Where an optimisation has been.
 
     Attributes
@@ -115,6 +118,14 @@ class Point:
 
 class Lost(Exception):
     """A method that asks for what are no numbers."""
+
+
+class Stopped(Exception):
+    """A StopIteration of a user's function, on its way through SciPy, which takes it for a wish to end."""
+
+    def __init__(self, what: StopIteration) -> None:
+        super().__init__(what)
+        self.what = what
 
 
 class Problem:
@@ -242,6 +253,13 @@ class Problem:
         if self.progress is not None:
             self.progress(self.history[-1])
 
+    def callback(self, x: Array) -> None:
+        """For methods that say when an iteration has ended."""
+        try:
+            self.record(self.look(x))
+        except StopIteration as error:
+            raise Stopped(error) from error
+
     def height(self, x: Array) -> float:
         """J, scaled; or the wall."""
         point = self.look(x)
@@ -329,7 +347,7 @@ def _pair(name: str, found: Any, p: int, *, scalar: bool = False) -> tuple[Array
     if value.ndim > (0 if scalar else 1) or gradient.shape != wanted:
         shapes = f"() and ({p},)" + ("" if scalar else f", or (k,) and (k, {p})")
         raise InputError(f"`{name}` gives shapes {value.shape} and {gradient.shape}; expected {shapes}")
-    return np.atleast_1d(value), gradient.reshape(-1, p)
+    return np.array(value, ndmin=1), np.array(gradient).reshape(-1, p)  # copies: a function may use its arrays again
 
 
 def _per_parameter(design: Design, name: str, given: Any, expected: str) -> dict[int, Any]:

@@ -7,14 +7,16 @@ An explicit step is, in Nyström's form, linear in the accelerations aᵢ of its
 
 A Runge–Kutta method has Ā = A², b̄ = bA; semi-implicit Euler is the one-stage scheme with b = b̄ = 1.  Derivatives with
 respect to design parameters obey the same lines, with daᵢ/dp in the place of aᵢ: what results is the derivative of
-the discrete motion itself, whatever the step.
+the discrete motion itself, whatever the step.  Neither method is symplectic where M changes with q; the implicit
+midpoint rule (:mod:`kinegrad.simulate.midpoint`) is.
 
-All steps run compiled (:mod:`kinegrad.simulate.compiled_steps`), unless torques are a Python function, which must be
-called at each stage; :func:`make_stages` and :func:`finish_step` then do the same, batch by batch.
+All explicit steps run compiled (:mod:`kinegrad.simulate.compiled_steps`), unless torques are a Python function, which
+must be called at each stage; :func:`make_stages` and :func:`finish_step` then do the same, batch by batch.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -27,8 +29,11 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
+from kinegrad.simulate.midpoint import midpoint_run
+from kinegrad.simulate.torques import Constant, PerStep
 
 __all__ = ["FixedStepSimulation", "simulate_fixed"]
 
@@ -55,6 +60,11 @@ SCHEMES = {
 }
 
 
+METHODS = (*SCHEMES, "implicit_midpoint")
+OVERFLOW = "its numbers overflow; try a shorter step"
+UNSOLVED = "Newton's method does not solve the equations of the step; try a shorter one"
+
+
 class Stages(NamedTuple):
     """States, accelerations and torques of the s stages of one step, (s, ..., n); their slopes, (s, ..., n, p)."""
 
@@ -67,7 +77,7 @@ class Stages(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FixedStepSimulation:
+class FixedStepSimulation(Result):
     """Motions of many states in equal steps, at m times.
 
     Attributes
@@ -143,7 +153,7 @@ def simulate_fixed(
     """Motions from many initial states, or of many designs, in equal steps from t = 0; their exact tangents.
 
     All steps of all states run compiled, on SIMD lanes and threads.  Only where `tau` is a Python function, which is
-    called at each stage, do the steps follow one another in Python.
+    called at each stage, and with the implicit method, do the steps follow one another in Python.
 
     Parameters
     ----------
@@ -161,8 +171,9 @@ def simulate_fixed(
         (steps, ..., n); a SciPy spline of time; a function (t, q, v) of states (..., n); or a :class:`Feedback`.
     loads : Loads, optional
         Constant in the world frame.
-    method : {"rk4", "semi_implicit_euler"}
-        Of order 4, or of order 1 and symplectic: energy errors do not grow.
+    method : {"rk4", "semi_implicit_euler", "implicit_midpoint"}
+        Of order 4; of order 1; of order 2 and symplectic, for long conservative motions: its energy error does not
+        grow.  (Semi-implicit Euler is symplectic only if the mass matrix is constant.)
     every : int
         Keep every so many steps; divides `steps`.
     design : Design, optional
@@ -207,10 +218,14 @@ def simulate_fixed(
                 "know one model; expected a constant, samples or a spline, or a call for each model"
             )
         q, v = (_one_each(x, len(models)) for x in (q, v))
+    check_size(steps, every, q.size, 0 if design is None else design.p)
     dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
-    run = loop_run if law.feedback is not None else compiled_run
     with np.errstate(over="ignore", invalid="ignore"):
-        found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
+        if scheme is None:
+            found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
+        else:
+            run = loop_run if law.feedback is not None else compiled_run
+            found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
     return _finished(law, scheme, h, steps, every, found, models)
 
 
@@ -248,7 +263,7 @@ def loop_run(
 
 
 def _finished(
-    law: Law, scheme: Scheme, h: float, steps: int, every: int, run: Run, models: tuple[Model, ...] | None
+    law: Law, scheme: Scheme | None, h: float, steps: int, every: int, run: Run, models: tuple[Model, ...] | None
 ) -> FixedStepSimulation:
     """The result, with NaN where states were lost, as far as there is one left."""
     gone = run.lost >= 0
@@ -262,17 +277,17 @@ def _finished(
         for x in columns:
             x[after] = np.nan
         first = run.lost[gone].min()
-        trouble = first_divergence(law.model, first * h, run.before, run.lost != first)
+        trouble = first_divergence(law.model, first * h, run.before, run.lost != first, run.unsolved)
         if gone.size > 1:
             trouble = f"{gone.sum()} of {gone.size} states diverged; the first: {trouble}"
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
     motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     report: dict[str, Any] = {
         "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
-        "nfev": done * len(scheme.b) + 1, "steps": done,
+        "nfev": run.evaluations if scheme is None else done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
-    return FixedStepSimulation(times, **motion, **report, _law=law, _models=models)
+    return FixedStepSimulation(times, **motion, **report, _law=law.without_torques(), _models=models)
 
 
 def make_stages(
@@ -310,16 +325,35 @@ def _sum(weights: Array, a: list[Array]) -> Array | float:
 
 def prepare(
     model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any
-) -> tuple[Law, Scheme, float]:
-    """The checked law of motion, scheme and step."""
-    if not isinstance(method, str) or method not in SCHEMES:
-        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, SCHEMES))}")
+) -> tuple[Law, Scheme | None, float]:
+    """The checked law of motion, scheme (None of the implicit method) and step."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
     h = engine.real("step", step)
     if h.shape != () or not (np.isfinite(h) and h > 0):
         raise InputError(f"`step` is {step!r}; expected a positive number of seconds")
     steps = engine.whole("steps", steps)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
-    return law, SCHEMES[method], float(h)
+    return law, SCHEMES.get(method), float(h)
+
+
+def check_size(steps: int, every: int, numbers: int, p: int) -> None:
+    """Refuse what cannot be kept: `numbers` coordinates with p slopes each, of a, q, v, τ, at every so many steps."""
+    needed = 8 * (4 * (steps // every + 1) * numbers * (1 + p) + 4 * steps)
+    room = memory()
+    if needed > room:
+        raise InputError(
+            f"`steps` is {steps} and `every` {every}: {needed / 1e9:.3g} GB to keep, and this machine has "
+            f"{room / 1e9:.3g}; expected fewer steps, or to keep fewer of them"
+        )
+
+
+def memory() -> float:
+    """Of this machine, bytes; infinite where that is not known."""
+    try:
+        return float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    except (AttributeError, ValueError, OSError):
+        return float(np.inf)
 
 
 def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Array]:
@@ -328,18 +362,21 @@ def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Arra
     if not np.isfinite(tau).all():
         raise engine.not_finite("tau", tau)
     if tau.shape == (model.n,):
-        return lambda step, t: tau
+        return Constant(tau)
     if tau.ndim < 2 or tau.shape[0] != steps or tau.shape[-1] != model.n:
         expected = f"({model.n},) for a constant, or ({steps}, ..., {model.n}) for one in each step"
         raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
-    return lambda step, t: tau[step]
+    return PerStep(tau)
 
 
-def first_divergence(model: Model, t: float, before: Array, still: NDArray[np.bool_]) -> str:
-    """Which state is no longer finite after a step that began with speeds `before`."""
+def first_divergence(
+    model: Model, t: float, before: Array, still: NDArray[np.bool_], unsolved: NDArray[np.bool_] | None = None
+) -> str:
+    """Which state is no longer finite after a step that began with speeds `before`, or whose step was not solved."""
     state = np.argwhere(~still)[0]
+    why = UNSOLVED if unsolved is not None and unsolved[tuple(state)] else OVERFLOW
     where = f"state {tuple(state.tolist()) if len(state) > 1 else state[0]} " if len(state) else ""
-    return where + diverged(model, t, before[tuple(state)], "its numbers overflow; try a shorter step")
+    return where + diverged(model, t, before[tuple(state)], why)
 
 
 def check_reached(model: Model, t: float, before: Array, q: Array, v: Array) -> None:

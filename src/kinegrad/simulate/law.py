@@ -8,8 +8,10 @@ diverged.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,8 +29,10 @@ from kinegrad.dynamics import forward_dynamics, hybrid_dynamics
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.results import Result, owned
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.splines import SPLINES, within
+from kinegrad.simulate.torques import Constant, OneOf, Spline
 
 __all__ = ["Feedback", "Law"]
 
@@ -38,7 +42,7 @@ Held = Callable[[Any], Callable[[int, float], Array]]
 
 
 @dataclass(frozen=True, eq=False)
-class Feedback:
+class Feedback(Result):
     """Torques that follow time and state, with the derivatives that sensitivities need.
 
     Parameters
@@ -70,6 +74,8 @@ class Feedback:
 class Law:
     """a = f(t, q, v) of a model under torques and loads, for states of any batch shape.
 
+    It keeps copies of all arrays and splines it is given: what a caller does to them later changes no finished motion.
+
     Parameters
     ----------
     model : Model
@@ -96,7 +102,7 @@ class Law:
         prescribed: Prescribed | None = None,
     ) -> None:
         engine.check_model(model)
-        if design is not None and (not isinstance(design, Design) or design.model is not model):
+        if design is not None and (not isinstance(design, Design) or design.model != model):
             found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
             raise InputError(f"`design` is a {found}; expected a Design of this model: Design(model, [...])")
         if design is not None:
@@ -109,6 +115,7 @@ class Law:
                     raise InputError("`loads` has batch axes; expected one constant load on each link: (n, 3)")
                 if not np.isfinite(x).all():
                     raise engine.not_finite(f"loads.{what}", x)
+        tau = own_torques(tau)
         self.model, self.loads, self.design, self.given, self.prescribed = model, loads, design, tau, prescribed
         self.free = np.arange(model.n) if prescribed is None else prescribed.free
         self.feedback, self.exact = None, True
@@ -116,8 +123,7 @@ class Law:
         if isinstance(tau, Feedback):
             self.feedback = tau
         elif isinstance(tau, SPLINES):
-            begin, end = within("`tau`", tau, *span)
-            self._given = lambda step, t: tau(min(max(t, begin), end))
+            self._given = Spline(tau, *within("`tau`", tau, *span))
         elif callable(tau):
             if design is not None:
                 raise InputError(
@@ -128,6 +134,34 @@ class Law:
             self.feedback, self.exact = Feedback(tau, None, None), False
         else:
             self._given = held(np.zeros(model.n) if tau is None else tau)
+
+    @cached_property
+    def inertial(self) -> Model:
+        """The model with nothing but its inertia: no gravity, springs or dampers."""
+        zero = np.zeros(self.model.n)
+        return self.model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
+
+    def without_torques(self) -> Law:
+        """What finished motions keep of it, where nothing is evaluated again: functions may not be fit for pickling."""
+        law = copy.copy(self)
+        law.given, law.feedback, law._given = None, None, Constant(np.zeros(self.model.n))
+        return law
+
+    def __eq__(self, other: object) -> bool:
+        """Of the same model and parameters: what torques there were, and what parameters do, shows in the motion."""
+        if not isinstance(other, Law):
+            return NotImplemented
+        names, values = zip(
+            *(((), ()) if x.design is None else (x.design.names, x.design.values) for x in (self, other)), strict=True
+        )
+        return self.model == other.model and names[0] == names[1] and np.array_equal(*values)
+
+    def of(self, model: Model, k: int, count: int) -> Law:
+        """The same law for another model, the k-th of `count`."""
+        law = copy.copy(self)
+        law.__dict__.pop("inertial", None)
+        law.model, law._given = model, OneOf(self._given, k, count)
+        return law
 
     def whole(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """q and v of all joints, (n,), from those of the free ones and the prescribed motion."""
@@ -167,22 +201,22 @@ class Law:
 
     def acceleration(self, t: float, q: Array, v: Array, step: int = 0) -> tuple[Array, Array]:
         """a and τ, (..., n), τ of prescribed joints included; NaN where the state is not finite."""
-        tau = self.torques(t, q, v, step)
+        tau, given = self.torques(t, q, v, step), self._prescribed_acceleration(t)
         good = finite(q, v, tau)
         try:
             if good.all():
-                return self._forward(t, q, v, tau)
+                return self._forward(q, v, tau, given)
             a, all_tau = np.full(q.shape, np.nan), tau.copy()
-            a[good], all_tau[good] = self._forward(t, q[good], v[good], tau[good])
+            a[good], all_tau[good] = self._forward(q[good], v[good], tau[good], given)
         except SingularError as error:
             raise SingularError(f"at t = {t:.6g} s {error}") from error
         return a, all_tau
 
-    def _forward(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-        """a and τ of finite states."""
+    def _forward(self, q: Array, v: Array, tau: Array, given: Array) -> tuple[Array, Array]:
+        """a and τ of finite states; `given` is a of the prescribed joints."""
         if self.prescribed is None:
             return forward_dynamics(self.model, q, v, tau, loads=self.loads), tau
-        given, names = self._prescribed_acceleration(t), self.prescribed.names
+        names = self.prescribed.names
         result = hybrid_dynamics(self.model, q, v, tau, given, prescribed=names, loads=self.loads)
         return result.a, result.tau
 
@@ -230,13 +264,20 @@ class Law:
     def _free_jacobian(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         """M_ff da_f = dτ_f − ∂τ_f/∂q_f dq_f − ∂τ_f/∂v_f dv_f, with the torques of feedback for dτ_f."""
         block = np.ix_(self.free, self.free)
-        a, _ = self._forward(t, q, v, tau)
+        a, _ = self._forward(q, v, tau, self._prescribed_acceleration(t))
         change = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads)
         by_q, by_v, M = (np.asarray(x)[block] for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
         gains = self.gains(t, q, v)
         if gains is not None:
             by_q, by_v = by_q - gains[0][block], by_v - gains[1][block]
         return -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
+
+
+def own_torques(tau: Any) -> Any:
+    """Copies of arrays and splines; functions as they are."""
+    if isinstance(tau, SPLINES):
+        return copy.deepcopy(tau)
+    return tau if callable(tau) or isinstance(tau, Feedback) else owned(tau)
 
 
 def _broadcast(what: str, given: Array, t: float, shape: tuple[int, ...]) -> Array:

@@ -7,7 +7,7 @@ The direct method adds up [anderson2002] (2):  dJ/dp = J,p + J,q dq/dp + J,v dv/
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -23,6 +23,7 @@ from kinegrad.errors import InputError, SolveError
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
 from kinegrad.model import Model
+from kinegrad.results import Result, owned
 from kinegrad.simulate.integrators import FixedStepSimulation
 from kinegrad.simulate.simulation import Simulation
 
@@ -46,7 +47,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments:
+class Moments(Result):
     """What a term may look at: times, shape (m,), and q, v, a, tau, shape (m, ..., n)."""
 
     model: Model
@@ -59,7 +60,7 @@ class Moments:
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class Evaluation(Result):
     """A term's value, shape (m, ...), and its partial derivatives, (m, ..., n) and (m, ..., p); None for zero."""
 
     value: Array
@@ -103,10 +104,13 @@ class PotentialEnergy:
 
 
 @dataclass(frozen=True, eq=False)
-class TorqueSquared:
+class TorqueSquared(Result):
     """Σ wᵢ τᵢ², with weights of shape (n,) or one for all."""
 
     weight: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _own(self, "weight")
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the torques alone."""
@@ -115,11 +119,14 @@ class TorqueSquared:
 
 
 @dataclass(frozen=True, eq=False)
-class Tracking:
+class Tracking(Result):
     """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (n,) or a function of times (m,) → (m, n)."""
 
     reference: ArrayLike | Callable[[Array], ArrayLike]
     weight: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _own(self, "reference", "weight")
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates and the time."""
@@ -133,12 +140,15 @@ class Tracking:
 
 
 @dataclass(frozen=True, eq=False)
-class EndPosition:
+class EndPosition(Result):
     """|x − target|², where x is a point of a link in the world, m²."""
 
     link: str
     target: ArrayLike
     point: ArrayLike = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        _own(self, "target", "point")
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates, and of lengths among the parameters."""
@@ -155,7 +165,7 @@ class EndPosition:
 
 
 @dataclass(frozen=True, eq=False)
-class UserTerm:
+class UserTerm(Result):
     """A term of your own: a function from :class:`Moments` to an :class:`Evaluation`.
 
     Examples
@@ -171,9 +181,13 @@ class UserTerm:
 
     function: Callable[[Moments], Evaluation]
 
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"`function` of a UserTerm is {self.function!r}; expected a callable of Moments")
+
     def evaluate(self, at: Moments) -> Evaluation:
-        """Call the function, and check what it returns."""
-        found = self.function(at)
+        """Call the function with copies, which it may change, and check what it returns."""
+        found = self.function(replace(at, **{x: getattr(at, x).copy() for x in ("t", "q", "v", "a", "tau")}))
         if not isinstance(found, Evaluation):
             raise InputError(f"the function of a UserTerm returns a {type(found).__name__}; expected an Evaluation")
         batch = at.t.shape + at.q.shape[1:-1]
@@ -188,7 +202,7 @@ class UserTerm:
 
 
 @dataclass(frozen=True, eq=False)
-class Objective:
+class Objective(Result):
     """J = g(end) + ∫ f dt.
 
     Parameters
@@ -211,6 +225,13 @@ class Objective:
             terms = getattr(self, name)
             if not isinstance(terms, list | tuple) or not all(map(_is_term, terms)):
                 raise InputError(f"`{name}` is {terms!r}; expected a list of terms, such as [TorqueSquared()]")
+            object.__setattr__(self, name, tuple(terms))
+
+
+def _own(term: Any, *names: str) -> None:
+    """Replace arrays that were given by copies."""
+    for name in names:
+        object.__setattr__(term, name, owned(getattr(term, name)))
 
 
 def _is_term(term: Any) -> bool:
@@ -233,7 +254,7 @@ def check_objective(objective: Any) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class ObjectiveGradient:
+class ObjectiveGradient(Result):
     """J, shape (...), and dJ/dp in all, shape (..., p)."""
 
     value: Array
@@ -252,8 +273,10 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     0.980346
     """
     parts = _parts(simulation, objective)
-    start = np.zeros(simulation.q.shape[1:-1])
-    return sum((np.tensordot(w, term.evaluate(moments(x)).value, 1) for x, w, term in parts), start=start)
+    value = np.zeros(simulation.q.shape[1:-1])
+    for x, weights, term in parts:
+        value += np.tensordot(weights, term.evaluate(moments(x)).value, 1)
+    return value
 
 
 def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: Objective) -> ObjectiveGradient:
@@ -300,6 +323,24 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
 def moments(x: Any) -> Moments:
     """A simulation as terms see it."""
     return Moments(x._law.model, x._law.design, x.t, x.q, x.v, x.a, x.tau)
+
+
+def add_terms(terms: Sequence[Term], at: Moments, weights: Array, value: Array, dp: Array | None) -> Array:
+    """Weighted partial derivatives of terms, (4, m, ..., n) for q, v, a, τ.
+
+    Their values, (...), and what is explicit in the parameters, (..., p), are added to `value` and `dp`.
+    """
+    share = np.zeros((4, *at.q.shape))
+    scale = weights.reshape(-1, *(1,) * (at.q.ndim - 1))
+    for term in terms:
+        found = term.evaluate(at)
+        value += np.tensordot(weights, found.value, 1)
+        for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
+            if x is not None:
+                total += scale * x
+        if found.dp is not None and dp is not None:
+            dp += np.tensordot(weights, found.dp, 1)
+    return share
 
 
 def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term]]:

@@ -14,7 +14,8 @@ from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from kinegrad.design import Design
 from kinegrad.errors import InputError
-from kinegrad.simulate.design_problem import DesignFunction, DesignIterate, Limit, Lost, PerParameter, Problem
+from kinegrad.results import Result
+from kinegrad.simulate.design_problem import DesignFunction, DesignIterate, Limit, Lost, PerParameter, Problem, Stopped
 
 __all__ = ["DesignOptimum", "optimize_design"]
 
@@ -25,7 +26,7 @@ INSIDE = 1e-3  # how far from its bounds trust-constr starts, by their width: it
 
 
 @dataclass(frozen=True, eq=False)
-class DesignOptimum:
+class DesignOptimum(Result):
     """The best design found: of those within the limits the one with the least J.
 
     Attributes
@@ -42,12 +43,12 @@ class DesignOptimum:
         As in :class:`DesignIterate`.
     stationarity : float
         What is left of the gradient once bounds and limits that hold have taken their part, by the scale of J: 0 at an
-        optimum.
+        optimum.  Found for every method, from the gradients and multipliers of least squares.
     history : tuple of DesignIterate
         The start, then what each iteration reached.
     success : bool
-        Whether the method converged, at a point within the limits; and if steps failed on the way, whether that point
-        meets Lagrange's conditions: a method that can go no further takes that for convergence.
+        Whether the method converged, at a point within the limits that meets Lagrange's conditions (`stationarity` at
+        most 10 √tolerance): a method that can go no further, as with a wrong gradient, takes that for convergence.
     status : int
         0 converged; 1 at the limit of iterations; 2 stopped for another reason; 3 nothing within the limits found.
     message : str
@@ -118,6 +119,8 @@ def optimize_design(
     ------
     SolveError, SingularError, ModelError
         If the objective or a limit cannot be evaluated at the start; later that is only a failed step.
+    Exception
+        Anything else that `objective`, a limit or `progress` raise comes through unchanged.
 
     Examples
     --------
@@ -152,7 +155,7 @@ def optimize_design(
         margin = INSIDE * np.minimum(high - low, 1.0)
         x0 = np.clip(x0, low + margin, high - margin)
     else:
-        arguments |= {"jac": problem.slope, "callback": lambda x: problem.record(problem.look(x))}
+        arguments |= {"jac": problem.slope, "callback": problem.callback}
         options |= {"ftol": tolerance, "gtol": tolerance}
     edges = Bounds(low, high, keep_feasible=True)
     with warnings.catch_warnings():
@@ -162,6 +165,8 @@ def optimize_design(
         except Lost as error:
             reached = len(problem.history) - 1
             end = OptimizeResult(x=problem.base.x, success=False, message=str(error), nit=reached)
+        except Stopped as error:
+            raise error.what from None
     return _result(problem, end, max_iterations)
 
 
@@ -184,9 +189,11 @@ def _result(problem: Problem, end: Any, max_iterations: int) -> DesignOptimum:
     status, message = 0 if end.success else 1 if end.nit >= max_iterations else 2, str(end.message)
     if end.get("method") in TRUST_REGION and end.status >= 2:  # 3: our word that it is done; 2, 4: its steps vanish
         status, message = 0, "the gradient of the Lagrangian vanishes" if end.status == 3 else "the steps vanish"
-    if status == 0 and (problem.failures or message == "the steps vanish") and stationarity > problem.doubt:
+    if status == 0 and stationarity > problem.doubt:
         status = 2
         message = f"{message}, but Lagrange's conditions are not met: {stationarity:.2g} is left of the gradient"
+        if not problem.failures:
+            message += "; is the gradient right?"
     if problem.rank(point)[0] > 0:
         status, message = 3, f"nothing within the limits was found; {message}"
     if problem.failures:

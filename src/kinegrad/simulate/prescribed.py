@@ -6,7 +6,9 @@ coordinate or a speed jump, so splines that do are refused.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -86,30 +88,50 @@ class Prescribed:
                 raise InputError(f"`{name}` is not zero at {what}; expected zeros there")
 
 
-def _motion(joint: str, motion: Any, first: float, last: float) -> Callable[[float], Array]:
+@dataclass(frozen=True, eq=False)
+class _Checked:
+    """A function t → (q, v, a) of a joint, whose results are looked at."""
+
+    joint: str
+    given: Callable[[float], Any]
+
+    def __call__(self, t: float) -> Array:
+        where = f"prescribed[{self.joint!r}]"
+        x = engine.real(where, self.given(t))
+        if x.shape != (3,):
+            raise InputError(f"`{where}` gives shape {x.shape} at t = {t:g} s; expected three numbers: q, v, a")
+        if not np.isfinite(x).all():
+            raise InputError(f"`{where}` gives q, v, a = {x.tolist()} at t = {t:g} s; expected finite numbers")
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class _Spline:
+    """A spline of one number and its first two derivatives, from one time to another."""
+
+    orders: tuple[Any, ...]
+    begin: float
+    end: float
+
+    def __call__(self, t: float) -> list[Any]:
+        return [order(min(max(t, self.begin), self.end)) for order in self.orders]
+
+
+def _motion(joint: str, motion: Any, first: float, last: float) -> _Checked:
     """A checked function t → (q, v, a)."""
     where = f"`prescribed[{joint!r}]`"
     if isinstance(motion, SPLINES):
-        given = _spline(where, motion, first, last)
+        checked = _Checked(joint, _spline(where, copy.deepcopy(motion), first, last))
     elif callable(motion):
-        given = motion
+        checked = _Checked(joint, motion)
     else:
         found = type(motion).__name__
         raise InputError(f"{where} is a {found}; expected a SciPy spline of time, or a function t → (q, v, a)")
-
-    def evaluate(t: float) -> Array:
-        x = engine.real(f"prescribed[{joint!r}]", given(t))
-        if x.shape != (3,):
-            raise InputError(f"{where} gives shape {x.shape} at t = {t:g} s; expected three numbers: q, v, a")
-        if not np.isfinite(x).all():
-            raise InputError(f"{where} gives q, v, a = {x.tolist()} at t = {t:g} s; expected finite numbers")
-        return x
-
-    evaluate(first)
-    return evaluate
+    checked(first)
+    return checked
 
 
-def _spline(where: str, spline: Any, first: float, last: float) -> Callable[[float], list[Any]]:
+def _spline(where: str, spline: Any, first: float, last: float) -> _Spline:
     """A spline of one number, and its first two derivatives."""
     value = spline(first)
     if np.iscomplexobj(value) or np.shape(value) != ():
@@ -125,10 +147,10 @@ def _spline(where: str, spline: Any, first: float, last: float) -> Callable[[flo
         met[0] = False  # the end is the beginning
     else:
         met = (meet > first) & (meet < last)
-    orders = [spline, spline.derivative(1), spline.derivative(2)]
+    orders = (spline, spline.derivative(1), spline.derivative(2))
     for what, order in zip(("coordinate", "speed"), orders, strict=False):
         _check_smooth(f"{where} is a spline whose {what}", order, meet[met])
-    return lambda t: [order(min(max(t, begin), end)) for order in orders]
+    return _Spline(orders, begin, end)
 
 
 def _check_smooth(what: str, function: Any, knots: Array) -> None:

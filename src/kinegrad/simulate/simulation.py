@@ -25,23 +25,29 @@ from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError, KinegradError
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
-from kinegrad.simulate.law import Law, diverged, initial, initial_slope
+from kinegrad.results import Result
+from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
+from kinegrad.simulate.torques import Constant, Spline
+from kinegrad.simulate.watch import Watched
 
 __all__ = ["Simulation", "simulate"]
 
 Array = NDArray[np.float64]
 EXPLICIT = {"DOP853": DOP853, "RK45": RK45}
+LEAST_RTOL = 100 * float(np.finfo(float).eps)  # SciPy's
 IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
 
 @dataclass(frozen=True, eq=False)
-class Simulation:
+class Simulation(Result):
     """A simulated motion at m times.
+
+    It can be pickled, unless torques or prescribed motions are functions that cannot, such as a lambda.
 
     Attributes
     ----------
@@ -54,7 +60,7 @@ class Simulation:
     success : bool
         Whether the end was reached.
     status : int
-        0, or −1 if the motion diverged.
+        0; −1 if the motion diverged; −2 if it was given up: no progress in time, or `max_evaluations` used up.
     message : str
     nfev, njev, steps : int
         Evaluations of the law of motion and of its Jacobian, and accepted steps.
@@ -76,7 +82,7 @@ class Simulation:
     njev: int
     steps: int
     _law: Law = field(repr=False)
-    _track: Track = field(repr=False)
+    _track: Track = field(repr=False, compare=False)
 
     def interpolate(self, t: ArrayLike) -> Simulation:
         """The same motion at other times within it, shape (k,): the integrator's own interpolation, as exact as it."""
@@ -126,6 +132,7 @@ def simulate(
     atol: float = 1e-10,
     max_step: float = np.inf,
     speed_limit: float = 1e6,
+    max_evaluations: int | None = None,
     progress: bool | Callable[[float], None] | None = None,
 ) -> Simulation:
     """The motion from an initial state, with error control; with a design, how it changes with the parameters.
@@ -159,18 +166,23 @@ def simulate(
         Longest step, s: shorter than what happens suddenly in `tau` or in a prescribed motion.
     speed_limit : float
         A free joint faster than this, rad/s or m/s, counts as diverged.
+    max_evaluations : int, optional
+        Give up after so many evaluations of the law of motion.  Without it, only where 100 000 of them take the motion
+        no further than a millionth of the time asked for.
     progress : bool or callable, optional
         True shows a bar on stderr; a function is called after each step with the part of the time done, 0 to 1.
 
     Returns
     -------
     Simulation
-        If the motion diverged, what there is of it, with ``success`` False and the time and joint in ``message``.
+        If the motion diverged or was given up, what there is of it, with ``success`` False and why in ``message``.
 
     Raises
     ------
     SingularError
         If nothing resists a free joint, with the time at which.
+    Exception
+        Whatever `tau`, `prescribed` or `progress` raise comes through unchanged.
 
     Examples
     --------
@@ -195,43 +207,34 @@ def simulate(
     times = _times(t, least=2)
     for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}.items():
         engine.positive(name, value)
+    if rtol < LEAST_RTOL:
+        raise InputError(f"`rtol` is {rtol!r}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
+    if max_evaluations is not None:
+        engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)
     held = None if prescribed is None else Prescribed(model, prescribed, times[0], times[-1])
     span = (float(times[0]), float(times[-1]))
     law = Law(model, tau, lambda samples: _samples(model, times, samples), span, loads, design, held)
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp))
+    watched = Watched(lambda t, y: _rate(law, t, y), law, span, max_evaluations)
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
     if method in IMPLICIT and law.exact:
-        options["jac"] = lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA")
-    with telling(progress, times[0], times[-1]) as tell, np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(_rate(law, times[0], y0)).all():
-            raise InputError(f"`tau`, or its derivatives, are not finite at the start, t = {times[0]:g} s")
-        solver = (EXPLICIT | IMPLICIT)[method](lambda t, y: _rate(law, t, y), times[0], y0, times[-1], **options)
-        edges, pieces, trouble, f = [times[0]], [], "", len(law.free)
-        speeds = np.zeros(model.n)
+        options["jac"] = watched.guard(lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA"))
+    with telling(progress, *span) as tell, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        if not np.isfinite(_rate(law, span[0], y0)).all():
+            start = f"at the start, t = {times[0]:g} s"
+            raise InputError(f"`tau`, or its derivatives, are not finite {start}, or `q0` and `v0` are too large")
+        solver = (EXPLICIT | IMPLICIT)[method](watched.rate, span[0], y0, span[1], **options)
+        edges, pieces, status, trouble = [span[0]], [], 0, ""
         while solver.status == "running" and not trouble:
-            try:
-                why = solver.step()
-            except KinegradError:
-                raise
-            except ValueError as error:  # SciPy's linear algebra, given numbers that are not finite
-                trouble = diverged(model, solver.t, speeds, str(error).rstrip("."))
-                break
-            speeds[law.free] = solver.y[f : 2 * f]
-            if solver.status == "failed":
-                why = why if why else "the integrator found no step short enough"
-                trouble = diverged(model, solver.t, speeds, why.rstrip(".").lower())
-            elif not np.isfinite(solver.y).all():
-                trouble = diverged(model, solver.t, speeds, "its numbers are not finite")
-            elif not np.abs(speeds).max() < speed_limit:
-                trouble = diverged(model, solver.t, speeds, f"faster than `speed_limit`, {speed_limit:g}")
-            else:
-                edges.append(solver.t)
+            status, trouble = watched.step(solver, speed_limit)
+            if not trouble:
+                edges.append(float(solver.t))
                 pieces.append(solver.dense_output())
                 tell(solver.t)
     track = Track(np.array(edges), y0, OdeSolution(edges, pieces) if pieces else None)
     track.report = {
-        "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
+        "success": not trouble, "status": status, "message": trouble or "reached the end",
         "nfev": int(solver.nfev), "njev": int(solver.njev), "steps": len(pieces),
     }  # fmt: skip
     return _sample(law, track, times[times <= edges[-1]])
@@ -329,9 +332,9 @@ def _samples(model: Model, times: Array, samples: Any) -> Callable[[int, float],
     if not np.isfinite(tau).all():
         raise engine.not_finite("tau", tau)
     if tau.shape == (model.n,):
-        return lambda step, t: tau
+        return Constant(tau)
     if tau.shape != (len(times), model.n):
         expected = f"({model.n},) for a constant, or ({len(times)}, {model.n}) for samples at `t`"
         raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
     spline = make_interp_spline(times, tau, k=min(3, len(times) - 1))
-    return lambda step, t: np.asarray(spline(t))
+    return Spline(spline, times[0], times[-1])
