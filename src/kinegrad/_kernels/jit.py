@@ -19,19 +19,18 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
 
 import numba
 from numba.core import caching, config
 
+from kinegrad._kernels.trace import traced
 from kinegrad._kernels.width import WIDTH
 
 JIT = not config.DISABLE_JIT
 BOUNDSCHECK = bool(config.BOUNDSCHECK)
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}  # nothing is allocated: no counting of references
 _FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive
-OVERLOAD: Any = {"fastmath": _FAST, "forceinline": True, "error_model": "numpy"}  # for numba's `overload`, as `inline`
 _NOTICE_AFTER = 1.0  # seconds
 _compiling = threading.RLock()
 
@@ -128,12 +127,12 @@ def kernel(function):
 
 def inline(function):
     """A building block: inlined, contraction and reassociation allowed."""
-    return numba.njit(fastmath=_FAST, forceinline=True, **_OPTIONS)(function)
+    return traced(function, tuple(sorted(_FAST))) if JIT else function
 
 
 def exact(function):
     """A building block whose order of operations matters: contraction only."""
-    return numba.njit(fastmath={"contract"}, forceinline=True, **_OPTIONS)(function)
+    return traced(function, ("contract",)) if JIT else function
 
 
 def _notice(name):
