@@ -15,21 +15,20 @@ import functools
 import os
 import sys
 import threading
-from typing import Any
 
 import numba
 from numba.core import config
 
 from kinegrad._kernels import cache, compiling
 from kinegrad._kernels.cache import BOUNDSCHECK
+from kinegrad._kernels.trace import traced
 
-__all__ = ["BOUNDSCHECK", "JIT", "OVERLOAD", "exact", "inline", "kernel"]
+__all__ = ["BOUNDSCHECK", "JIT", "exact", "inline", "kernel"]
 
 JIT = not config.DISABLE_JIT
 
-_OPTIONS = {"nogil": True, "error_model": "numpy"}
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}  # nothing is allocated: no counting of references
 _FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive
-OVERLOAD: Any = {"fastmath": _FAST, "forceinline": True, "error_model": "numpy"}  # for numba's `overload`, as `inline`
 _NOTICE_AFTER = 1.0  # seconds
 
 
@@ -71,12 +70,12 @@ def _compile_with_notice(name, compile_now, signature):
 
 def inline(function):
     """A building block: inlined, contraction and reassociation allowed."""
-    return numba.njit(fastmath=_FAST, forceinline=True, **_OPTIONS)(function)
+    return traced(function, tuple(sorted(_FAST))) if JIT else function
 
 
 def exact(function):
     """A building block whose order of operations matters: contraction only."""
-    return numba.njit(fastmath={"contract"}, forceinline=True, **_OPTIONS)(function)
+    return traced(function, ("contract",)) if JIT else function
 
 
 def _notice(name):

@@ -11,13 +11,10 @@ apart.  Lanes may then differ in their constants: each has a mechanism of its ow
 The scratch is an array (slots, W), or the Pair of arrays of ``tangent.py``.
 """
 
-import operator
 from typing import Any, NamedTuple
 
-from numba.core.extending import overload
-
-from kinegrad._kernels.jit import OVERLOAD, inline
-from kinegrad._kernels.lanes import gather, is_tuple_of, load, scatter, store
+from kinegrad._kernels.jit import inline
+from kinegrad._kernels.lanes import gather, load, scatter, store
 from kinegrad._kernels.mechanism import Mechanism
 
 CONSTANTS = 40  # slots per joint of a mechanism's constants; three more for gravity
@@ -29,12 +26,6 @@ class Slots(NamedTuple):
     scratch: Any
     first: Any
     columns: Any
-
-    def gather(self, r, k):
-        return load(self.scratch, self.first + k)
-
-    def scatter(self, r, k, u):
-        store(self.scratch, self.first + k, u)
 
     def __getitem__(self, where):
         return load(self.scratch, self.first + where[0] * self.columns + where[1])
@@ -51,24 +42,14 @@ class PerLane(NamedTuple):
         return gather(self.value, self.row, where[0] * self.columns + where[1])
 
 
-@overload(gather, jit_options=OVERLOAD)
+@gather.register(Slots)
 def _(x, r, k):
-    if is_tuple_of(x, Slots):
-        return lambda x, r, k: load(x.scratch, x.first + k)
+    return load(x.scratch, x.first + k)
 
 
-@overload(scatter, jit_options=OVERLOAD)
+@scatter.register(Slots)
 def _(x, r, k, u):
-    if is_tuple_of(x, Slots):
-        return lambda x, r, k, u: store(x.scratch, x.first + k, u)
-
-
-@overload(operator.getitem, jit_options=OVERLOAD)
-def _(x, where):
-    if is_tuple_of(x, Slots):
-        return lambda x, where: load(x.scratch, x.first + where[0] * x.columns + where[1])
-    if is_tuple_of(x, PerLane):
-        return lambda x, where: gather(x.value, x.row, where[0] * x.columns + where[1])
+    store(x.scratch, x.first + k, u)
 
 
 @inline

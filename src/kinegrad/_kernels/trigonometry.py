@@ -13,12 +13,12 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
-from numba.core.extending import intrinsic, overload
 
 from kinegrad._kernels.jit import exact
-from kinegrad._kernels.lanes import lane, pick, put, within
+from kinegrad._kernels.lanes import Lane, lane, pick, put, within
+from kinegrad._kernels.standin import tracer
+from kinegrad._kernels.trace import operation
 from kinegrad._kernels.width import WIDTH
 
 _FAR = 1e5
@@ -33,11 +33,13 @@ _C1, _C2, _C3 = 4.16666666666666019037e-02, -1.38888888888741095749e-03, 2.48015
 _C4, _C5, _C6 = -2.75573143513906633035e-07, 2.08757232129817482790e-09, -1.13596475577881948265e-11
 
 
+@operation
 def nearest(u):
     """Nearest integer, ties to even."""
     return np.rint(u)
 
 
+@operation
 def turn_quarters(k, s, c):
     """(sin, cos) of y + kπ/2 from those of y."""
     k = k.astype(np.int64)
@@ -48,42 +50,28 @@ def turn_quarters(k, s, c):
     )
 
 
-@intrinsic
-def _nearest(typingctx, u):
-    def codegen(context, builder, sig, args):
-        vector = args[0].type
-        rint = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(vector, [vector]), f"llvm.rint.v{WIDTH}f64"
-        )
-        return builder.call(rint, args)
-
-    return lane(u), codegen
+@nearest.register(Lane)
+def _(u):
+    kind = ir.FunctionType(u.v.type, [u.v.type])
+    rint = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.rint.v{WIDTH}f64")
+    return Lane(lane, tracer().builder.call(rint, [u.v]))
 
 
-@intrinsic
-def _turn_quarters(typingctx, k, s, c):
-    def codegen(context, builder, sig, args):
-        k, s, c = args
-        integers = ir.VectorType(ir.IntType(32), WIDTH)
-        number = {value: ir.Constant(integers, [value] * WIDTH) for value in (0, 1, 2)}
-        k = builder.fptosi(k, integers)
+@turn_quarters.register(Lane)
+def _(k, s, c):
+    builder, integers = tracer().builder, ir.VectorType(ir.IntType(32), WIDTH)
+    number = {value: ir.Constant(integers, [value] * WIDTH) for value in (0, 1, 2)}
+    k = builder.fptosi(k.v, integers)
 
-        def bit(value, mask):
-            return builder.icmp_signed("!=", builder.and_(value, number[mask]), number[0])
+    def bit(value, mask):
+        return builder.icmp_signed("!=", builder.and_(value, number[mask]), number[0])
 
-        def negate_if(condition, value):
-            return builder.select(condition, builder.fneg(value), value)
+    def negate_if(condition, value):
+        return Lane(lane, builder.select(condition, builder.fneg(value), value))
 
-        swap = bit(k, 1)
-        sine = negate_if(bit(k, 2), builder.select(swap, c, s))
-        cosine = negate_if(bit(builder.add(k, number[1]), 2), builder.select(swap, s, c))
-        return context.make_tuple(builder, sig.return_type, (sine, cosine))
-
-    return types.UniTuple(lane, 2)(k, s, c), codegen
-
-
-overload(nearest)(lambda u: lambda u: _nearest(u))
-overload(turn_quarters)(lambda k, s, c: lambda k, s, c: _turn_quarters(k, s, c))
+    swap = bit(k, 1)
+    sine = negate_if(bit(k, 2), builder.select(swap, c.v, s.v))
+    return sine, negate_if(bit(builder.add(k, number[1]), 2), builder.select(swap, s.v, c.v))
 
 
 @exact
@@ -123,9 +111,10 @@ def _sincos(x):
     return s, c
 
 
+@operation
 def sincos(x):
     """(sin x, cos x); with the JIT disabled x may be complex."""
     return np.sin(x), np.cos(x)
 
 
-overload(sincos)(lambda x: (lambda x: _sincos(x)) if x == lane else None)
+sincos.register(Lane)(_sincos)
