@@ -101,10 +101,10 @@ def test_spreadsheet_habits_are_fine(tmp_path):
             "column 'q.elbow' is missing; expected 'q.shoulder', .* found .*'v.elbow'",
         ),
         (HEADER.replace("v.elbow", "q.elbow"), "column 'q.elbow' is there twice"),
-        (HEADER.replace(",", ";"), "is unknown; .*'q.shoulder'"),
+        (HEADER.replace(",", ";"), "columns are separated by ';'; expected commas"),
         (
             HEADER + "0,1,2,3,4,5,6\n0,1,2,3,4,x5,6\n",
-            "line 3, column 'a.shoulder': is 'x5'; expected a finite number",
+            "line 3, column 'a.shoulder': is 'x5'; expected a finite decimal number",
         ),
         (HEADER + "0,1,2,3,4,5,\n", "line 2, column 'a.elbow': is ''"),
         (HEADER + "\n0,1,nan,3,4,5,6\n", "line 3, column 'q.elbow': is 'nan'"),
@@ -131,7 +131,7 @@ def test_csv_mistakes_are_named(tmp_path, text, message):
         ({"v": np.zeros((4, 2))}, "`v` has 4.* instants; expected as many"),
         ({"a": np.full((5, 2), np.inf)}, r"`a` at index \(0, 0\) is inf"),
         ({"a": np.zeros((5, 2), complex)}, "`a` holds complex numbers"),
-        ({"q": np.array([[None]])}, "not a readable NPZ"),
+        ({"q": np.array([[None]])}, "`q` holds dtype object"),
         ({"t": [0.0]}, r"`t` has shape \(1,\); expected \(5,\)"),
     ],
 )
@@ -151,8 +151,8 @@ def test_npz_mistakes_are_named(tmp_path, changes, message):
         ("qva", {"joint": ["shoulder", "wrist"]}, "joint 'wrist' is unknown"),
         (
             "qva",
-            {"joint": ["shoulder", "elbow"], "time": ("time", np.arange(5), {"units": "ms"})},
-            "in 'ms'; expected 's'",
+            {"joint": ["shoulder", "elbow"], "time": ("time", np.arange(5), {"units": "months"})},
+            "`time` is in 'months'; expected 's'",
         ),
     ],
 )
@@ -216,10 +216,9 @@ def test_a_failed_write_keeps_the_old_file_and_leaves_no_other(tmp_path, monkeyp
     path.write_text("old")
     write = trajectory._WRITERS[suffix]
 
-    def fail(place, *arguments):
-        write(place, *arguments)
-        assert place.parent == tmp_path
-        assert place.stat().st_size > 0  # it fails with something already written
+    def fail(file, *arguments):
+        write(file, *arguments)
+        assert file.tell() > 0  # it fails with something already written
         raise stop
 
     monkeypatch.setitem(trajectory._WRITERS, suffix, fail)
