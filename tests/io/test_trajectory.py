@@ -119,6 +119,74 @@ def test_csv_mistakes_are_named(tmp_path, text, message):
 
 
 @pytest.mark.parametrize(
+    "text",
+    ["1_0", "nan", "-inf", "infinity", "0x10", "1d3", "1e", "e5", "1 2", "--1", "+-1", "1.2.3", "٣", "１", "1\u00a0",
+     "", " ", "None", "true", "'1", "1\0", "−1", "1e5L", "1f", "(1)", "#1"],
+)  # fmt: skip
+def test_what_is_no_decimal_number(tmp_path, text):
+    """Also what Python's float() would take: 1_0 for 10, Arabic digits, a blank that does not break."""
+    (tmp_path / "x.csv").write_text(HEADER + f"0,1,2,3,{text},5,6\n", encoding="utf-8")
+    with pytest.raises(kg.InputError, match=r"line 2, column 'v.elbow': is .*; expected a finite decimal number"):
+        read_trajectory(tmp_path / "x.csv", ARM)
+
+
+@pytest.mark.parametrize("text", ["1", "+1", "1.", "1.0", "01", "10e-1", ".1E1", '"1"', " 1", "1\t", "100000e-5"])
+def test_what_is_a_decimal_number(tmp_path, text):
+    (tmp_path / "x.csv").write_text(HEADER + f"0,1,2,3,{text},5,6\n")
+    assert read_trajectory(tmp_path / "x.csv", ARM).v.tolist() == [[3, 1]]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('0,1,2,3,"1,5",5,6', "column 'v.elbow': is '1,5'; expected a finite decimal number, with a decimal point"),
+        ("0,1,2,3,1e999,5,6", "line 2, column 'v.elbow': is beyond the largest number"),
+        ('0,1,2,3,"1"2,5,6', "is not a CSV text"),  # not 12
+        ('0,1,2,3,"4,5,6', "is not a CSV text"),
+        ("0,1,2,3," + "9" * 5000 + "x,5,6", "is '9+…'; expected"),
+        ("0,1,2,3,4,5,6\r0,1,2,3,4,5", "line 3: has 6 values"),
+    ],
+)
+def test_lines_that_could_be_misread(tmp_path, line, message):
+    (tmp_path / "x.csv").write_text(HEADER + line + "\n", newline="")
+    with pytest.raises(kg.InputError, match=message) as error:
+        read_trajectory(tmp_path / "x.csv", ARM)
+    assert len(str(error.value)) < 500
+
+
+def test_messages_stay_short(tmp_path):
+    """Whatever a file holds, what is said about it fits on a screen."""
+    long = "x" * 100_000
+    (tmp_path / "x.csv").write_text(f"{HEADER.strip()},{long}\n")
+    np.savez(tmp_path / "x.npz", **{x: np.zeros((5, 2)) for x in "qva"}, **{long[:9000]: [0]})
+    np.savez(tmp_path / "y.npz", **{x: np.zeros((5, 2)) for x in "qva"}, joint_names=["shoulder", long[:3000]])
+    data = {x: (("time", "joint"), np.zeros((5, 2))) for x in "qva"}
+    xarray.Dataset(data, {"joint": ["shoulder", long]}).to_netcdf(tmp_path / "x.nc", engine="h5netcdf")
+    for name in ("x.csv", "x.npz", "y.npz", "x.nc"):
+        with pytest.raises(kg.InputError) as error:
+            read_trajectory(tmp_path / name, ARM)
+        assert len(str(error.value)) < 600, name
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize(
+    "name", ["a,b", 'a"b', "a;b", "q.q", "é", "肘", " a", "a [deg]", "a (b)", "t", "🦾", "a\tb", "'a'"]
+)
+def test_names_of_joints_come_back(tmp_path, suffix, name):
+    builder = kg.ModelBuilder("odd")
+    first = builder.add("first", None, kg.revolute("z"), link="one", inertia=kg.Inertia.sphere(1, 0.1))
+    try:
+        builder.add(name, first, kg.revolute("x"), link="two", inertia=kg.Inertia.sphere(1, 0.1))
+        model = builder.build()
+    except kg.KinegradError:
+        pytest.skip("no model has such a name")
+    qva = np.random.default_rng(4).normal(size=(3, 2, 2))
+    write_trajectory(tmp_path / f"x{suffix}", model, [0, 1], *qva)
+    found = read_trajectory(tmp_path / f"x{suffix}", model)
+    np.testing.assert_array_equal([found.q, found.v, found.a], qva)
+
+
+@pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"q": None}, "array 'q' is missing"),

@@ -164,7 +164,7 @@ def test_a_path_that_is_not_in_utf_8_is_a_path(tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_what_is_no_regular_file(tmp_path, suffix):
-    """A loop of links, a folder, a pipe (which would wait for a writer for ever), a device (which would be replaced)."""
+    """A loop of links, a folder, a pipe (which would wait for a writer), a device (which would be replaced)."""
     loop, folder, pipe, device = (tmp_path / f"{name}{suffix}" for name in ("loop", "folder", "pipe", "device"))
     loop.symlink_to(loop)
     folder.mkdir()

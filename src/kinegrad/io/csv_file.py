@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
-from kinegrad.io.names import check_names, short
+from kinegrad.io.names import check_names, said, short
 from kinegrad.io.units import joint_factor, time_factor
 from kinegrad.model import Model
 
@@ -52,7 +52,7 @@ def read_csv(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
                 for x, columns in wanted.items():
                     numbers[x].frombytes(block[:, columns].tobytes())
     except (UnicodeDecodeError, csv.Error) as error:
-        raise InputError(f"{path}: is not a CSV text: {error}") from None
+        raise InputError(f"{path}: is not a CSV text: {said(error)}") from None
     arrays = {x: np.frombuffer(each).reshape(-1, len(wanted[x])) for x, each in numbers.items() if each}
     arrays = {x: arrays.get(x, np.empty((0, len(columns)))) for x, columns in wanted.items()}
     if "t" in arrays:

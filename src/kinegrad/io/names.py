@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError
 from kinegrad.model import Model
 
-__all__ = ["check_names", "joint_order", "joint_texts", "short"]
+__all__ = ["check_names", "joint_order", "joint_texts", "said", "short"]
 
 LONGEST = 60  # characters of a name in a message
 SEARCHED = 1000  # names that are looked through for a similar one
@@ -71,8 +71,13 @@ def short(text: Any, most: int = LONGEST) -> str:
     >>> short("a" * 99, 5)
     'aaaa…'
     """
-    text = str(text)
-    return text if len(text) <= most else text[: most - 1] + "…"
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def said(error: Exception) -> str:
+    """What another library said, for a message: on one line, not too long."""
+    return short(" ".join(str(error).split()) or type(error).__name__, 200)
 
 
 def _listed(names: Sequence[str], separator: str = ", ") -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
 from kinegrad.io.declared import check_kind, check_size
-from kinegrad.io.names import check_names, joint_order, joint_texts, short
+from kinegrad.io.names import check_names, joint_order, joint_texts, said, short
 from kinegrad.io.units import joint_factor, joint_units, kind_units, time_factor
 from kinegrad.model import Model
 
@@ -42,7 +42,7 @@ def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]
     except MemoryError:
         raise InputError(f"{path}: its variables take more memory than there is") from None
     except Exception as error:  # whatever a broken file makes HDF5 or xarray raise
-        raise InputError(f"{path}: is not a readable NetCDF file: {short(error, 200)}") from None
+        raise InputError(f"{path}: is not a readable NetCDF file: {said(error)}") from None
 
 
 def write_netcdf(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:

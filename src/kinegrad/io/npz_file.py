@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
 from kinegrad.io.declared import check_declared
-from kinegrad.io.names import check_names, joint_order, joint_texts, short
+from kinegrad.io.names import check_names, joint_order, joint_texts, said
 from kinegrad.model import Model
 
 __all__ = ["read_npz", "write_npz"]
@@ -37,7 +37,7 @@ def read_npz(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str] | 
     except MemoryError:
         raise InputError(f"{path}: its arrays take more memory than there is") from None
     except Exception as error:  # whatever a broken archive makes zipfile, zlib or NumPy raise
-        raise InputError(f"{path}: is not a readable NPZ archive of numbers: {short(error, 200)}") from None
+        raise InputError(f"{path}: is not a readable NPZ archive of numbers: {said(error)}") from None
     if "joint_names" not in arrays:
         return arrays, None
     order = joint_order(path, joint_texts(path, arrays.pop("joint_names")), model)
@@ -61,7 +61,9 @@ def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]
     check_names(path, "array", names, ["q", "v", "a"], optional=["t", "joint_names"])
     for name, info in zip(names, infos, strict=True):
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise InputError(f"{path}: array {name!r} is packed by method {info.compress_type}; expected none or deflate")
+            raise InputError(
+                f"{path}: array {name!r} is packed by method {info.compress_type}; expected none or deflate"
+            )
     return dict(zip(names, infos, strict=True))
 
 

@@ -10,8 +10,8 @@ Torques are ``tau`` in the same manner.  Columns may come in any order where the
 optional: inverse dynamics does not need it.  Numbers survive a round trip to the last bit.
 
 Numbers are in SI units.  Where a file says otherwise, they are converted, or refused if the unit is not known: in
-NetCDF by the attribute ``units`` (one for all joints, one for each, or ``deg or mm``), in CSV by a unit in brackets after
-a column's name, as in ``q.elbow [deg]``.
+NetCDF by the attribute ``units`` (one for all joints, one for each, or ``deg or mm``), in CSV by a unit in brackets
+after a column's name, as in ``q.elbow [deg]``.
 
 A file appears whole or not at all: it is written beside its place under a temporary name, then moved there.
 """
