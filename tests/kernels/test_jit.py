@@ -2,13 +2,14 @@
 
 import shutil
 import tempfile
-import time
+import threading
 from pathlib import Path
 
 import pytest
 
 from kinegrad._kernels import jit
 from tests.kernels.child import child, output
+from tests.limits import LIMIT
 
 PACKAGE = Path(jit.__file__).parent
 compiled_only = pytest.mark.skipif(not jit.JIT, reason="nothing is compiled without the JIT")
@@ -205,27 +206,36 @@ def test_notice_is_silent_if_asked(fresh, capsys):
 
 
 @compiled_only
-@pytest.mark.parametrize("seconds", [0.0, 0.3])
-def test_notice_only_when_compiling_takes_long(fresh, tmp_path, capsys, seconds):
-    """A compiler that takes `seconds`, and a limit of a tenth of a second."""
+@pytest.mark.parametrize("slow", [False, True])
+def test_notice_only_when_compiling_takes_long(fresh, tmp_path, capsys, slow):
+    """A compiler that waits until something is said, or one that is done before anything could be."""
+    spoken, notice = threading.Event(), jit._notice
 
-    class Slow:
+    class Compiler:
         _cache = None
 
         def compile(self, signature):
-            time.sleep(seconds)
+            assert not slow or spoken.wait(LIMIT)
             return signature
 
+    def say(name):
+        notice(name)
+        spoken.set()
+
     fresh.setenv("KINEGRAD_CACHE_DIR", str(tmp_path))
-    fresh.setattr(jit, "_NOTICE_AFTER", 0.1)
-    fresh.setattr(jit.numba, "njit", lambda **options: lambda function: Slow())
+    fresh.setattr(jit, "_NOTICE_AFTER", 0.01 if slow else LIMIT)
+    fresh.setattr(jit, "_notice", say)
+    fresh.setattr(jit.numba, "njit", lambda **options: lambda function: Compiler())
 
     def some_kernel(x):
         return x
 
     assert jit.kernel(some_kernel).compile("signature") == "signature"
-    time.sleep(0.2)  # a timer that was not cancelled would speak now
-    assert ("compiling some_kernel" in capsys.readouterr().err) == (seconds > 0.1)
+    for timer in threading.enumerate():
+        if isinstance(timer, threading.Timer):
+            timer.join(LIMIT / 2)  # a timer that was not cancelled is still waiting
+            assert not timer.is_alive()
+    assert ("compiling some_kernel" in capsys.readouterr().err) == slow
 
 
 def test_nothing_of_numba_leaks_to_the_users_settings():
