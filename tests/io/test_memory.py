@@ -116,6 +116,15 @@ def test_packing_that_numpy_does_not_write(tmp_path, compression):
         read_trajectory(tmp_path / "x.npz", ARM)
 
 
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_names_of_characters_that_do_not_exist(tmp_path, order):
+    """NumPy makes a text of any 32-bit numbers; Python's own functions then raise a SystemError, or worse."""
+    codes = np.array([[115, 0xFFFFFFFF], [101, 0]], f"{order}u4")
+    npz(tmp_path / "x.npz", **{x: npy(ZEROS) for x in "qva"}, joint_names=npy(codes.view(f"{order}U2")[:, 0]))
+    with pytest.raises(kg.InputError, match="joint names hold a character that does not exist"):
+        read_trajectory(tmp_path / "x.npz", ARM)
+
+
 def test_compressed_archives_are_read(tmp_path):
     np.savez_compressed(tmp_path / "x.npz", q=ZEROS, v=np.asfortranarray(ZEROS + 1), a=np.arange(10).reshape(5, 2))
     found = read_trajectory(tmp_path / "x.npz", ARM)

@@ -56,6 +56,10 @@ def joint_order(path: Any, names: Sequence[str], model: Model) -> NDArray[np.int
 
 def joint_texts(path: Any, names: NDArray[Any]) -> list[str]:
     """A row of texts as such, whatever it was stored as."""
+    if names.dtype.kind == "U" and names.itemsize:
+        codes = np.ascontiguousarray(names.astype(names.dtype.newbyteorder("="))).view(np.uint32)
+        if (codes > 0x10FFFF).any():  # NumPy would make a text of it that Python cannot work with
+            raise InputError(f"{path}: joint names hold a character that does not exist; expected texts")
     values = names.tolist()
     if names.ndim == 1 and all(isinstance(name, bytes) for name in values):
         values = [name.decode("utf-8", "replace") for name in values]
