@@ -21,12 +21,26 @@ from tests.fuzz.cases import cases
 from tests.kernels.child import child, ended
 
 WORDS = (
-    b"nan", b"inf", b"-inf", b"1_0", b"0x1p3", b"1e999", b"-1e-999", b"", b" ", b"\0", b"\r", b"\n", b"\r\n", b"\"", b"\"\"", b",",
-    b";", b"\t", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", "١".encode(), "−1".encode(), b"1,5", b"[deg]", b"(mm)", b"[]", b"t",
-    b"q.elbow", b"a.", b"9" * 400, b"x" * 5000, b"1e5", b"+", b"--1", b".", b"#", b"None", b"1j",
+    b"nan", b"inf", b"-inf", b"1_0", b"0x1p3", b"1e999", b"-1e-999", b"", b" ", b"\0", b"\r", b"\n", b"\r\n", b'"', b'""',
+    b",", b";", b"\t", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", "١".encode(), "−1".encode(), b"1,5", b"[deg]",
+    b"(mm)", b"[]", b"t", b"q.elbow", b"a.", b"9" * 400, b"x" * 5000, b"1e5", b"+", b"--1", b".", b"#", b"None", b"1j",
 )  # fmt: skip
 INTEGERS = (0, 1, 2, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**64 - 1)
-UNITS = ("deg", "rad", "m", "", "s", "furlong", "deg/s", "1", "deg or mm", "x" * 5000, "°", "\0", "seconds since 1970-01-01")
+UNITS = (
+    "deg",
+    "rad",
+    "m",
+    "",
+    "s",
+    "furlong",
+    "deg/s",
+    "1",
+    "deg or mm",
+    "x" * 5000,
+    "°",
+    "\0",
+    "seconds since 1970-01-01",
+)
 
 
 def sound(model: kg.Model) -> dict[str, list[bytes]]:
@@ -155,7 +169,7 @@ def damage_variables(random: np.random.Generator, content: bytes) -> bytes:
             elif kind == 2 and name in file:
                 for attribute in list(file[name].attrs)[: random.integers(0, 4)]:
                     del file[name].attrs[attribute]
-            elif kind == 3 and name in file and isinstance(file[name], h5py.Dataset) and file[name].dtype.kind == "f":
+            elif kind == 3 and name in "qva" and getattr(file.get(name), "shape", None) == (6, 2):
                 file[name][...] = random.choice([np.nan, np.inf, 1e308, -1e-320, 0.0])
             elif name in file:
                 del file[name]
@@ -209,7 +223,8 @@ def run(suffix: str, count: int, folder: Path) -> None:
             try:
                 found = read_trajectory(path, model)
             except kg.KinegradError as error:
-                assert 0 < len(str(error)) < 1500, f"case {case}: a message of {len(str(error))} characters"
+                if not 0 < len(str(error)) < 1500:
+                    raise AssertionError(f"a message of {len(str(error))} characters") from error
                 continue
         good += 1
         for x in (found.q, found.v, found.a):

@@ -251,6 +251,22 @@ def test_a_file_cut_in_the_middle_is_an_input_error(tmp_path, suffix):
         read_trajectory(path, ARM)
 
 
+@pytest.mark.parametrize(("offset", "value"), [(16, 0), (24, 2**64 - 8), (24, 2**40), (8, 15), (8, 2**50)])
+def test_a_damaged_heap_of_a_netcdf_file_is_an_input_error(tmp_path, offset, value):
+    """HDF5 2.0 never comes back from the first: it stays in a free object of size zero."""
+    path = tmp_path / "heap.nc"
+    t, qva = motion(ARM)
+    write_trajectory(path, ARM, t, *qva)
+    content = bytearray(path.read_bytes())
+    begin = content.index(b"GCOL")
+    content[begin + offset : begin + offset + 8] = value.to_bytes(8, "little")
+    if not value:
+        content[begin + 24 : begin + 32] = bytes(8)
+    path.write_bytes(content)
+    with pytest.raises(kg.InputError, match=rf"heap.nc: .*the heap at byte {begin} is damaged"):
+        read_trajectory(path, ARM)
+
+
 @pytest.mark.parametrize("suffix", SUFFIXES)
 def test_places_that_do_not_exist(tmp_path, suffix):
     with pytest.raises(kg.InputError, match=r"none.*cannot be read: No such file"):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
 from kinegrad.io.declared import check_kind, check_size
+from kinegrad.io.hdf5_heap import check_heaps
 from kinegrad.io.names import check_names, joint_order, joint_texts, said, short
 from kinegrad.io.units import joint_factor, joint_units, kind_units, time_factor
 from kinegrad.model import Model
@@ -75,6 +76,7 @@ def check_packages(path: Any) -> tuple[Any, Any, Any]:
 
 
 def _read(path: Path, model: Model, h5py: Any, h5netcdf: Any, xarray: Any) -> tuple[dict[str, Any], Sequence[str]]:
+    check_heaps(path)
     others = _check_headers(path, h5py)
     with warnings.catch_warnings(), np.errstate(all="ignore"), h5netcdf.File(path, "r", **TEXTS) as file:
         warnings.simplefilter("ignore")  # what is odd in a file of others is refused below, or of no concern
