@@ -21,9 +21,10 @@ from tests.fuzz.cases import cases
 from tests.kernels.child import child, ended
 
 WORDS = (
-    b"nan", b"inf", b"-inf", b"1_0", b"0x1p3", b"1e999", b"-1e-999", b"", b" ", b"\0", b"\r", b"\n", b"\r\n", b'"', b'""',
-    b",", b";", b"\t", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", "١".encode(), "−1".encode(), b"1,5", b"[deg]",
-    b"(mm)", b"[]", b"t", b"q.elbow", b"a.", b"9" * 400, b"x" * 5000, b"1e5", b"+", b"--1", b".", b"#", b"None", b"1j",
+    b"nan", b"inf", b"-inf", b"1_0", b"0x1p3", b"1e999", b"-1e-999", b"", b" ", b"\0", b"\r", b"\n", b"\r\n", b'"',
+    b'""', b",", b";", b"\t", b"\xff\xfe", b"\xef\xbb\xbf", b"\xed\xa0\x80", "١".encode(), "−1".encode(), b"1,5",
+    b"[deg]", b"(mm)", b"[]", b"t", b"q.elbow", b"a.", b"9" * 400, b"x" * 5000, b"1e5", b"+", b"--1", b".",
+    b"#", b"None", b"1j",
 )  # fmt: skip
 INTEGERS = (0, 1, 2, 255, 2**15, 2**16 - 1, 2**31 - 1, 2**31, 2**32 - 1, 2**62, 2**63 - 1, 2**64 - 1)
 UNITS = (
