@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from kinegrad import bridges, samples
+from kinegrad import InputError, bridges, samples
 from tests.kernels.child import child, output
 
 PACKAGES = ("jax", "torch", "casadi")
@@ -32,3 +32,13 @@ def test_importing_kinegrad_imports_none_of_them():
     loaded = output(child(code)).split()
     assert "kinegrad.bridges" in loaded
     assert not {*PACKAGES, "numdifftools"} & set(loaded)
+
+
+@packages
+@pytest.mark.parametrize("model", [None, "two_link", 3])
+def test_what_is_no_model_or_no_loads(name, model):
+    pytest.importorskip(name)
+    with pytest.raises(InputError, match="`model` is a"):
+        getattr(bridges, f"to_{name}")(model)
+    with pytest.raises(InputError, match="`loads` is a int; expected Loads"):
+        getattr(bridges, f"to_{name}")(samples.two_link(), loads=3)
