@@ -1,7 +1,7 @@
 # kinegrad: two commands do everything on a machine with Python (3.11 or newer) and make.
 #   make demo    set up, run the main job, say where its results are
 #   make test    set up, run all tests
-# Also: make lint, make bench, make clean.
+# Also: make lint, make bench, make fuzz, make clean.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,7 +11,7 @@ TOOLS  := $(VENV)/.tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench fuzz clean
 
 demo: $(READY)
 	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
@@ -24,6 +24,11 @@ lint: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# the fuzzers of tests/fuzz, which make test runs with few cases
+fuzz: export KINEGRAD_FUZZ_CASES ?= 20000
+fuzz: $(TOOLS)
+	$(BIN)/python -m pytest -n auto --dist worksteal tests/fuzz
 
 bench: $(TOOLS)
 	$(BIN)/python -m benchmarks --markdown docs/benchmarks.md

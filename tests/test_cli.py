@@ -1,7 +1,6 @@
 """The command line: what it prints, the files it writes, and how it ends."""
 
-import subprocess
-import sys
+import os
 
 import numpy as np
 import pytest
@@ -10,6 +9,7 @@ from typer.testing import CliRunner
 import kinegrad as kg
 from kinegrad import cli
 from kinegrad.io import write_trajectory
+from tests.kernels.child import child, ended
 
 ARM = kg.samples.two_link()
 
@@ -136,8 +136,84 @@ def test_version_and_help():
         assert run(command, "--help").exit_code == 0
 
 
+# --- the program itself -------------------------------------------------------------------------------------
+
+PROGRAM = "import sys; sys.argv = ['kinegrad', *sys.argv[1:]]; from kinegrad.cli import main; main()"
+C_LOCALE = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+
+def program(*arguments, **environment):
+    return ended(child(PROGRAM, *arguments, **environment))
+
+
 def test_the_program_itself_ends_with_2():
-    code = "import sys; sys.argv = ['kinegrad', 'info', 'puma']; from kinegrad.cli import main; main()"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    assert "'puma560'" in result.stderr
+    code, _, err = program("info", "puma")
+    assert code == 2
+    assert "'puma560'" in err
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, C_LOCALE], ids=["ascii", "LC_ALL=C"])
+@pytest.mark.parametrize("arguments", [["info", "human43"], ["--help"], ["inverse-dynamics", "--help"]])
+def test_terminals_without_greek_letters(environment, arguments):
+    code, out, err = program(*arguments, **environment)
+    assert (code, err) == (0, "")
+    assert out.isascii()
+    if "info" in arguments:
+        assert "parents Phi, first and last joints Psi" in out
+        assert "`- 0-4  pelvis.tz ... pelvis.rz" in out
+
+
+def test_errors_on_terminals_without_greek_letters():
+    code, out, err = program("info", "Φ", PYTHONIOENCODING="ascii")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: model 'Phi' does not exist")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_output_that_cannot_be_written_is_one_line():
+    code = f"import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1); {PROGRAM}"
+    assert ended(child(code, "info", "human43")) == (
+        1,
+        "",
+        "error: the output cannot be written: No space left on device\n",
+    )
+
+
+def test_nobody_listens_any_more():
+    """As with ``kinegrad info human43 | head -1``: no word about it."""
+    code = f"import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1); {PROGRAM}"
+    assert ended(child(code, "info", "human43")) == (1, "", "")
+
+
+@pytest.mark.parametrize("closed", [[1], [1, 2]])
+def test_closed_output_is_no_error(closed):
+    code = f"import os, sys; command = [sys.executable, '-c', {PROGRAM!r}, 'info', 'two_link']\n"
+    code += f"for k in {closed}: os.close(k)\n"
+    code += "os.execv(sys.executable, command)"
+    assert ended(child(code)) == (0, "", "")
+
+
+@pytest.mark.parametrize("path", ["", ".", "/", "..", "x/", "loop.csv", "folder.csv"])
+def test_paths_that_are_no_files_are_one_line(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for options in (["--trajectory", path], ["--trajectory", "x.csv", "--output", path]):
+        result = run("inverse-dynamics", "two_link", *options)
+        assert result.exit_code == 2
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.startswith("error: ")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder.csv", "loop.csv"]
+
+
+def test_too_little_memory_is_one_line(reach, monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(kg, "inverse_dynamics", exhausted)
+    result = run("inverse-dynamics", "two_link", "--trajectory", reach[0])
+    assert (result.exit_code, result.stderr) == (2, "error: there is not enough memory for this\n")
+
+
+def test_long_arguments_make_short_messages():
+    assert len(run("info", "x" * 50_000).stderr) < 500

@@ -11,6 +11,7 @@ import kinegrad as kg
 from kinegrad import InputError, inverse_dynamics, mass_matrix
 from kinegrad import _engine as engine
 from kinegrad._kernels.width import WIDTH
+from tests.limits import LIMIT
 
 N = 6
 MODEL = kg.samples.random_tree(N, seed=1)
@@ -418,7 +419,7 @@ def zeros(count):
 
 def test_threads_are_used(small_grain):
     """Each block of states once, in multiples of the lane width, on as many threads as asked for."""
-    seen, barrier = [], threading.Barrier(3, timeout=20)
+    seen, barrier = [], threading.Barrier(3, timeout=LIMIT)
 
     def kernel(scratch, start, stop):
         seen.append((start, stop, threading.get_ident()))
@@ -498,7 +499,7 @@ def test_after_a_fork(small_grain):
         process.start()
     try:
         for _ in processes:
-            assert queue.get(timeout=60) == WANTED.tobytes()
+            assert queue.get(timeout=LIMIT) == WANTED.tobytes()
     finally:
         for process in processes:
             process.join(5)

@@ -2,11 +2,17 @@
 ``kinegrad reproduce``.
 
 Thin: it reads arguments, calls the public API and prints.  What a user can get wrong ends with one line on
-stderr and exit code 2; Ctrl-C with 130.
+stderr and exit code 2; output that cannot be written with 1; Ctrl-C with 130; SIGTERM and SIGHUP, after tidying up,
+with 128 and their number.  Where a terminal cannot show a letter, its name or a plain sign stands for it.
 """
 
 from __future__ import annotations
 
+import codecs
+import contextlib
+import os
+import signal
+import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from enum import StrEnum
@@ -57,7 +63,10 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except kg.KinegradError as error:
-            _console(stderr=True).print(f"[bold red]error:[/] {_plain(error)}", soft_wrap=True)
+            _complain(error)
+            raise typer.Exit(2) from None
+        except MemoryError:
+            _complain("there is not enough memory for this")
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
             _console(stderr=True).print("interrupted")
@@ -127,9 +136,10 @@ def inverse_dynamics(
     from kinegrad import io
 
     mechanism, console = _sample(model), _console()
+    io.file_format(trajectory)
     target = output or trajectory.with_name(f"{trajectory.stem}.tau{trajectory.suffix}")
     io.file_format(target)
-    if target.resolve() == trajectory.resolve():
+    if os.path.realpath(target) == os.path.realpath(trajectory):
         raise kg.InputError(f"`--output` is {str(target)!r}, the trajectory itself; expected another file")
     motion = io.read_trajectory(trajectory, mechanism)
     start = time.perf_counter()
@@ -148,6 +158,7 @@ def demo(
     """Torques of the 43-joint human of zhakatayev2023 over its 3 s motion, timed, with a figure."""
     import numpy as np
 
+    from kinegrad.io.whole_file import replacing
     from kinegrad.view.torques import plot_torques
 
     human, console = kg.samples.human43(), _console()
@@ -167,7 +178,8 @@ def demo(
     path = out / "human43_torques.png"
     try:
         out.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+        with replacing(path) as file:
+            figure.savefig(file, dpi=150, format="png")
     except OSError as error:
         raise kg.InputError(f"{path}: cannot be written: {error.strerror or error}") from None
     console.print(f"figure: {_plain(path)}", soft_wrap=True)
@@ -200,7 +212,31 @@ def reproduce(
 
 def main() -> None:
     """Run the command line, as the program ``kinegrad`` does."""
-    app(prog_name="kinegrad")
+    codecs.register_error("kinegrad.plain", _plain_letters)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # not where it is closed, or replaced by something else
+            stream.reconfigure(errors="kinegrad.plain")
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), _terminate)
+    try:
+        try:
+            app(prog_name="kinegrad")
+        finally:
+            if sys.stdout is not None:
+                sys.stdout.flush()
+    except OSError as error:  # of stdout: what concerns files has become an InputError
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python tries again, and complains again
+        if not isinstance(error, BrokenPipeError):
+            _complain(f"the output cannot be written: {error.strerror or error}")
+        sys.exit(1)
+
+
+def _terminate(number: int, frame: Any) -> None:
+    """End as if by an exception, so that temporary files and folders are removed."""
+    signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 # --- the work -----------------------------------------------------------------------------------------------
@@ -220,7 +256,7 @@ def _known(what: str, name: str, names: Collection[str]) -> str:
         hint = f"expected one of {', '.join(names)}"
         if close:
             hint = f"did you mean {' or '.join(map(repr, close))}?"
-        raise kg.InputError(f"{what} {name!r} does not exist; {hint}")
+        raise kg.InputError(f"{what} {name[:60]!r} does not exist; {hint}")
     return name
 
 
@@ -275,6 +311,24 @@ def _timed(model: kg.Model, q: Array, v: Array, a: Array) -> float:
 def _console(*, stderr: bool = False) -> Console:
     console = Console(stderr=stderr, highlight=False)
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
+
+
+LETTERS = {
+    "Φ": "Phi", "Ψ": "Psi", "Υ": "Upsilon", "τ": "tau", "π": "pi", "∂": "d", "µ": "u", "²": "^2", "·": "*", "…": "...",
+    "–": "-", "−": "-", "×": "x", "•": "*", "└": "`", "├": "|", "│": "|", "─": "-",
+}  # fmt: skip
+
+
+def _plain_letters(error: UnicodeError) -> tuple[str, int]:
+    """What stands for letters that the terminal does not have."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join(LETTERS.get(x) or ascii(x)[1:-1] for x in letters), error.end
+
+
+def _complain(error: object) -> None:
+    _console(stderr=True).print(f"[bold red]error:[/] {_plain(error)}", soft_wrap=True)
 
 
 def _plain(text: object) -> str:

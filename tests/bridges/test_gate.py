@@ -1,11 +1,11 @@
 """Bridges are optional: nothing is imported before it is asked for, and what is missing is named."""
 
-import subprocess
 import sys
 
 import pytest
 
-from kinegrad import bridges, samples
+from kinegrad import InputError, bridges, samples
+from tests.kernels.child import child, output
 
 PACKAGES = ("jax", "torch", "casadi")
 packages = pytest.mark.parametrize("name", PACKAGES)
@@ -29,6 +29,16 @@ def test_a_broken_package_speaks_for_itself(name, monkeypatch, tmp_path):
 
 def test_importing_kinegrad_imports_none_of_them():
     code = "import sys, kinegrad.bridges, kinegrad.compare; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    loaded = output(child(code)).split()
     assert "kinegrad.bridges" in loaded
     assert not {*PACKAGES, "numdifftools"} & set(loaded)
+
+
+@packages
+@pytest.mark.parametrize("model", [None, "two_link", 3])
+def test_what_is_no_model_or_no_loads(name, model):
+    pytest.importorskip(name)
+    with pytest.raises(InputError, match="`model` is a"):
+        getattr(bridges, f"to_{name}")(model)
+    with pytest.raises(InputError, match="`loads` is a int; expected Loads"):
+        getattr(bridges, f"to_{name}")(samples.two_link(), loads=3)

@@ -12,6 +12,7 @@ import pytest
 
 from kinegrad._kernels import cache, jit
 from tests.kernels.child import child, output
+from tests.limits import LIMIT
 
 PACKAGE = Path(cache.__file__).parent
 compiled_only = pytest.mark.skipif(not jit.JIT, reason="nothing is compiled without the JIT")
@@ -518,7 +519,7 @@ cache.save(os.path.basename(sys.argv[1]), content[start + 8 : start + 8 + length
     assert b"mkdir" in path.read_bytes()
     path.parent.chmod(0o777)
     process = child("import warnings; warnings.simplefilter('default')" + CALL, "float64", **setting)
-    out, err = process.communicate(timeout=600)
+    out, err = process.communicate(timeout=LIMIT)
     assert (process.returncode, out) == (0, "0 1\n")
     assert "other users can write to it (mode 777)" in err
     assert not (tmp_path / "evil").exists()

@@ -13,13 +13,12 @@ import pytest
 
 from kinegrad._kernels import compiling, jit
 from tests.kernels.child import SOURCE
+from tests.limits import LIMIT
 
 pytestmark = [
     pytest.mark.skipif(not jit.JIT, reason="nothing is compiled without the JIT"),
     pytest.mark.skipif(os.name != "posix", reason="signals and forks as POSIX has them"),
 ]
-
-LIMIT = 600  # seconds after which a child counts as hung, on however busy a machine
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import pytest
 
 from kinegrad._kernels import cache, jit
 from tests.kernels.child import child, output
+from tests.limits import LIMIT
 
 compiled_only = pytest.mark.skipif(not jit.JIT, reason="nothing is compiled without the JIT")
 
@@ -34,7 +35,7 @@ def test_notice_only_when_compiling_takes_long(monkeypatch, limit):
         _compile_for_args = None
 
         def compile(self, signature):
-            return signature if limit else said.wait(600)
+            return signature if limit else said.wait(LIMIT)
 
     monkeypatch.setattr(jit, "_NOTICE_AFTER", limit)
     monkeypatch.setattr(jit, "_notice", lambda name: name == "some_kernel" and said.set())

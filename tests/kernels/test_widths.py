@@ -6,7 +6,7 @@ import pytest
 import kinegrad as kg
 from kinegrad._kernels.width import ALLOWED
 from kinegrad.simulate import simulate_fixed
-from tests.kernels.child import child, output
+from tests.kernels.child import child, ended, output, stopping
 
 SCRIPT = """
 import numba
@@ -48,9 +48,10 @@ def test_all_widths_agree(tmp_path):
     found = {}
     for pair in (ALLOWED[k : k + 2] for k in range(0, len(ALLOWED), 2)):  # two at a time
         started = [child(SCRIPT, KINEGRAD_LANES=str(w), KINEGRAD_CACHE_DIR=str(tmp_path)) for w in pair]
-        for process in started:
-            width, *rows = output(process).splitlines()
-            found[int(width)] = [np.array([float.fromhex(x) for x in row.split()]) for row in rows]
+        with stopping(*started):
+            for process in started:
+                width, *rows = output(process).splitlines()
+                found[int(width)] = [np.array([float.fromhex(x) for x in row.split()]) for row in rows]
     assert tuple(sorted(found)) == ALLOWED
     assert len(list(tmp_path.glob("compiled-*"))) == len(ALLOWED)  # each width has a cache of its own
     usual = [x.ravel() for x in results(WIDER)]
@@ -77,6 +78,5 @@ except kg.InputError as error:
 
 
 def test_a_wrong_width_on_the_command_line():
-    process = child("import kinegrad.cli as cli; cli.main()", "demo", KINEGRAD_LANES="3")
-    _, err = process.communicate()
-    assert (process.returncode, err) == (2, f"error: {EXPECTED}\n")
+    code, _, err = ended(child("import kinegrad.cli as cli; cli.main()", "demo", KINEGRAD_LANES="3"))
+    assert (code, err) == (2, f"error: {EXPECTED}\n")

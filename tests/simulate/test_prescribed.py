@@ -17,6 +17,7 @@ from kinegrad.simulate import Objective, TorqueSquared, objective_gradient, obje
 from kinegrad.simulate.law import Law
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.simulation import _jacobian, _rate
+from tests.limits import LIMIT
 from tests.simulate.models import feedback
 
 T = np.linspace(0, 2, 21)
@@ -372,10 +373,10 @@ def explode(t, q, v):
 
 
 def bars():
-    """Threads that still draw a bar, a second after they were told to end."""
+    """Threads that still draw a bar, though they were told to end."""
     drawing = [thread for thread in threading.enumerate() if "Refresh" in type(thread).__name__]
     for thread in drawing:
-        thread.join(1.0)
+        thread.join(LIMIT)
     return [thread for thread in drawing if thread.is_alive()]
 
 

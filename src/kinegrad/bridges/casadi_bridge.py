@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.gate import package, state_shape
+from kinegrad.bridges.gate import check, package, state_shape
 from kinegrad.derivatives import PackedMatrix, inverse_dynamics_derivatives
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
@@ -53,6 +53,7 @@ def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> A
         solver = casadi.nlpsol("solver", "ipopt", {"x": q, "f": casadi.sumsqr(tau(q, 0, 0))}, options)
     """
     package("casadi")
+    check(model, loads)
     if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 1:
         raise InputError(f"`states` is {states!r}; expected a whole number of at least 1")
     shape = (int(states), model.n)

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.errors import KinegradError
+from kinegrad._engine import check_model
+from kinegrad.errors import InputError, KinegradError
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
 
@@ -24,6 +25,13 @@ def package(name: str) -> Any:
             f"pip install 'kinegrad[{name}]'",
             name=name,
         ) from error
+
+
+def check(model: Any, loads: Any) -> None:
+    """A Model, and Loads or none; whether the loads fit is known when there are states."""
+    check_model(model)
+    if loads is not None and not isinstance(loads, Loads):
+        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
 
 
 def state_shape(model: Model, loads: Loads | None, **shapes: tuple[int, ...]) -> tuple[int, ...]:

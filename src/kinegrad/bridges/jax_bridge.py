@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.gate import package, second_order, state_shape
+from kinegrad.bridges.gate import check, package, second_order, state_shape
 from kinegrad.derivatives import inverse_dynamics_derivatives
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
@@ -51,6 +51,7 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
         effort = jax.jit(jax.grad(lambda q: (tau(q, v, a) ** 2).sum()))
     """
     jax = package("jax")
+    check(model, loads)
     jnp = jax.numpy
     n = model.n
 

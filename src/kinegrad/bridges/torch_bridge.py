@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kinegrad.bridges.gate import package, second_order, state_shape
+from kinegrad.bridges.gate import check, package, second_order, state_shape
 from kinegrad.derivatives import inverse_dynamics_jvp, inverse_dynamics_vjp
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
@@ -49,6 +49,7 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
         (tau(q, v, a) ** 2).sum().backward()
     """
     torch = package("torch")
+    check(model, loads)
 
     def host(function: Callable[..., Any], *tensors: Any) -> Any:
         return function(model, *(x.numpy(force=True) for x in tensors), loads=loads)

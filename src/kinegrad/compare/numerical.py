@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad._engine import not_finite, real
 from kinegrad.errors import InputError
+from kinegrad.model.names import shown
 
 __all__ = ["numerical_jacobian"]
 
@@ -97,26 +98,26 @@ def numerical_jacobian(
 def _forward(f: _Evaluate, x: Array, step: ArrayLike | None) -> Array:
     points = _moved(x, _steps(f, x, step, EPSILON ** (1 / 2)))
     values = f(np.concatenate([x[None], points]))
-    return _quotient(values[1:] - values[0], points.diagonal() - x)
+    return _quotient(values[1:], values[0], points.diagonal() - x)
 
 
 def _central(f: _Evaluate, x: Array, step: ArrayLike | None) -> Array:
     h = _steps(f, x, step, EPSILON ** (1 / 3))
     up, down = _moved(x, h), _moved(x, -h)
     values = f(np.concatenate([up, down]))
-    return _quotient(values[: x.size] - values[x.size :], up.diagonal() - down.diagonal())
+    return _quotient(values[: x.size], values[x.size :], up.diagonal() - down.diagonal())
 
 
 def _complex(f: _Evaluate, x: Array, step: ArrayLike | None) -> Array:
     h = np.full(x.shape, TINY) if step is None else _given_steps(f, step)
-    return _quotient(f.imaginary(x + 1j * np.diag(h)), h)
+    return _quotient(f.imaginary(x + 1j * np.diag(h)), 0.0, h)
 
 
 def _adaptive(f: _Evaluate, x: Array, step: ArrayLike | None) -> Array:
     import numdifftools  # here, because it takes as long to import as all of kinegrad
 
     if step is not None:
-        raise InputError(f"`step` is {step!r}; the adaptive method chooses its steps by itself, so expected None")
+        raise InputError(f"`step` is {shown(step)}; the adaptive method chooses its steps by itself, so expected None")
     value = f(x[None])[0]
     jacobian = numdifftools.Jacobian(lambda point: f(np.reshape(point, (1, -1)))[0].ravel())(x)
     return np.asarray(jacobian, dtype=np.float64).T.reshape(x.shape + value.shape)
@@ -155,7 +156,7 @@ def _given_steps(f: _Evaluate, step: ArrayLike) -> Array:
             f"`step` has shape {given.shape}; expected one number, or the shape {f.shape} of `x`"
         ) from None
     if not (np.isfinite(h) & (h > 0)).all():
-        raise InputError(f"`step` is {step!r}; expected positive finite numbers")
+        raise InputError(f"`step` is {shown(step)}; expected positive finite numbers")
     return h
 
 
@@ -166,8 +167,13 @@ def _moved(x: Array, h: Array) -> Array:
     return points
 
 
-def _quotient(change: Array, h: Array) -> Array:
-    return change / h.reshape(-1, *(1,) * (change.ndim - 1))
+def _quotient(high: Array, low: Array | float, h: Array) -> Array:
+    """(high − low) / h by components of x, or an InputError where that is beyond the largest number."""
+    with np.errstate(over="ignore"):
+        slopes = (high - low) / h.reshape(-1, *(1,) * (high.ndim - 1))
+    if not np.isfinite(slopes).all():
+        raise InputError("`function` changes by more than the largest number, 1.8e308, over a step; scale it down")
+    return slopes
 
 
 # --- the function, asked politely ---------------------------------------------------------------------------------
@@ -202,14 +208,14 @@ class _Evaluate:
         count = len(points)
         inputs = points.reshape(count, *self.shape).copy()  # the function may write to it
         if self.batched:
-            values = np.asarray(self.function(inputs))
+            values = _array(self.function(inputs))
             if values.shape[:1] != (count,):
                 raise InputError(
                     f"`function` returned shape {values.shape} for a batch of {count} points; "
                     f"expected ({count}, ...), or set batched=False"
                 )
             return values
-        each = [np.asarray(self.function(point)) for point in inputs]
+        each = [_array(self.function(point)) for point in inputs]
         for value in each:
             if value.shape != each[0].shape:
                 raise InputError(f"`function` returned shapes {each[0].shape} and {value.shape}; expected one shape")
@@ -230,3 +236,11 @@ class _Evaluate:
     def index(self, j: int) -> tuple[int, ...]:
         """The index into x of its j-th component."""
         return tuple(int(k) for k in np.unravel_index(j, self.shape))
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """What the function returned, as an array."""
+    try:
+        return np.asarray(values)
+    except ValueError:
+        raise InputError(f"`function` returned a {type(values).__name__} of uneven rows; expected one shape") from None

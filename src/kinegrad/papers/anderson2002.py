@@ -27,6 +27,7 @@ import numpy as np
 
 from kinegrad import samples
 from kinegrad.errors import InputError
+from kinegrad.io.whole_file import checked_path
 from kinegrad.papers import anderson2002_experiment as chains
 from kinegrad.papers import anderson2002_pendulum as swing
 from kinegrad.papers.anderson2002_experiment import Closest, Crossing, Exponent, Pair, Progress, Rounding, Timing
@@ -156,7 +157,7 @@ def reproduce(
         raise InputError(f"`steps` is {list(steps)}; expected positive perturbations")
     say = progress or (lambda what, done, total: None)
     limit, budget = (QUICK_LIMIT, QUICK_BUDGET) if quick else (LIMIT, BUDGET)
-    target = Path(out)
+    target = checked_path(out, "out")
     with whole_folder(target) as folder:
         compiling, call = chains.compile_methods(say)
         timings, roundings, pairs, stopped = chains.times(sizes, limit, budget, say)
@@ -186,7 +187,7 @@ def reproduce(
             integration_error=motion.integration_error,
             perturbations=tuple(swing.perturbations(motion, names, steps, say)),
             wild=swing.wild_swing(say),
-            about=about("anderson2002", out, quick, ("numpy", "scipy", "numba", "matplotlib")),
+            about=about("anderson2002", target, quick, ("numpy", "scipy", "numba", "matplotlib")),
         )
         report = write_page(folder, report, motion, say)
         _write_times(folder / report.times.name, report)

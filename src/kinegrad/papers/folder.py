@@ -1,24 +1,27 @@
-"""A folder of results that appears whole: nothing of a run that was interrupted or failed stays behind."""
+"""A folder of results that is filled at once: nothing of a run that was interrupted or failed stays behind."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from kinegrad.errors import InputError
+from kinegrad.io.whole_file import TEMPORARY, checked_path, keep_mode
 
 __all__ = ["whole_folder"]
 
 
 @contextmanager
 def whole_folder(out: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary folder beside `out` whose files move there at the end, or vanish if anything went wrong.
+    """A temporary folder within `out` whose files move into `out` at the end, or vanish if anything went wrong.
 
-    Files that `out` already holds are replaced where the names agree, each in one step, and otherwise left alone.
+    Within it, because `out` may be a disk of its own (a volume of a container), or the only folder that may be written
+    to.  Files that `out` already holds are replaced where the names agree, all or none, and otherwise left alone.
 
     Examples
     --------
@@ -26,42 +29,74 @@ def whole_folder(out: str | os.PathLike[str]) -> Iterator[Path]:
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with whole_folder(Path(place, "results")) as folder:
     ...         _ = (folder / "a.txt").write_text("1")
-    ...         assert not Path(place, "results").exists()
+    ...         assert not Path(place, "results", "a.txt").exists()
     ...     sorted(path.name for path in Path(place).rglob("*"))
     ['a.txt', 'results']
     """
-    target = Path(out).resolve()
+    path = checked_path(out, "out")
+    target = Path(os.path.realpath(path))
+    temporary = target / (TEMPORARY + secrets.token_hex(8))
     made: list[Path] = []
-    temporary: Path | None = None
     try:
-        try:
-            if target.exists() and not target.is_dir():
-                raise InputError(f"{out}: is a file; expected a folder, or a name for a new one")
-            made = _make(target.parent)
-            temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-            temporary.mkdir()
-        except OSError as error:
-            raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
+        with _refused(path):
+            with suppress(FileNotFoundError):
+                if not stat.S_ISDIR(os.stat(path).st_mode):
+                    raise InputError(f"{path}: is a file; expected a folder, or a name for a new one")
+            _make(target, made)
+            temporary.mkdir(mode=0o700)
         yield temporary
-        try:
-            if target.exists():
-                for path in sorted(temporary.iterdir()):
-                    os.replace(path, target / path.name)
-            else:
-                temporary.rename(target)
-        except OSError as error:
-            raise InputError(f"{out}: cannot be written: {error.strerror or error}") from None
-        made = []
+        with _refused(path):
+            _publish(temporary, target)
+        made.clear()
     finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
         for folder in reversed(made):
-            if folder.is_dir() and not any(folder.iterdir()):
+            with suppress(OSError):  # not empty, or not there
                 folder.rmdir()
 
 
-def _make(folder: Path) -> list[Path]:
-    """Make `folder` and those above it; the ones that were not there."""
-    missing = [each for each in (folder, *folder.parents) if not each.exists()][::-1]
-    folder.mkdir(parents=True, exist_ok=True)
-    return missing
+@contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """What the system says against writing there, as an InputError."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _make(folder: Path, made: list[Path]) -> None:
+    """Make `folder` and those above it, and list in `made` those that were not there."""
+    for each in (*reversed(folder.parents), folder):
+        if not each.exists():
+            made.append(each)  # first, so that an interrupt finds it
+            each.mkdir(exist_ok=True)
+
+
+def _publish(temporary: Path, target: Path) -> None:
+    """Move all files from one to the other; if that fails, none.
+
+    What they replace is kept, under another name, until the last is in its place.
+    """
+    replaced = temporary / "replaced"
+    names = sorted(each.name for each in temporary.iterdir())
+    replaced.mkdir()
+    try:
+        for name in names:
+            new, place = temporary / name, target / name
+            if os.path.lexists(place):
+                if place.is_dir():
+                    raise InputError(f"{place}: is a folder; expected a file to replace, or none")
+                if place.is_file():
+                    keep_mode(new, place.stat())
+                try:
+                    os.link(place, replaced / name, follow_symlinks=False)
+                except OSError:  # a disk without links
+                    os.replace(place, replaced / name)
+            os.replace(new, place)
+    except BaseException:
+        for name in names:
+            if not (temporary / name).exists():
+                os.replace(target / name, temporary / name)
+            if os.path.lexists(replaced / name):
+                os.replace(replaced / name, target / name)
+        raise

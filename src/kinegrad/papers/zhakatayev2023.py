@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from kinegrad.errors import InputError
+from kinegrad.io.whole_file import checked_path
 from kinegrad.papers import zhakatayev2023_experiment as work
 from kinegrad.papers.folder import whole_folder
 from kinegrad.papers.page import about
@@ -121,13 +122,13 @@ def reproduce(
     Traceback (most recent call last):
     kinegrad.errors.InputError: `instants` is 300; expected 7, 13, 19, … so that half seconds are among them
     """
-    if instants < 7 or instants % 6 != 1:
-        raise InputError(f"`instants` is {instants}; expected 7, 13, 19, … so that half seconds are among them")
+    if not isinstance(instants, int) or instants < 7 or instants % 6 != 1:
+        raise InputError(f"`instants` is {instants!r}; expected 7, 13, 19, … so that half seconds are among them")
     count = (QUICK_INSTANTS if quick else instants) if adaptive_instants is None else adaptive_instants
-    if not 1 <= count <= instants:
-        raise InputError(f"`adaptive_instants` is {count}; expected 1 to {instants}")
+    if not isinstance(count, int) or not 1 <= count <= instants:
+        raise InputError(f"`adaptive_instants` is {count!r}; expected 1 to {instants}")
     say = progress or (lambda what, done, total: None)
-    target = Path(out)
+    target = checked_path(out, "out")
     with whole_folder(target) as folder:
         timings: list[Timing] = []
         found = work.experiment(instants, count, say, timings)
@@ -146,7 +147,7 @@ def reproduce(
             matrices=tuple(work.matrix_errors(found)),
             spikes=tuple(work.spikes(found)),
             timings=tuple(timings),
-            about=about("zhakatayev2023", out, quick, ("numpy", "numba", "numdifftools", "matplotlib", "pin")),
+            about=about("zhakatayev2023", target, quick, ("numpy", "numba", "numdifftools", "matplotlib", "pin")),
         )
         report = write_page(folder, report, found, say)
         _write_rms(folder / report.rms.name, found)

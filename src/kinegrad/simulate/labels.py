@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kinegrad.io.trajectory import _units
+from kinegrad.io.units import joint_units
 
 if TYPE_CHECKING:
     from xarray import Dataset
@@ -34,7 +34,7 @@ def to_xarray(simulation: Any) -> Dataset:
     }
     variables: dict[str, Any] = {}
     for x in ("q", "v", "a", "tau"):
-        units, slope = _units(x, kinds), getattr(simulation, f"d{x}_dp")
+        units, slope = joint_units(x, kinds), getattr(simulation, f"d{x}_dp")
         variables[x] = (("time", *batch, "joint"), getattr(simulation, x), {"units": units})
         if slope is not None:
             each = {"units": " or ".join(f"{unit} per unit of the parameter" for unit in units.split(" or "))}

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinegrad import _engine as engine
+from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.view.given import finite, instants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,7 +72,7 @@ def plot_comparison(t: ArrayLike, curves: Sequence[Curve]) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    times = np.asarray(t, dtype=np.float64)
+    times = _checked(t, curves)
     figure = Figure(figsize=(12, 2.55 * len(curves) + 0.8), layout="constrained")
     grid = figure.subplots(len(curves), 2, sharex=True, squeeze=False)
     for (left, right), curve in zip(grid, curves, strict=True):
@@ -103,7 +106,7 @@ def plot_curves(t: ArrayLike, curves: Sequence[Curve], *, marks: Sequence[float]
     """
     from matplotlib.figure import Figure
 
-    times = np.asarray(t, dtype=np.float64)
+    times = _checked(t, curves)
     rows = -(-len(curves) // 2)
     figure = Figure(figsize=(12, 2.1 * rows + 0.5), layout="constrained")
     grid = figure.subplots(rows, 2, sharex=True, squeeze=False)
@@ -145,7 +148,11 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
 
+    engine.check_model(model)
     n, topology = model.n, model.topology
+    if not errors:
+        raise InputError("`errors` is empty; expected at least one matrix to draw")
+    errors = {title: finite(f"errors[{title!r}]", values, (n, n)) for title, values in errors.items()}
     possible = np.zeros((n, n), dtype=bool)
     possible[topology.pattern.rows, topology.pattern.cols] = True
     sizes = np.concatenate([values[possible & (values > 0)] for values in errors.values()])
@@ -174,6 +181,17 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
     grid[0].set_ylabel("torque of joint")
     figure.colorbar(image, ax=list(grid), shrink=0.8, pad=0.01)
     return figure
+
+
+def _checked(t: ArrayLike, curves: Sequence[Curve]) -> Array:
+    """The times, if there is something to draw at each of them."""
+    times = instants(t)
+    if not len(curves):
+        raise InputError("`curves` is empty; expected at least one to draw")
+    for k, curve in enumerate(curves):
+        for name, values in {"exact": curve.exact, **curve.numerical}.items():
+            finite(f"curves[{k}], {name}", values, times.shape)
+    return times
 
 
 def _tidy(ax: Axes) -> None:

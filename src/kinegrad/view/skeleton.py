@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.model.topology import joint_ranges
+from kinegrad.view.given import finite
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +149,9 @@ def joint_points(model: Model, q: ArrayLike | None = None) -> tuple[tuple[int, .
 
 def _places(model: Model, q: ArrayLike | None) -> tuple[Array, Array, Array]:
     """Of each joint: where it is, where its link ends, and its axis; in the world, shape (n, 3) each."""
-    link = forward_kinematics(model, np.zeros(model.n) if q is None else q).transform
+    engine.check_model(model)
+    posture = np.zeros(model.n) if q is None else finite("q", q, (model.n,))
+    link = forward_kinematics(model, posture).transform
     joint = link @ np.linalg.inv(model.tip)
     local = np.array([each.axis for each in model.joints])
     return joint[:, :3, 3], link[:, :3, 3], np.einsum("nij,nj->ni", joint[:, :3, :3], local)

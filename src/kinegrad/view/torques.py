@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.errors import InputError
 from kinegrad.model import Model, Topology
+from kinegrad.view.given import finite, instants
 from kinegrad.view.graphs import draw_joint_graph
 
 if TYPE_CHECKING:
@@ -63,13 +65,15 @@ def plot_torques(
     from matplotlib import colormaps
     from matplotlib.figure import Figure
 
-    times, torques = np.asarray(t, dtype=np.float64), np.asarray(tau, dtype=np.float64)
-    if times.ndim != 1 or torques.shape != (len(times), model.n):
-        found = f"`t` has shape {times.shape} and `tau` {torques.shape}"
-        raise InputError(f"{found}; expected (N,) and (N, {model.n}) for model {model.name!r}")
+    engine.check_model(model)
+    times = instants(t)
+    torques = finite("tau", tau, (len(times), model.n))
     chosen = _largest(model, torques) if groups is None else dict(groups)
     if not chosen:
         raise InputError("`groups` is empty; expected at least one group of joints")
+    for name, group in chosen.items():
+        if isinstance(group, str) or not len(group):
+            raise InputError(f"`groups[{name!r}]` is {group!r}; expected the names of one or more joints")
     panels = {name: [model.joint_index(joint) for joint in joints] for name, joints in chosen.items()}
     branch_of = model.topology.branch_of
     palette = colormaps["tab10" if branch_of.max() < 10 else "tab20"].colors  # type: ignore[attr-defined]

@@ -1,0 +1,88 @@
+"""Names of columns, arrays and joints in files: checked, put in the model's order, shown in messages."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.errors import InputError
+from kinegrad.model import Model
+
+__all__ = ["check_names", "joint_order", "joint_texts", "said", "short"]
+
+LONGEST = 60  # characters of a name in a message
+SEARCHED = 1000  # names that are looked through for a similar one
+
+
+def check_names(
+    path: Any,
+    what: str,
+    found: Sequence[str],
+    wanted: Sequence[str],
+    *,
+    optional: Sequence[str] = (),
+    others: bool = False,
+) -> None:
+    """An InputError at the first name that is there twice, unknown (unless `others` may be), or missing."""
+    listed, seen = [*wanted, *optional], set[str]()
+    expected = set(listed)
+    for name in found:
+        if name in seen:
+            raise InputError(f"{path}: {what} {short(name)!r} is there twice; expected once")
+        if name not in expected and not others:
+            close = difflib.get_close_matches(name[:LONGEST], listed[:SEARCHED], n=3)
+            hint = f"did you mean {_listed(close, ' or ')}?" if close else f"expected {_listed(listed)}"
+            raise InputError(f"{path}: {what} {short(name)!r} is unknown; {hint}")
+        seen.add(name)
+    for name in wanted:
+        if name not in seen:
+            candidates = [short(each) for each in found[:SEARCHED]]
+            close = difflib.get_close_matches(name, candidates, n=3) or candidates
+            hint = f"expected {_listed(wanted)}; found {_listed(close) or 'none'}"
+            raise InputError(f"{path}: {what} {short(name)!r} is missing; {hint}")
+
+
+def joint_order(path: Any, names: Sequence[str], model: Model) -> NDArray[np.int64] | None:
+    """Where each joint of the model is in `names`; None if they are in its order."""
+    check_names(path, "joint", names, model.joint_names)
+    place = {name: k for k, name in enumerate(names)}
+    order = np.array([place[name] for name in model.joint_names])
+    return None if np.array_equal(order, np.arange(model.n)) else order
+
+
+def joint_texts(path: Any, names: NDArray[Any]) -> list[str]:
+    """A row of texts as such, whatever it was stored as."""
+    if names.dtype.kind == "U" and names.itemsize:
+        codes = np.ascontiguousarray(names.astype(names.dtype.newbyteorder("="))).view(np.uint32)
+        if (codes > 0x10FFFF).any():  # NumPy would make a text of it that Python cannot work with
+            raise InputError(f"{path}: joint names hold a character that does not exist; expected texts")
+    values = names.tolist()
+    if names.ndim == 1 and all(isinstance(name, bytes) for name in values):
+        values = [name.decode("utf-8", "replace") for name in values]
+    if names.ndim != 1 or not all(isinstance(name, str) for name in values):
+        found = f"{names.dtype} of shape {names.shape}"
+        raise InputError(f"{path}: joint names are {found}; expected a row of texts")
+    return list(values)
+
+
+def short(text: Any, most: int = LONGEST) -> str:
+    """`text` for a message: its beginning, if it is long.
+
+    >>> short("a" * 99, 5)
+    'aaaa…'
+    """
+    whole = str(text)
+    return whole if len(whole) <= most else whole[: most - 1] + "…"
+
+
+def said(error: Exception) -> str:
+    """What another library said, for a message: on one line, not too long."""
+    return short(" ".join(str(error).split()) or type(error).__name__, 200)
+
+
+def _listed(names: Sequence[str], separator: str = ", ") -> str:
+    return separator.join([*(repr(short(name)) for name in names[:6]), *(["…"] if len(names) > 6 else [])])

@@ -1,0 +1,152 @@
+"""Trajectories as NetCDF 4: variables over (time, joint) with units, also of files that others have written.
+
+Files are put together in memory: HDF5, when the disk is full, leaves the process with a file that it cannot close.
+"""
+
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.errors import InputError
+from kinegrad.io.declared import check_kind, check_size
+from kinegrad.io.hdf5_heap import check_heaps
+from kinegrad.io.names import check_names, joint_order, joint_texts, said, short
+from kinegrad.io.units import joint_factor, joint_units, kind_units, time_factor
+from kinegrad.model import Model
+
+__all__ = ["check_packages", "read_netcdf", "write_netcdf"]
+
+Array = NDArray[np.float64]
+PACKAGES = ("h5py", "h5netcdf", "xarray")
+TEXTS = {"decode_vlen_strings": True}
+LONGEST_UNIT = 200  # characters
+
+
+def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
+    """q, v, a and perhaps t in SI units, in the model's order; and the joints' names."""
+    packages = check_packages(path)
+    with path.open("rb") as file:  # the system's own word for a file that cannot be read
+        if file.read(3) == b"CDF":
+            raise InputError(f"{path}: is a NetCDF 3 file; expected NetCDF 4, as xarray writes with engine='h5netcdf'")
+    try:
+        return _read(path, model, *packages)
+    except InputError:
+        raise
+    except MemoryError:
+        raise InputError(f"{path}: its variables take more memory than there is") from None
+    except Exception as error:  # whatever a broken file makes HDF5 or xarray raise
+        raise InputError(f"{path}: is not a readable NetCDF file: {said(error)}") from None
+
+
+def write_netcdf(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
+    """Write variables with their units; the coordinate ``kind`` says which joints turn and which slide."""
+    h5py, h5netcdf, _ = check_packages("")
+    kinds = [joint.kind for joint in model.joints]
+    whole = io.BytesIO()
+    with h5netcdf.File(whole, "w") as data:
+        data.dimensions = {"time": len(next(iter(values.values()))), "joint": model.n}
+        data.attrs["model"] = model.name
+        data.create_variable("joint", ("joint",), dtype=h5py.string_dtype())[...] = np.array(model.joint_names, object)
+        data.create_variable("kind", ("joint",), dtype=h5py.string_dtype())[...] = np.array(kinds, object)
+        if t is not None:
+            data.create_variable("time", ("time",), data=t).attrs["units"] = "s"
+        for x, each in values.items():
+            variable = data.create_variable(x, ("time", "joint"), data=each)
+            variable.attrs["units"] = joint_units(x, kinds)
+            variable.attrs["coordinates"] = "kind"
+    file.write(whole.getbuffer())
+
+
+def check_packages(path: Any) -> tuple[Any, Any, Any]:
+    """h5py, h5netcdf and xarray, if all are installed."""
+    try:
+        h5py, h5netcdf, xarray = map(import_module, PACKAGES)
+    except ImportError as error:
+        hint = "install it with `pip install h5netcdf h5py xarray`, or use .npz or .csv"
+        raise InputError(f"{path}: NetCDF needs the package {error.name!r}; {hint}") from None
+    return h5py, h5netcdf, xarray
+
+
+def _read(path: Path, model: Model, h5py: Any, h5netcdf: Any, xarray: Any) -> tuple[dict[str, Any], Sequence[str]]:
+    check_heaps(path)
+    others = _check_headers(path, h5py)
+    with warnings.catch_warnings(), np.errstate(all="ignore"), h5netcdf.File(path, "r", **TEXTS) as file:
+        warnings.simplefilter("ignore")  # what is odd in a file of others is refused below, or of no concern
+        store = xarray.backends.H5NetCDFStore(file)
+        with xarray.open_dataset(store, decode_times=False, drop_variables=others) as data:
+            given = [str(name) for name in data.variables if name in data.data_vars or name == "joint"]
+            check_names(path, "variable", given, ["q", "v", "a", "joint"], others=True)
+            names = joint_texts(path, data["joint"].values)
+            order = joint_order(path, names, model)
+            arrays = {x: _variable(path, data[x], x, names, model) for x in "qva"}
+            if order is not None:
+                arrays = {x: values[:, order] for x, values in arrays.items()}
+            if "time" in data.variables:
+                arrays["t"] = _time(path, data["time"])
+    return arrays, model.joint_names
+
+
+def _check_headers(path: Path, h5py: Any) -> list[str]:
+    """What the file says about the variables that will be read; the names of all others."""
+    read = {"q", "v", "a", "joint", "time"}
+    with h5py.File(path, "r") as file:
+        for name in read:
+            if not isinstance(file.get(name, getlink=True), h5py.HardLink | None):
+                raise InputError(f"{path}: variable {name!r} is a link to another place; expected the numbers here")
+            variable = file.get(name)
+            if isinstance(variable, h5py.Dataset):
+                check_size(path, name, variable.shape, variable.dtype, variable.id.get_storage_size())
+                if name in "qva":
+                    check_kind(path, name, variable.dtype)
+        return [name for name in file if name not in read]
+
+
+def _variable(path: Path, variable: Any, x: str, names: Sequence[str], model: Model) -> Array:
+    """Values over (time, joint), converted joint by joint to SI units."""
+    if set(variable.dims) != {"time", "joint"} or len(variable.dims) != 2:
+        raise InputError(f"{path}: `{x}` is over {variable.dims}; expected ('time', 'joint')")
+    values = variable.transpose("time", "joint").values
+    check_kind(path, x, values.dtype)
+    if "units" not in variable.attrs:
+        return np.asarray(values, np.float64)
+    units = _units(path, x, variable.attrs["units"], len(names))
+    kinds = dict(zip(model.joint_names, (joint.kind for joint in model.joints), strict=True))
+    factors = np.empty(len(names))
+    for k, (name, unit) in enumerate(zip(names, units, strict=True)):
+        factor = joint_factor(x, kinds[name], unit)
+        if factor is None:
+            found = f"`{x}` of joint {short(name)!r} is in {unit!r}"
+            raise InputError(f"{path}: {found}; expected {kind_units(x, kinds[name])!r} or a unit that converts to it")
+        factors[k] = factor
+    return np.asarray(values, np.float64) if (factors == 1).all() else values * factors
+
+
+def _time(path: Path, variable: Any) -> Array:
+    """Instants in seconds."""
+    if variable.dims != ("time",):
+        raise InputError(f"{path}: `time` is over {variable.dims}; expected ('time',)")
+    values = variable.values
+    check_kind(path, "time", values.dtype)
+    (units,) = _units(path, "time", variable.attrs.get("units", "s"), 1)
+    factor = time_factor(units)
+    if factor is None:
+        raise InputError(f"{path}: `time` is in {units!r}; expected 's' or a unit that converts to it")
+    return np.asarray(values, np.float64) if factor == 1 else values * factor
+
+
+def _units(path: Path, name: str, given: Any, count: int) -> list[str]:
+    """The attribute ``units`` of a variable, for each of `count` joints: one text for all, or one for each."""
+    texts = np.atleast_1d(np.asarray(given)).tolist()
+    texts = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in texts]
+    if len(texts) not in (1, count) or not all(isinstance(each, str) for each in texts):
+        found = f"`{name}` has the units {short(given)}"
+        raise InputError(f"{path}: {found}; expected one text, or one for each of {count} joints")
+    return [short(each, LONGEST_UNIT) for each in texts] * (count // len(texts))

@@ -1,0 +1,95 @@
+"""Trajectories as NPZ: what the archive says about its arrays is checked before any of them is unpacked."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.lib import format as npy
+from numpy.typing import NDArray
+
+from kinegrad.errors import InputError
+from kinegrad.io.declared import check_declared
+from kinegrad.io.names import check_names, joint_order, joint_texts, said
+from kinegrad.model import Model
+
+__all__ = ["read_npz", "write_npz"]
+
+Array = NDArray[np.float64]
+LONGEST_NAME = 4096  # characters that a joint's name may take in a file, with its padding
+_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+
+
+def read_npz(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str] | None]:
+    """q, v, a and perhaps t, in the model's order; and the joints' names if the file has them."""
+    try:
+        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+            members = _members(path, archive)
+            for name, member in members.items():
+                _check_header(path, archive, name, member, model)
+            arrays = {name: _unpack(archive, member) for name, member in members.items()}
+    except (OSError, InputError):
+        raise
+    except MemoryError:
+        raise InputError(f"{path}: its arrays take more memory than there is") from None
+    except Exception as error:  # whatever a broken archive makes zipfile, zlib or NumPy raise
+        raise InputError(f"{path}: is not a readable NPZ archive of numbers: {said(error)}") from None
+    if "joint_names" not in arrays:
+        return arrays, None
+    order = joint_order(path, joint_texts(path, arrays.pop("joint_names")), model)
+    if order is not None:
+        arrays |= {x: arrays[x][:, order] for x in "qva"}
+    return arrays, model.joint_names
+
+
+def write_npz(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
+    """Write arrays by name, and the joints' names."""
+    arrays: dict[str, Any] = {**values, "joint_names": np.array(model.joint_names)}
+    if t is not None:
+        arrays["t"] = t
+    np.savez(file, **arrays)
+
+
+def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The parts of the archive by the names of their arrays."""
+    infos = archive.infolist()
+    names = [info.filename.removesuffix(".npy") for info in infos]
+    check_names(path, "array", names, ["q", "v", "a"], optional=["t", "joint_names"])
+    for name, info in zip(names, infos, strict=True):
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InputError(
+                f"{path}: array {name!r} is packed by method {info.compress_type}; expected none or deflate"
+            )
+    return dict(zip(names, infos, strict=True))
+
+
+def _check_header(path: Path, archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo, model: Model) -> None:
+    """Kind, shape and size of an array, by what its first bytes say."""
+    with archive.open(member) as file:
+        version = npy.read_magic(file)
+        if version not in _HEADERS:
+            raise ValueError(f"array {name!r} has a header of version {version}")
+        shape, _, dtype = _HEADERS[version](file)
+        begin = file.tell()
+    if name == "joint_names":
+        if dtype.kind not in "US" or len(shape) != 1:
+            raise InputError(f"{path}: joint names are {dtype} of shape {shape}; expected a row of texts")
+        if shape[0] > model.n or dtype.itemsize > 4 * LONGEST_NAME:
+            found = f"{shape[0]} joint names of up to {dtype.itemsize // (4 if dtype.kind == 'U' else 1)} characters"
+            raise InputError(f"{path}: has {found}; expected {model.n}, of at most {LONGEST_NAME}")
+    else:
+        check_declared(path, name, shape, dtype, model, member.compress_size)
+    if begin + prod(shape) * dtype.itemsize != member.file_size:
+        raise ValueError(f"array {name!r} of shape {shape} takes another number of bytes than the archive has")
+
+
+def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Any:
+    with archive.open(member) as file:
+        values = npy.read_array(file, allow_pickle=False)
+        if file.read(1):  # and with it the checksum of all
+            raise ValueError(f"{member.filename!r} has more bytes than its header says")
+    return values.astype(np.float64, copy=False) if values.dtype.kind in "iuf" else values

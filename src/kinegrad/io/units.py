@@ -1,0 +1,111 @@
+"""Units of what is in files: known ones are converted to rad, m and s, all others are refused by name.
+
+A unit is a product of powers as people write it: ``deg``, ``rad/s``, ``rad s-1``, ``mm s^-2``, ``degrees per second``.
+Where some joints turn and others slide there may be one for each kind, ``rad or m``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+
+__all__ = ["joint_factor", "joint_units", "kind_units", "time_factor"]
+
+UNITS = {"q": ("rad", "m"), "v": ("rad s-1", "m s-1"), "a": ("rad s-2", "m s-2"), "tau": ("N m", "N")}
+RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated by time
+
+
+def _spelled(size: float, *names: str) -> dict[str, float]:
+    return dict.fromkeys(names, size)
+
+
+_ANGLES = (
+    _spelled(1.0, "rad", "radian", "radians")
+    | _spelled(1e-3, "mrad", "milliradian", "milliradians")
+    | _spelled(math.pi / 180, "deg", "degs", "degree", "degrees", "°", "arc_degree", "angular_degree")
+    | _spelled(2 * math.pi, "rev", "revs", "revolution", "revolutions", "turn", "turns")
+)
+_LENGTHS = (
+    _spelled(1.0, "m", "metre", "metres", "meter", "meters")
+    | _spelled(1e-2, "cm", "centimetre", "centimetres", "centimeter", "centimeters")
+    | _spelled(1e-3, "mm", "millimetre", "millimetres", "millimeter", "millimeters")
+    | _spelled(1e-6, "um", "µm", "μm", "micrometre", "micrometres", "micrometer", "micrometers")
+    | _spelled(1e3, "km", "kilometre", "kilometres", "kilometer", "kilometers")
+)
+_TIMES = (
+    _spelled(1.0, "s", "sec", "secs", "second", "seconds")
+    | _spelled(1e-3, "ms", "msec", "millisecond", "milliseconds")
+    | _spelled(1e-6, "us", "µs", "μs", "microsecond", "microseconds")
+    | _spelled(1e-9, "ns", "nanosecond", "nanoseconds")
+    | _spelled(60.0, "min", "minute", "minutes")
+    | _spelled(3600.0, "h", "hr", "hour", "hours")
+)
+_KNOWN = {
+    name: (dimension, size)
+    for dimension, table in (("angle", _ANGLES), ("length", _LENGTHS), ("time", _TIMES))
+    for name, size in table.items()
+}
+_PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
+_FACTOR = re.compile(r"\s*(/|per\b|[*·⋅.])?\s*(°|[A-Za-zµμ_]+)(?:(?:\^|\*\*)?([+-]?[0-9]))?", re.ASCII)
+
+
+def joint_units(x: str, kinds: Iterable[str]) -> str:
+    """What `x` is written in: one unit, or both where some joints turn and some slide.
+
+    >>> joint_units("v", ["revolute", "prismatic"])
+    'rad s-1 or m s-1'
+    """
+    found = {kind_units(x, kind) for kind in kinds}
+    return " or ".join(unit for unit in UNITS[x] if unit in found)
+
+
+def kind_units(x: str, kind: str) -> str:
+    """The unit of `x` for a joint of this kind."""
+    return UNITS[x][kind == "prismatic"]
+
+
+def joint_factor(x: str, kind: str, units: str) -> float | None:
+    """What turns `x` of a joint of this kind from `units` into SI; None if they do not measure it or are unknown.
+
+    >>> joint_factor("v", "prismatic", "mm/s"), joint_factor("q", "prismatic", "deg")
+    (0.001, None)
+    """
+    dimension = "length" if kind == "prismatic" else "angle"
+    wanted = {dimension: 1, "time": -RATES[x]} if RATES[x] else {dimension: 1}
+    return _first(units.split(" or "), wanted)
+
+
+def time_factor(units: str) -> float | None:
+    """What turns times in `units` into seconds; "since" a date or not.  None if they are no time or unknown.
+
+    >>> time_factor("ms"), time_factor("minutes since 2024-01-01"), time_factor("months")
+    (0.001, 60.0, None)
+    """
+    return _first([units.split(" since ")[0]], {"time": 1})
+
+
+def _first(alternatives: Sequence[str], wanted: dict[str, int]) -> float | None:
+    for text in alternatives:
+        size, dimensions = _parse(text)
+        if dimensions == wanted:
+            return size
+    return None
+
+
+def _parse(text: str) -> tuple[float, dict[str, int] | None]:
+    """Size in SI and exponents of angle, length and time; None for exponents if there is an unknown word."""
+    text = re.sub(r"\(([+-]?[0-9])\)", r"\1", text.translate(_PLAIN)).replace(" squared", "^2")
+    text = re.sub(r"\brpm\b", "rev/min", text).strip()
+    size, exponents, place = 1.0, dict[str, int](), 0
+    while place < len(text):
+        match = _FACTOR.match(text, place)
+        name = match[2] if match else ""
+        if match is None or (known := _KNOWN.get(name) or _KNOWN.get(name.lower() if len(name) > 2 else "")) is None:
+            return 1.0, None
+        power = int(match[3] or 1) * (-1 if match[1] in ("/", "per") else 1)
+        dimension, one = known
+        exponents[dimension] = exponents.get(dimension, 0) + power
+        size *= one**power
+        place = match.end()
+    return size, {name: power for name, power in exponents.items() if power}
