@@ -292,7 +292,7 @@ def test_random_tree_can_be_depth_first(seed):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"n": 0}, "`roots` is 1 and `n` is 0"), ({"n": 2, "roots": 3}, "`roots` is 3"),
+    [({"n": 0}, "`n` is 0; expected a whole number"), ({"n": 2, "roots": 3}, "`roots` is 3"),
      ({"n": 3, "kinds": ("ball",)}, "`kinds` is"), ({"n": 3, "kinds": ()}, "`kinds` is")],
 )  # fmt: skip
 def test_random_tree_refuses(arguments, message):

@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
+from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.model.names import shown
 from kinegrad.model.numbers import STEP
 
 Array = NDArray[np.float64]
@@ -25,6 +27,11 @@ def mechanism(model: Model) -> tuple[Any, ...]:
     """The model's constants in the order of :class:`Mechanism`, computed once per model."""
     found = model.__dict__.get("_mechanism")
     if found is None:
+        if model.carries_slopes:
+            raise InputError(
+                f"model {shown(model.name)} is made of numbers that carry slopes, which only what makes models takes; "
+                "expected a model of plain numbers"
+            )
         found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         object.__setattr__(model, "_mechanism", found)
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kinegrad.errors import InputError
+from kinegrad._engine import whole
 from kinegrad.model import Inertia, Model, ModelBuilder, prismatic, revolute
 
 __all__ = ["cart_pendulum", "double_pendulum", "multi_pendulum", "spatial_chain"]
@@ -116,8 +116,7 @@ def cart_pendulum(*, cart_mass: float = 1.0, rod_mass: float = 0.2, length: floa
 
 def _chain(name: str, n: int, axes: Sequence[str], link: str, length: float, inertia: Inertia) -> Model:
     """`n` equal links, each hinged to the lower end of the one before; the axes recur."""
-    if n < 1:
-        raise InputError(f"`n` is {n}; expected at least one link")
+    whole("n", n)
     builder = ModelBuilder(name)
     parent, placement = None, [0.0, 0.0, 0.0]
     for k in range(1, n + 1):

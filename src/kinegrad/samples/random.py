@@ -9,8 +9,10 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine import whole
 from kinegrad.errors import InputError
 from kinegrad.model import Inertia, Joint, Model, Topology, prismatic, revolute, rotate, screw, translate
+from kinegrad.model.names import as_tuple, shown
 
 __all__ = ["random_tree"]
 
@@ -59,10 +61,13 @@ def random_tree(
     >>> tree == random_tree(8, seed=3), tree == random_tree(8, seed=4)
     (True, False)
     """
-    if not 1 <= roots <= n:
-        raise InputError(f"`roots` is {roots} and `n` is {n}; expected 1 ≤ roots ≤ n")
-    if not kinds or not set(kinds) <= set(KINDS):
-        raise InputError(f"`kinds` is {kinds!r}; expected some of {', '.join(KINDS)}")
+    n, roots, seed = whole("n", n), whole("roots", roots), whole("seed", seed, least=0)
+    if roots > n:
+        raise InputError(f"`roots` is {shown(roots)} and `n` is {shown(n)}; expected 1 ≤ roots ≤ n")
+    kinds = as_tuple("kinds", kinds, f"some of {', '.join(KINDS)}")
+    if not kinds or not all(isinstance(kind, str) and kind in KINDS for kind in kinds):
+        raise InputError(f"`kinds` is {shown(kinds)}; expected some of {', '.join(KINDS)}")
+    depth_first, passive = _flag("depth_first", depth_first), _flag("passive", passive)
     rng = np.random.default_rng(seed)
     tree = Topology(_parents(rng, n, roots))
     if depth_first:
@@ -81,8 +86,14 @@ def random_tree(
         com=np.array([body.com for body in bodies]),
         inertia=np.array([body.inertia for body in bodies]),
         rest=rng.uniform(-1, 1, n) * passive,
-        **springs,
+        **springs,  # type: ignore[arg-type]
     )
+
+
+def _flag(name: str, value: bool) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"`{name}` is {shown(value)}; expected True or False")
+    return bool(value)
 
 
 def _parents(rng: np.random.Generator, n: int, roots: int) -> list[int]:
