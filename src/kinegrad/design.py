@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design_function import Built, call, check_slopes, check_structure, slopes_of
+from kinegrad.design_function import Built, call, check_call, check_slopes, check_structure, slopes_of
 from kinegrad.errors import InputError
 from kinegrad.loads import PARTS, Loads
 from kinegrad.model import Model
@@ -149,9 +149,10 @@ class Design:
         if not callable(function):
             raise InputError(f"`function` is a {type(function).__name__}; expected one that returns a Model")
         names = tuple(map(str, values)) if isinstance(values, Mapping) else None
-        at = engine.real("values", list(values.values()) if isinstance(values, Mapping) else values)
+        at = _real("values", list(values.values()) if isinstance(values, Mapping) else values)
         if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
             raise InputError(f"`values` is {shown(values)}; expected at least one finite number, in a row or by name")
+        check_call(function, names)
         design = cls._built(function, names, at)
         design._variation  # noqa: B018  refuses functions that do not qualify
         return design
@@ -194,7 +195,7 @@ class Design:
 
     def at(self, values: ArrayLike) -> Design:
         """The same parameters of the model that has these values, shape (p,)."""
-        target = engine.real("values", values)
+        target = _real("values", values)
         if target.shape != (self.p,):
             raise InputError(f"`values` has shape {target.shape}; this design has {self.p} parameters")
         if not np.isfinite(target).all():
@@ -286,11 +287,16 @@ def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float
         found = f"`parameters[{shown(name)}]` is {shown(spec)}"
         raise InputError(f"{found}; expected a constant's name, or a dictionary of them")
     for constant, coefficient in spec.items():
-        factor = engine.real(f"parameters[{shown(name)}][{shown(constant)}]", coefficient)
+        factor = _real(f"parameters[{shown(name)}][{shown(constant)}]", coefficient)
         if factor.shape != () or not np.isfinite(factor):
             found = f"`parameters[{shown(name)}][{shown(constant)}]` is {shown(coefficient)}"
             raise InputError(f"{found}; expected a finite number")
         yield find_constant(model, constant), float(factor)
+
+
+def _real(name: str, value: Any) -> Array:
+    with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
+        return engine.real(name, value)
 
 
 def _set(value: float, _: float) -> float:

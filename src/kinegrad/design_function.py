@@ -6,6 +6,7 @@ compared once with a finite difference: not to improve it, but to refuse functio
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,6 +31,19 @@ class Built(NamedTuple):
 
     model: Model
     loads: Loads | None
+
+
+def check_call(function: Callable[..., Any], names: Names) -> None:
+    """Refuse a function that does not take keywords of these names, or one array, as far as one can ask it."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        _ = signature.bind(None) if names is None else signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        taken = "one array" if names is None else f"arguments called {shown(list(names))}"
+        raise InputError(f"`function` does not take {taken}: {error}; expected `values` to be its arguments") from None
 
 
 def call(function: Callable[..., Any], names: Names, values: Array) -> Built:

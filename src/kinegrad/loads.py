@@ -62,6 +62,7 @@ class Loads:
 
     def arrays(self, model: Model) -> dict[str, Array]:
         """Force, point and torque of all links of `model`, each (..., n, 3)."""
+        check_model(model)
         return load_arrays(self, model, real)
 
     @cached_property
@@ -117,7 +118,7 @@ def _owned(value: Any) -> Any:
 
 def _content(part: Any) -> Any:
     """What of a part counts in comparisons; + 0 makes −0 and 0 the same bytes, as they are the same number."""
-    if isinstance(part, np.ndarray):
+    if isinstance(part, np.ndarray) and part.dtype.kind in "fc":
         return part.shape, part.dtype.str, (part + 0).tobytes()
     if isinstance(part, Mapping):
         return frozenset((link, _content(x)) for link, x in part.items())

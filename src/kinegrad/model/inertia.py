@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError
 from kinegrad.model.names import shown
-from kinegrad.model.numbers import LARGEST, frozen, numbers, too_large
+from kinegrad.model.numbers import LARGEST, flag, frozen, numbers, too_large
 
 __all__ = ["Inertia", "check_inertia"]
 
@@ -208,7 +208,8 @@ class Inertia:
         >>> Inertia.sphere(3.0, 1.0, hollow=True).inertia.diagonal().tolist()
         [2.0, 2.0, 2.0]
         """
-        return cls._spread(mass, com, _lengths("radius", radius, ()) ** 2 / (3 if hollow else 5) * np.eye(3))
+        share = 3 if flag("inertia: `hollow`", hollow) else 5
+        return cls._spread(mass, com, _lengths("radius", radius, ()) ** 2 / share * np.eye(3))
 
     # ---- in other forms and frames
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError
-from kinegrad.model.names import shown
+from kinegrad.model.names import check_name, shown
 from kinegrad.model.numbers import real_number
 from kinegrad.model.placement import unit_axis
 
@@ -47,8 +47,7 @@ class Joint:
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise ModelError(f"joint kind is {shown(self.kind)}; expected one of {', '.join(KINDS)}")
-        if not isinstance(self.label, str):
-            raise ModelError(f"`label` of a joint is {shown(self.label)}; expected text")
+        object.__setattr__(self, "label", check_name("`label` of a joint", self.label))
         object.__setattr__(self, "axis", _axis(self.axis))
         object.__setattr__(self, "pitch", real_number(f"`pitch` of a {self.kind} joint", self.pitch))
         if self.kind != "screw" and self.pitch:

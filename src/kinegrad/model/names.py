@@ -69,14 +69,13 @@ def shown(value: Any) -> str:
 
 def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:
     """The position of `name`, or an InputError with the closest names there are."""
-    try:
-        return names.index(name if isinstance(name, str) else None)
-    except ValueError:
-        close = difflib.get_close_matches(name[:LONGEST], names, n=3, cutoff=0.4) if isinstance(name, str) else []
-        hint = (
-            f"did you mean {' or '.join(map(shown, close))}?"
-            if close
-            else f"it has {', '.join(shown(x)[1:-1] for x in names[:8]) or f'no {what}s yet'}"
-            + (", …" if len(names) > 8 else "")
-        )
-        raise InputError(f"{what} {shown(name)} does not exist in model {shown(model)}; {hint}") from None
+    if isinstance(name, str) and name in names:
+        return names.index(name)
+    close = difflib.get_close_matches(name[:LONGEST], names, n=3, cutoff=0.4) if isinstance(name, str) else []
+    some = ", ".join(shown(x)[1:-1] for x in names[:8]) or f"no {what}s yet"
+    hint = (
+        f"did you mean {' or '.join(map(shown, close))}?"
+        if close
+        else f"it has {some}{', …' if len(names) > 8 else ''}"
+    )
+    raise InputError(f"{what} {shown(name)} does not exist in model {shown(model)}; {hint}")

@@ -78,6 +78,13 @@ def real_array(what: str, value: Any, expected: str) -> Array:
         raise ModelError(f"{what} is a {type(value).__name__}; expected {expected}") from None
 
 
+def flag(what: str, value: Any) -> bool:
+    """True or False, or a ModelError that names `what`."""
+    if not isinstance(value, bool | np.bool_):
+        raise ModelError(f"{what} is {shown(value)}; expected True or False")
+    return bool(value)
+
+
 def real_number(what: str, value: Any) -> float:
     """One finite number, or a ModelError that names `what`."""
     number = real_array(what, value, "a finite number")

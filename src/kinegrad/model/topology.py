@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError
 from kinegrad.model.names import as_tuple, check_name, shown
-from kinegrad.model.numbers import frozen
+from kinegrad.model.numbers import flag, frozen
 from kinegrad.model.topology_checks import WORLD, IntArray, check_parents, integers, join, second_column
 
 __all__ = ["PaperMatrices", "Pattern", "Storage", "Topology", "joint_ranges"]
@@ -97,7 +97,7 @@ class Topology:
         object.__setattr__(self, "parents", _read_only(array))
         object.__setattr__(self, "names", labels)
         check_parents(array, "parents", "joint", names=self.names)
-        if single_root:
+        if flag("`single_root`", single_root):
             _ = self.root
 
     @classmethod
@@ -336,9 +336,9 @@ class Topology:
         return tuple(map(tuple, children))
 
     def _joint(self, i: int) -> int:
-        if not isinstance(i, int | np.integer) or isinstance(i, np.timedelta64) or not 0 <= i < self.n:
+        if not isinstance(i, int | np.integer) or isinstance(i, bool | np.timedelta64) or not 0 <= i < self.n:
             raise InputError(f"`i` is {shown(i)}; expected a joint from 0 to {self.n - 1}")
-        return i
+        return int(i)
 
     def __eq__(self, other: object) -> bool:
         return np.array_equal(self.parents, other.parents) if isinstance(other, Topology) else NotImplemented

@@ -103,6 +103,7 @@ def human43(
     """
     rows = list(_table(_changed("lengths", LENGTHS, lengths)))
     table = [DH(row.theta, row.d, row.a, row.alpha, row.variable) for row in rows]
+    thickness = real_number("`thickness`", thickness)
     kilograms = _changed("masses", MASSES, masses)
     return Model.from_dh(
         table,
@@ -175,7 +176,8 @@ def _changed(what: str, table: Mapping[str, float], changes: Mapping[str, float]
         return dict(table)
     if not isinstance(changes, Mapping):
         raise InputError(f"`{what}` is {shown(changes)}; expected a dictionary from limbs to numbers")
+    changed = dict(table)
     for limb, value in changes.items():
         find_name("limb", limb, tuple(table), "human43")
-        real_number(f"`{what}` of {limb!r}", value)
-    return {**table, **changes}
+        changed[limb] = real_number(f"`{what}` of {limb!r}", value)
+    return changed
