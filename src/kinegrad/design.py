@@ -85,6 +85,8 @@ class Design:
 
     def __post_init__(self) -> None:
         engine.check_model(self.model)
+        if self.model.carries_slopes:
+            raise InputError("`model` is made of numbers that carry slopes; expected one of plain numbers")
         _check_loads(self.loads)
         given = self.parameters
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence):

@@ -245,8 +245,8 @@ def test_a_longer_cycle_is_shown_whole():
 
 # --- names ----------------------------------------------------------------------------------------------------
 
-UNREADABLE = ["knee ", " knee", "\tknee", "kn\ree", "kn\nee", "knee\0", "kn\x1bee", "kn\x7fee", "kn\u200bee", "kn\u202eee",
-              "kn\xa0ee", "\ud800", " "]  # fmt: skip
+UNREADABLE = ["knee ", " knee", "\tknee", "kn\ree", "kn\nee", "knee\0", "kn\x1bee", "kn\x7fee", "kn\u200bee",
+              "kn\u202eee", "kn\xa0ee", "\ud800", " "]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", UNREADABLE, ids=ascii)

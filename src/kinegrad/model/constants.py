@@ -188,7 +188,7 @@ def _hint(model: Model, name: str) -> str:
     near = near or [x for owner, _ in parts for x in difflib.get_close_matches(owner, owners, n=2, cutoff=0.6)]
     known = [f"{owner}.{quantity}" for owner in near for quantity in owners[owner]]
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else "see Design for the names there are"
+    return f"did you mean {' or '.join(map(shown, close))}?" if close else "see Design for the names there are"
 
 
 def _check_screw(model: Model, i: int, quantity: str) -> None:
@@ -202,10 +202,10 @@ def dh_row(model: Model, i: int, table: DHTable | None = None) -> tuple[DH, str]
     table = model.dh if table is None else table
     row = None if table is None else table.rows[i]
     if table is None or row is None:
-        joint = model.joint_names[i]
+        joint = shown(model.joint_names[i])
         raise InputError(
-            f"joint {shown(joint)} of model {shown(model.name)} is not placed by a Denavit–Hartenberg row, as "
-            f"Model.from_dh does; use {joint}.placement.x, {joint}.tip.x, …"
+            f"joint {joint} of model {shown(model.name)} is not placed by a Denavit–Hartenberg row, as "
+            f"Model.from_dh does; use {joint[1:-1]}.placement.x, {joint[1:-1]}.tip.x, …"
         )
     return row, table.convention
 
