@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -131,5 +132,10 @@ class DHTable:
         return self if rows == self.rows else DHTable(rows, self.convention) if any(rows) else None
 
     def _places(self, row: DH, P: Array, F: Array) -> bool:
-        own = row.placement(self.convention)
+        own = _placement(row, self.convention)
         return np.array_equal(P, own[0]) and np.array_equal(F, own[1])
+
+
+@lru_cache(maxsize=1024)  # models are copied with some fields changed far more often than rows are
+def _placement(row: DH, convention: str) -> tuple[Array, Array]:
+    return row.placement(convention)

@@ -35,10 +35,10 @@ def check_name(what: str, name: Any) -> str:
     """A name that every file, terminal and message can show and read back: printable, without blanks at its ends."""
     if not isinstance(name, str):
         raise ModelError(f"{what} is {shown(name)}; expected text")
-    for place, character in enumerate(name):
-        if not character.isprintable():
-            found = f"{shown(name)}, with the unprintable character U+{ord(character):04X} at {place}"
-            raise ModelError(f"{what} is {found}; expected printable characters")
+    if not name.isprintable():
+        place, character = next((k, c) for k, c in enumerate(name) if not c.isprintable())
+        found = f"{shown(name)}, with the unprintable character U+{ord(character):04X} at {place}"
+        raise ModelError(f"{what} is {found}; expected printable characters")
     if name != name.strip():
         raise ModelError(f"{what} is {shown(name)}; expected no blanks at its ends")
     return str.__str__(name)
