@@ -60,7 +60,8 @@ def check_parents(
         raise ModelError(f"`{argument}` makes {called(i)} its own parent; expected a lower number")
     for i in np.flatnonzero(parents > numbers)[:1]:
         if cycle := _cycle(parents):
-            path = " → ".join(called(j) for j in [*cycle, cycle[0]])
+            members = [called(j) for j in [*cycle, cycle[0]]]
+            path = " → ".join(members if len(members) <= 12 else [*members[:6], "…", *members[-5:]])
             raise ModelError(f"`{argument}` has a cycle, child → parent: {path}; expected a tree")
         parent = called(parents[i])
         raise ModelError(f"`{argument}` numbers {called(i)} before its parent, {parent}; expected after")
