@@ -250,7 +250,7 @@ class Design:
 
     @property
     def _load_fields(self) -> dict[str, Any]:
-        """Force, point and torque of all links, fresh; nothing without loads."""
+        """Force, point and torque of all links, in a dictionary of their own; nothing without loads."""
         return {} if self.loads is None else dict(self.loads.arrays(self.model))
 
     @cached_property
