@@ -164,6 +164,50 @@ def test_functions_that_qualify_here_but_not_there():
         grows.at([2.0])
 
 
+def _asks_for_torques(L):
+    model = samples.double_pendulum(L1=L)
+    tau = kg.inverse_dynamics(model, [0.1, 0.2], [0, 0], [0, 0])
+    return model.replace(rest=tau)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        _asks_for_torques,
+        lambda L: samples.double_pendulum(L1=kg.forward_dynamics(samples.double_pendulum(L1=L), *np.ones((3, 2)))[0]),
+        lambda L: samples.double_pendulum(L1=kg.mass_matrix(samples.double_pendulum(L1=L), np.ones((5, 2)))[0, 0, 0]),
+        lambda L: samples.double_pendulum(L1=kg.center_of_mass(samples.double_pendulum(L1=L), [0, 0])[2]),
+        lambda L: samples.double_pendulum(L1=kg.inverse_dynamics(samples.double_pendulum(), [L, 0], [0, 0], [0, 0])[0]),
+        lambda L: samples.double_pendulum(L1=Design(samples.double_pendulum(L1=L), ["Q.mass"]).slopes[0][0, 0] + 1),
+        lambda L: samples.double_pendulum(L1=np.interp(L, [0, 3], [0, 3])),
+    ],
+)
+def test_functions_that_ask_for_dynamics_are_refused(function):
+    """Kernels take plain numbers only; they say so, instead of failing to compile."""
+    with pytest.raises(InputError, match="cannot be differentiated by 'L'"):
+        Design.from_function(function, {"L": 2.0})
+
+
+def test_models_with_slopes_are_refused_by_name():
+    """Those that a function puts aside, too."""
+    kept = []
+
+    def keeping(L):
+        kept.append(samples.double_pendulum(L1=L))
+        return kept[-1]
+
+    Design.from_function(keeping, {"L": 2.0})
+    carrying = next(model for model in kept if model.carries_slopes)
+    with pytest.raises(InputError, match="'double_pendulum' is made of numbers that carry slopes"):
+        kg.inverse_dynamics(carrying, *np.zeros((3, 2)))
+
+
+def test_functions_that_do_not_take_the_values():
+    for values in ({"L9": 1.0}, {"L1": 1.0, 3: 2.0}, [1.0]):
+        with pytest.raises(InputError, match=r"`function` does not take (one array|arguments called)"):
+            Design.from_function(samples.double_pendulum, values)
+
+
 def test_values_cannot_be_written():
     for design in (Design(samples.two_link(), ["forearm.mass"]), Design.from_function(machine, VALUES)):
         with pytest.raises(ValueError, match="read-only"):
@@ -182,7 +226,7 @@ def test_not_a_function():
 
 
 def test_models_with_slopes_do_not_leak():
-    with pytest.raises(kg.ModelError, match="expected real numbers"):
+    with pytest.raises(kg.ModelError, match="`L1` is a complex; expected a finite number"):
         samples.double_pendulum(L1=1 + 1e-30j)
     assert isinstance(Design.from_function(samples.double_pendulum, {"L1": 1.0}).model, Model)
     assert Design.from_function(samples.double_pendulum, {"L1": 1.0}).model.com.dtype == float

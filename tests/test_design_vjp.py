@@ -5,26 +5,24 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import DH, Design, Inertia, InputError, Model, samples
-from kinegrad.model.constants import find_constant
 from tests.conftest import assert_close, random_loads, random_state, tree
 from tests.test_design_function import VALUES, machine
 
 # Both are sums of products of about 40 n numbers; 1e-15 of the largest is the worst seen.
 CLOSE = 1e-13
 LINK = ("mass", "com.x", "com.y", "com.z", *(f"inertia.{m}" for m in ("xx", "yy", "zz", "xy", "xz", "yz")))
-JOINT = ("stiffness", "rest", "damping", "armature", "pitch", "theta", "d", "a", "alpha",
-         *(f"{what}.{x}" for what in ("placement", "tip") for x in "xyz"))  # fmt: skip
+JOINT = ("stiffness", "rest", "damping", "armature")
+ROW = ("theta", "d", "a", "alpha")
+PLACED = [f"{what}.{x}" for what in ("placement", "tip") for x in "xyz"]
 
 
 def everything(model, loads=None):
-    """All constants that a model has by name."""
+    """All constants of a model by name; where rows place joints, every other's row and the others' placement."""
     names = [f"{link}.{what}" for link in model.link_names for what in LINK]
-    for name in (f"{joint}.{what}" for joint in model.joint_names for what in JOINT):
-        try:
-            find_constant(model, name)
-        except InputError:  # no pitch, or no Denavit–Hartenberg row
-            continue
-        names.append(name)
+    for i, joint in enumerate(model.joint_names):
+        by_row = model.dh is not None and i % 2
+        screw = model.joints[i].kind == "screw"
+        names += [f"{joint}.{what}" for what in (*JOINT, *(ROW if by_row else PLACED), *(["pitch"] if screw else []))]
     if loads is not None:
         parts = [f"load.{what}.{x}" for what in ("force", "point", "torque") for x in "xyz"]
         names += [f"{link}.{what}" for link in model.link_names[::3] for what in parts]

@@ -1,5 +1,8 @@
 """External loads: how they are given, and what they do to torques."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 
@@ -142,6 +145,25 @@ def test_loads_are_not_changed_and_arrays_are_fresh():
     arrays = Loads(force={model.link_names[0]: [1, 2, 3]}).arrays(model)
     assert list(arrays) == ["force", "point", "torque"]
     assert all(x.shape == (model.n, 3) for x in arrays.values())
+
+
+def test_loads_are_values():
+    force = np.ones((3, 3))
+    named = {"link0": [1, 2, 3]}
+    loads = Loads(force=force, torque=named)
+    for again in (Loads(force=force, torque=named), pickle.loads(pickle.dumps(loads)), copy.deepcopy(loads)):
+        assert again == loads
+        assert hash(again) == hash(loads)
+        for array in (again.force, again.torque["link0"]):
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.flags.writeable = True
+        with pytest.raises(TypeError):
+            again.torque["link1"] = [1, 2, 3]
+    force[:], named["link0"] = 99, [99, 99, 99]
+    assert loads.force.max() == 1, "loads own their numbers"
+    assert loads.torque["link0"].tolist() == [1, 2, 3]
+    assert loads != Loads(force=force, torque=named)
+    assert loads != Loads(force=np.ones((3, 3)))
 
 
 # --- errors -------------------------------------------------------------------------------------------------

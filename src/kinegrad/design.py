@@ -9,18 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design_function import Built, call, check_slopes, check_structure, slopes_of
+from kinegrad.design_function import Built, call, check_call, check_slopes, check_structure, slopes_of
 from kinegrad.errors import InputError
-from kinegrad.loads import Loads
+from kinegrad.loads import PARTS, Loads
 from kinegrad.model import Model
-from kinegrad.model.constants import Constant, find_constant
+from kinegrad.model.constants import Constant, check_apart, find_constant
+from kinegrad.model.names import shown
+from kinegrad.model.numbers import frozen
 
 __all__ = ["Design"]
 
@@ -32,6 +35,8 @@ Spec = str | Mapping[str, float]
 class Design:
     """p design parameters of a model.
 
+    Immutable; designs compare and hash by value, and pickle (one of a function if the function does).
+
     Parameters
     ----------
     model : Model
@@ -39,6 +44,8 @@ class Design:
     parameters : sequence of str, or mapping of str to str or to dict
         Constants of the model, by name; or names of your own for a constant, or for a linear combination of several
         (a dictionary from constants to coefficients: how much of each one unit of the parameter adds).
+        A parameter that is a constant is what the model has: no other may move that constant.  Combinations, which
+        count from the present model, may share constants as long as no two are the same but for a factor.
         For parameters that enter in other ways see :meth:`from_function`.
     loads : Loads, optional
         Constant loads that belong to the design, so that their points, forces and torques can be parameters too.
@@ -78,21 +85,25 @@ class Design:
 
     def __post_init__(self) -> None:
         engine.check_model(self.model)
+        if self.model.carries_slopes:
+            raise InputError("`model` is made of numbers that carry slopes; expected one of plain numbers")
         _check_loads(self.loads)
         given = self.parameters
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
-            raise InputError(f"`parameters` is {given!r}; expected a list of names, or a dictionary")
+            raise InputError(f"`parameters` is {shown(given)}; expected a list of names, or a dictionary")
         for name in given:
             if not isinstance(name, str):
-                raise InputError(f"`parameters` holds {name!r}; expected names, such as 'thigh.mass'")
+                raise InputError(f"`parameters` holds {shown(name)}; expected names, such as 'thigh.mass'")
         named = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
         if not named or len(named) != len(given):
-            raise InputError(f"`parameters` is {given!r}; expected at least one, and no name twice")
+            raise InputError(f"`parameters` is {shown(given)}; expected at least one, and no name twice")
         terms = {name: list(_terms(self.model, name, spec)) for name, spec in named.items()}
         for term in terms.values():
             for constant, _ in term:
                 _check_load_constant(constant, self.model, self.loads)
-        object.__setattr__(self, "parameters", {name: _frozen_spec(spec) for name, spec in named.items()})
+        check_apart(terms, {name for name, spec in named.items() if isinstance(spec, str)})
+        specs = {name: spec if isinstance(spec, str) else _read_only(spec) for name, spec in named.items()}
+        object.__setattr__(self, "parameters", _read_only(specs))
         object.__setattr__(self, "_terms", terms)
 
     _terms: dict[str, list[tuple[Constant, float]]] = field(init=False)
@@ -140,21 +151,25 @@ class Design:
         if not callable(function):
             raise InputError(f"`function` is a {type(function).__name__}; expected one that returns a Model")
         names = tuple(map(str, values)) if isinstance(values, Mapping) else None
-        at = engine.real("values", list(values.values()) if isinstance(values, Mapping) else values)
+        at = _real("values", list(values.values()) if isinstance(values, Mapping) else values)
         if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
-            raise InputError(f"`values` is {values!r}; expected at least one finite number, in a row or by name")
+            raise InputError(f"`values` is {shown(values)}; expected at least one finite number, in a row or by name")
+        check_call(function, names)
         design = cls._built(function, names, at)
         design._variation  # noqa: B018  refuses functions that do not qualify
         return design
 
     @classmethod
     def _built(cls, function: Callable[..., Any], names: tuple[str, ...] | None, values: Array) -> Design:
-        built = call(function, names, values)
+        return cls._of(call(function, names, values), function, names, values)
+
+    @classmethod
+    def _of(cls, built: Built, function: Callable[..., Any], names: tuple[str, ...] | None, values: Array) -> Design:
         design = cls.__new__(cls)
         labels = names or tuple(f"p{k}" for k in range(len(values)))
         state = {
-            "model": built.model, "loads": built.loads, "parameters": dict.fromkeys(labels, function), "_terms": {},
-            "_function": function, "_keywords": names, "values": _read_only(values.copy()), "names": labels,
+            "model": built.model, "loads": built.loads, "parameters": _read_only(dict.fromkeys(labels, function)),
+            "_terms": {}, "_function": function, "_keywords": names, "values": frozen(values), "names": labels,
         }  # fmt: skip
         design.__dict__.update(state)
         return design
@@ -172,14 +187,17 @@ class Design:
     @cached_property
     def values(self) -> Array:
         """Present values, shape (p,): of a constant what the model has, of a combination or a turn 0."""
-        alone = {name: terms[0][0] for name, terms in self._terms.items() if isinstance(self.parameters[name], str)}  # type: ignore[call-overload]
         fields = self._load_fields
-        now = [alone[name].get(self.model, fields) if name in alone else 0.0 for name in self.names]
-        return _read_only(np.array(now))
+        now = [terms[0][0].get(self.model, fields) if self._alone(name) else 0.0 for name, terms in self._terms.items()]
+        return frozen(np.array(now))
+
+    def _alone(self, name: str) -> bool:
+        """Whether a parameter is a constant, rather than a combination."""
+        return isinstance(self.parameters[name], str)  # type: ignore[call-overload]
 
     def at(self, values: ArrayLike) -> Design:
         """The same parameters of the model that has these values, shape (p,)."""
-        target = engine.real("values", values)
+        target = _real("values", values)
         if target.shape != (self.p,):
             raise InputError(f"`values` has shape {target.shape}; this design has {self.p} parameters")
         if not np.isfinite(target).all():
@@ -189,26 +207,31 @@ class Design:
             check_structure(Built(self.model, self.loads), Built(moved.model, moved.loads), f"at {target.tolist()}")
             return moved
         fields: dict[str, Any] = self._load_fields
-        for change, terms in zip(target - self.values, self._terms.values(), strict=True):
+        for value, (name, terms) in zip(target.tolist(), self._terms.items(), strict=True):
             for constant, coefficient in terms:
-                constant.shift(self.model, fields, coefficient * change)
-        parts = {what: fields.pop(what) for what in ("force", "point", "torque") if what in fields}
+                new = partial(_set, value) if self._alone(name) else partial(_add, coefficient * value)
+                constant.set(self.model, fields, new)
+        parts = {what: fields.pop(what) for what in PARTS if what in fields}
         return Design(self.model.replace(**fields), self.parameters, Loads(**parts) if parts else None)
 
     @cached_property
     def slopes(self) -> tuple[Array, ...]:
         """Slopes of the kernels' constants along each parameter."""
-        return engine.slopes(self.model, self._variation, self.p)
+        return tuple(map(frozen, engine.slopes(self.model, self._variation, self.p)))
 
     @cached_property
-    def load_slopes(self) -> tuple[Array, Array, Array] | None:
+    def load_slopes(self) -> tuple[Array, ...] | None:
         """Slopes of force, point and torque of the loads, (p, 3 n) each; None if the loads do not vary."""
-        parts = [self._variation.get(what) for what in ("force", "point", "torque")]
+        parts = [self._variation.get(what) for what in PARTS]
         if all(x is None for x in parts):
             return None
-        n = self.model.n
-        force, point, torque = (np.zeros((self.p, 3 * n)) if x is None else x.reshape(self.p, 3 * n) for x in parts)
-        return force, point, torque
+        shape = self.p, 3 * self.model.n
+        return tuple(frozen(np.zeros(shape) if x is None else x.reshape(shape)) for x in parts)
+
+    @cached_property
+    def _kernel_slopes(self) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
+        loads = None if self.load_slopes is None else tuple(map(engine.kernel_array, self.load_slopes))
+        return tuple(map(engine.kernel_array, self.slopes)), loads
 
     @cached_property
     def _variation(self) -> dict[str, Array]:
@@ -227,8 +250,31 @@ class Design:
 
     @property
     def _load_fields(self) -> dict[str, Any]:
-        """Force, point and torque of all links, fresh; nothing without loads."""
+        """Force, point and torque of all links, in a dictionary of their own; nothing without loads."""
         return {} if self.loads is None else dict(self.loads.arrays(self.model))
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        specs = [(name, frozenset(x.items()) if isinstance(x, Mapping) else x) for name, x in self._specs.items()]
+        present = () if self._function is None else (self._keywords, *self.values.tolist())
+        return self.model, tuple(specs), self.loads, present
+
+    @property
+    def _specs(self) -> dict[str, Any]:
+        """The parameters as they can be pickled."""
+        given = dict(self.parameters)  # type: ignore[arg-type]  # a mapping by now
+        return {name: dict(spec) if isinstance(spec, Mapping) else spec for name, spec in given.items()}
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Design) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._function is not None:
+            return Design._of, (Built(self.model, self.loads), self._function, self._keywords, self.values)
+        return Design, (self.model, self._specs, self.loads)
 
     def __repr__(self) -> str:
         pairs = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, self.values, strict=True))
@@ -240,21 +286,36 @@ def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float
         yield find_constant(model, spec), 1.0
         return
     if not isinstance(spec, Mapping) or not spec:
-        raise InputError(f"`parameters[{name!r}]` is {spec!r}; expected a constant's name, or a dictionary of them")
+        found = f"`parameters[{shown(name)}]` is {shown(spec)}"
+        raise InputError(f"{found}; expected a constant's name, or a dictionary of them")
     for constant, coefficient in spec.items():
-        factor = engine.real(f"parameters[{name!r}][{constant!r}]", coefficient)
+        factor = _real(f"parameters[{shown(name)}][{shown(constant)}]", coefficient)
         if factor.shape != () or not np.isfinite(factor):
-            raise InputError(f"`parameters[{name!r}][{constant!r}]` is {coefficient!r}; expected a finite number")
+            found = f"`parameters[{shown(name)}][{shown(constant)}]` is {shown(coefficient)}"
+            raise InputError(f"{found}; expected a finite number")
         yield find_constant(model, constant), float(factor)
 
 
-def _frozen_spec(spec: Any) -> Any:
-    return spec if isinstance(spec, str) else dict(spec)
+def _real(name: str, value: Any) -> Array:
+    with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
+        return engine.real(name, value)
 
 
-def _read_only(values: Array) -> Array:
-    values.flags.writeable = False
-    return values
+def _set(value: float, _: float) -> float:
+    return value
+
+
+def _add(change: float, now: float) -> float:
+    return now + change
+
+
+def _read_only(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(mapping))
+
+
+def kernel_slopes(design: Design) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
+    """Slopes of a design's constants and of its loads as kernels are compiled for; kernels never write to them."""
+    return design._kernel_slopes
 
 
 def _check_loads(loads: Any) -> None:
@@ -265,6 +326,8 @@ def _check_loads(loads: Any) -> None:
 def _check_load_constant(constant: Constant, model: Model, loads: Loads | None) -> None:
     """A load that varies must be there, once for all states."""
     if constant.of_load and loads is None:
-        raise InputError(f"constant {constant.name!r} is of a load, and there are none; expected Design(…, loads=…)")
+        found = f"constant {shown(constant.name)} is of a load, and there are none"
+        raise InputError(f"{found}; expected Design(…, loads=…)")
     if constant.of_load and loads is not None and loads.arrays(model)[constant.what].ndim != 2:
-        raise InputError(f"constant {constant.name!r} is of loads with batch axes; expected one load for all states")
+        found = f"constant {shown(constant.name)} is of loads with batch axes"
+        raise InputError(f"{found}; expected one load for all states")

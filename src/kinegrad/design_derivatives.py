@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, energy, kinematics, rnea, rnea_adjoint
 from kinegrad._kernels import design as kernels
-from kinegrad.design import Design
+from kinegrad.design import Design, kernel_slopes
 from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
 from kinegrad.errors import InputError, SingularError
 from kinegrad.kinematics import _points, _state
@@ -158,7 +158,7 @@ def constants_gradient(
     loads = loads_of(design, loads)
     batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
     gradient = np.zeros((batch.states, rnea_adjoint.columns(model.n, loads is not None)))
-    constants = engine.flags_if_varied(engine.mechanism(model), design.slopes)
+    constants = engine.flags_if_varied(engine.mechanism(model), kernel_slopes(design)[0])
     slots = (model.n + 1) * rnea_adjoint.N
     engine.run(rnea_adjoint.rnea_adjoint, batch, slots, threads, constants, *batch.arguments[:4], *load_rows, gradient)
     return gradient, batch.shape
@@ -363,7 +363,7 @@ def point_motion_design_derivatives(
     columns = [3 * len(links)] * 3
     slots = (n + 1) * kinematics.N
     results = engine.run_directions(
-        kernels.points, model, design.slopes, pairs, [links, local], columns, slots, threads
+        kernels.points, model, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
     )
     shape = (*batch.shape, design.p, *core, 3)
     moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
@@ -401,7 +401,8 @@ def _dynamics(
         (engine.kernel_array(np.broadcast_to(x, (batch.states, n))), _follows(design, batch, f"d{name}_dp", dx))
         for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
     ]
-    turns = [None] * 3 if design.load_slopes is None else design.load_slopes
+    slopes, varied = kernel_slopes(design)
+    turns = [None] * 3 if varied is None else varied
     # where lanes run over directions of one state at a time, they must see that state's loads
     apart = loads is not None and 1 < batch.states < design.p
     parts = []
@@ -410,9 +411,7 @@ def _dynamics(
         acting = [x[rows] if len(x) == batch.states else x for x in load_rows]
         fixed = [x if dx is None else (x, dx) for x, dx in zip(acting, turns, strict=True)]
         columns, space = [n] * results, (n + 1) * slots
-        parts.append(
-            engine.run_directions(kernel, model, design.slopes, own, [*before, *fixed], columns, space, threads)
-        )
+        parts.append(engine.run_directions(kernel, model, slopes, own, [*before, *fixed], columns, space, threads))
     whole = (np.concatenate(x).reshape(*batch.shape, design.p, n) for x in zip(*parts, strict=True))
     return [np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in whole]
 
@@ -432,13 +431,13 @@ def _quantity(
     batch.check_finite()
     pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
     slots = (n + 1) * slots
-    (result,) = engine.run_directions(kernel, model, design.slopes, pairs, [], [columns], slots, threads)
+    (result,) = engine.run_directions(kernel, model, kernel_slopes(design)[0], pairs, [], [columns], slots, threads)
     return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))
 
 
 def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     """The loads given, or those of the design."""
-    if loads is not None and design.loads is not None and loads != design.loads:
+    if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
     return design.loads if loads is None else loads
 

@@ -6,6 +6,7 @@ compared once with a finite difference: not to improve it, but to refuse functio
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from kinegrad._engine import variable_fields
 from kinegrad.errors import InputError, KinegradError
 from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
+from kinegrad.model.names import shown
 from kinegrad.model.numbers import STEP, carry_slopes, numbers, slope
 
 Array = NDArray[np.float64]
@@ -29,6 +31,19 @@ class Built(NamedTuple):
 
     model: Model
     loads: Loads | None
+
+
+def check_call(function: Callable[..., Any], names: Names) -> None:
+    """Refuse a function that does not take keywords of these names, or one array, as far as one can ask it."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return
+    try:
+        _ = signature.bind(None) if names is None else signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        taken = "one array" if names is None else f"arguments called {shown(list(names))}"
+        raise InputError(f"`function` does not take {taken}: {error}; expected `values` to be its arguments") from None
 
 
 def call(function: Callable[..., Any], names: Names, values: Array) -> Built:
@@ -47,14 +62,14 @@ def slopes_of(function: Callable[..., Any], names: Names, values: Array, base: B
             try:
                 built = _call_carrying(function, names, values, k)
                 fields = _fields(built)
-            except (TypeError, ComplexWarning, KinegradError) as error:
+            except Exception as error:  # it built the model from plain numbers: the slope is what it does not take
                 cut = "it makes a plain number of one that carries a slope (float, math, writing into a real array)"
                 reason = cut if isinstance(error, ComplexWarning) else error
                 raise InputError(
-                    f"`function` cannot be differentiated by {label!r}: {reason}; expected arithmetic and NumPy's "
+                    f"`function` cannot be differentiated by {shown(label)}: {reason}; expected arithmetic and NumPy's "
                     "analytic functions throughout, see Design.from_function"
                 ) from error
-        check_structure(base, built, f"when {label!r} varies")
+        check_structure(base, built, f"when {shown(label)} varies")
         rows.append({what: slope(x) for what, x in fields.items()})
     found = {what: np.array([row[what] for row in rows]) for what in rows[0]}
     return {what: x for what, x in found.items() if x.any()}
@@ -72,7 +87,8 @@ def check_slopes(
         beside = [_fields_beside(function, names, values, k, way * h) for way in (-1.0, 1.0)]
         sides = [x for x in beside if x is not None]
         if not sides:
-            raise InputError(f"`function` fails on both sides of {label!r} = {values[k]:g}; expected a model near it")
+            found = f"`function` fails on both sides of {shown(label)} = {values[k]:g}"
+            raise InputError(f"{found}; expected a model near it")
         (low, high), distance = (beside, 2 * h) if len(sides) == 2 else ((here, sides[0]), h * (1 if beside[1] else -1))
         for what, x in here.items():
             difference = (high[what] - low[what]) / distance  # type: ignore[index]
@@ -84,7 +100,7 @@ def check_slopes(
             if (away > noise).any():
                 where = np.unravel_index(int(np.argmax(away)), away.shape)
                 raise InputError(
-                    f"`function` is not analytic in {label!r} at {values[k]:g}: the slope of `{what}`"
+                    f"`function` is not analytic in {shown(label)} at {values[k]:g}: the slope of `{what}`"
                     f"{[int(i) for i in where]} is {exact[where]:.6g} by complex step, {difference[where]:.6g} by "
                     "differences; abs, np.linalg.norm and kinks do that, see Design.from_function"
                 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,20 +14,23 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad._engine import Batch, check_model, real
 from kinegrad.errors import InputError
 from kinegrad.model import Model
-from kinegrad.results import Result, owned
+from kinegrad.model.names import shown
+from kinegrad.model.numbers import frozen, holds_masked
 
 __all__ = ["Loads"]
 
 Array = NDArray[np.float64]
+PARTS = ("force", "point", "torque")
 PerLink = ArrayLike | Mapping[str, ArrayLike]
 
 
 @dataclass(frozen=True, eq=False)
-class Loads(Result):
-    """Forces and torques that the surroundings exert on links: copies of what is given, compared by value.
+class Loads:
+    """Forces and torques that the surroundings exert on links.
 
     Each part is an array of shape (..., n, 3) for all links, or a dictionary from link names to arrays of
     shape (..., 3); what is not given is zero.  Leading axes are batch axes, broadcast with those of the state.
+    Loads own read-only copies of their numbers; they compare and hash by value, and pickle.
 
     Parameters
     ----------
@@ -53,22 +57,32 @@ class Loads(Result):
     torque: PerLink | None = None
 
     def __post_init__(self) -> None:
-        for what in ("force", "point", "torque"):
-            object.__setattr__(self, what, owned(getattr(self, what)))
-
-    def __hash__(self) -> int:
-        """Of which links have which loads, not of the numbers: equal loads have the same."""
-        parts = (self.force, self.point, self.torque)
-        return hash(tuple(frozenset(x) if isinstance(x, Mapping) else x is None for x in parts))
+        for what in PARTS:
+            object.__setattr__(self, what, _owned(getattr(self, what)))
 
     def arrays(self, model: Model) -> dict[str, Array]:
         """Force, point and torque of all links of `model`, each (..., n, 3)."""
+        check_model(model)
         return load_arrays(self, model, real)
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        return tuple(_content(getattr(self, what)) for what in PARTS)
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Loads) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = (getattr(self, what) for what in PARTS)
+        return Loads, tuple(dict(part) if isinstance(part, Mapping) else part for part in parts)
 
 
 def load_arrays(loads: Loads, model: Model, read: Callable[[str, Any], Array]) -> dict[str, Array]:
     """Force, point and torque of all links; `read` makes arrays of what was given."""
-    return {what: _per_link(model, what, getattr(loads, what), read) for what in ("force", "point", "torque")}
+    return {what: _per_link(model, what, getattr(loads, what), read) for what in PARTS}
 
 
 def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tuple[Batch, Sequence[Array]]:
@@ -88,19 +102,42 @@ def no_load(n: int) -> Array:
     return np.empty((0, 3 * n))
 
 
+def _owned(value: Any) -> Any:
+    """Numbers, alone or by name, as read-only copies; anything else as it is, to be refused by name when used."""
+    try:
+        if isinstance(value, Mapping):
+            return MappingProxyType({link: _owned(x) for link, x in value.items()})
+        if value is None or holds_masked(value):
+            return value
+        array = np.asarray(value)
+        with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
+            return frozen(array.astype({"i": float, "u": float, "f": float, "c": complex}[array.dtype.kind]))
+    except Exception:  # whatever a foreign object raises when asked for its numbers
+        return value
+
+
+def _content(part: Any) -> Any:
+    """What of a part counts in comparisons; + 0 makes −0 and 0 the same bytes, as they are the same number."""
+    if isinstance(part, np.ndarray) and part.dtype.kind in "fc":
+        return part.shape, part.dtype.str, (part + 0).tobytes()
+    if isinstance(part, Mapping):
+        return frozenset((link, _content(x)) for link, x in part.items())
+    return None if part is None else id(part)
+
+
 def _per_link(model: Model, what: str, value: PerLink | None, read: Callable[[str, Any], Array]) -> Array:
     if value is None:
         return np.zeros((model.n, 3))
     if not isinstance(value, Mapping):
         return read(f"loads.{what}", value)
-    parts = {model.link_index(link): read(f"loads.{what}[{link!r}]", x) for link, x in value.items()}
+    parts = {model.link_index(link): read(f"loads.{what}[{shown(link)}]", x) for link, x in value.items()}
     for link, x in zip(value, parts.values(), strict=True):
         if x.shape[-1:] != (3,):
-            raise InputError(f"`loads.{what}[{link!r}]` has shape {x.shape}; expected (..., 3)")
+            raise InputError(f"`loads.{what}[{shown(link)}]` has shape {x.shape}; expected (..., 3)")
     try:
         shape = np.broadcast_shapes(*(x.shape[:-1] for x in parts.values()))
     except ValueError:
-        found = ", ".join(f"{link!r} {np.shape(x)[:-1]}" for link, x in value.items())
+        found = ", ".join(f"{shown(link)} {np.shape(x)[:-1]}" for link, x in value.items())
         raise InputError(f"batch shapes of `loads.{what}` do not broadcast: {found}") from None
     result = np.zeros((*shape, model.n, 3), dtype=np.result_type(float, *parts.values()))
     for i, x in parts.items():

@@ -1,0 +1,1 @@
+"""Fuzzers: bounded in ordinary runs, longer with ``KINEGRAD_FUZZ_CASES``."""

@@ -1,7 +1,8 @@
-"""How many cases a fuzzer tries: a few in CI, as many as KINEGRAD_FUZZ_CASES says in ``make fuzz``."""
+"""How many cases a fuzzer tries: ``KINEGRAD_FUZZ_CASES``, or a share of a few seconds."""
 
 import os
 
 
-def cases(default: int) -> int:
-    return int(os.environ.get("KINEGRAD_FUZZ_CASES", default))
+def cases(few: int) -> int:
+    """The number asked for in the environment, or `few`."""
+    return int(os.environ.get("KINEGRAD_FUZZ_CASES", few))

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.spatial.transform import Rotation
 
+import kinegrad as kg
 from kinegrad.errors import ModelError
 from kinegrad.model.inertia import Inertia, check_inertia
 
@@ -285,15 +286,83 @@ def test_constructors_refuse_by_name(make, reason):
     assert reason in str(error.value)
 
 
-@pytest.mark.parametrize("excess", [0.9e-9, 1.1e-9])
-def test_tolerance_is_relative_to_the_largest_moment(excess):
-    for size in (1e-12, 1.0, 1e12):
-        rod_like = size * np.diag([0.0, 1.0, 1.0 + excess])
-        if excess < 1e-9:
-            Inertia(1.0, [0, 0, 0], rod_like)
-        else:
-            with pytest.raises(ModelError, match="triangle"):
-                Inertia(1.0, [0, 0, 0], rod_like)
+@pytest.mark.parametrize("size", [1e-12, 1.0, 1e12])
+def test_tolerances_are_relative_to_the_largest_moment(size):
+    """A negative moment spoils the mass matrix, so it may be rounding only; I₃ > I₁ + I₂ may be printed digits."""
+    for within, kind in [((-0.9e-9, 1, 1), "negative"), ((0, 1, 1 + 0.9e-3), "triangle")]:
+        Inertia(size, [0, 0, 0], size * np.diag(within))
+        with pytest.raises(ModelError, match=kind):
+            Inertia(size, [0, 0, 0], size * np.diag([1.3 * x - 0.3 * round(x) for x in within]))
+
+
+@pytest.mark.parametrize("digits", [4, 5, 6, 7])
+def test_plates_printed_with_few_digits_are_bodies(digits):
+    """Thin plates are on the border of the triangle inequality, and rounding takes half of them across it."""
+    rng = np.random.default_rng(digits)
+    for _ in range(200):
+        a, b = 10 ** rng.uniform(-4, 2, 2)
+        Inertia(1.0, [0, 0, 0], np.diag([float(f"{x:.{digits}g}") for x in (a, b, a + b)]))
+
+
+# Links of example-robot-data 6.0.0: mass, and ixx, iyy, izz, ixy, ixz, iyz.
+NOISY = {
+    "icub head": (1.33687, 0, 0, 0, 0, 2.40741e-35, 0),
+    "icub l_ankle_2": (0.2675, 0, 0, 0, 0, 1.35525e-20, 0),
+    "icub r_hip_2": (0.526, -5.42101e-20, 0, -5.42101e-20, 0, 0, 0),
+    "icub r_upper_leg": (2.175, 0, 4.07592e-18, 0, 0, 0, -2.71051e-20),
+}
+IMPOSSIBLE = {
+    "go1 base": (1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6),  # 1e-6 everywhere, products of inertia too
+    "pr2 sensor_mount_link": (0.05, 0.001, 0.001, 0.01, 0, 0, 0),
+    "romeo LShoulderYaw": (0.861545, 0.00118557, 0.00312162, 0.00289955, 0.000596133, 0.0011173, -2.05919e-05),
+    "a negative moment": (1.0, -1e-12, 0, 0, 0, 0, 0),
+}
+
+
+def from_file(mass, xx, yy, zz, xy, xz, yz):
+    return Inertia(mass, [0.008, 0, 0.0553], [[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+@pytest.mark.parametrize("numbers", NOISY.values(), ids=NOISY)
+def test_what_rounding_leaves_of_a_point_mass_is_a_point_mass(numbers):
+    """Exactly one: a joint about an axis through it is then singular, as it should be, rather than nearly so."""
+    body = from_file(*numbers)
+    assert not body.inertia.any()
+    builder = kg.ModelBuilder("ankle")
+    builder.add("roll", None, kg.revolute("x"), placement=[0, 0, 0.1], inertia=body)
+    assert not builder.build().inertia.any()
+    model = builder.build()
+    assert not model.replace(inertia=[numbers[1] * np.eye(3)]).inertia.any()
+    builder.add("spin", "roll", kg.revolute("z"), inertia=Inertia(numbers[0], [0, 0, 1], 1e-20 * np.ones((3, 3))))
+    with pytest.raises(kg.SingularError):
+        kg.forward_dynamics(builder.build(), [0, 0], [0, 0], [0, 1])
+
+
+@pytest.mark.parametrize("numbers", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
+def test_what_no_rounding_explains_is_refused(numbers):
+    with pytest.raises(ModelError, match=r"negative|triangle"):
+        from_file(*numbers)
+
+
+def test_small_bodies_are_not_points():
+    """A silicon plate of 50 µm keeps its digits; so does a body seen from far away."""
+    plate = Inertia.box(1e-9, [5e-5, 5e-5, 2e-6])
+    assert plate.inertia[0, 0] == plate.mass * (5e-5**2 + 2e-6**2) / 12
+    assert plate.moved(kg.translate(1e6, 0, 0)).inertia.any()
+
+
+def test_numbers_that_would_overflow_are_refused():
+    for make in (
+        lambda: Inertia(1, [0, 0, 0], np.diag([1e308] * 3)),
+        lambda: Inertia(1e308, [1e308, 0, 0], np.zeros((3, 3))),
+        lambda: Inertia.rod(1, [-1e300, 0, 0], [1e300, 0, 0]),
+        lambda: Inertia.box(1e90, [1e90] * 3),
+        lambda: Inertia.from_pseudo(np.full((4, 4), 1e300)),
+        lambda: Inertia.from_pseudo([[0, 0, 0, 1], [0] * 4, [0] * 4, [1, 0, 0, 1e-310]]),
+        lambda: Inertia.sphere(1e60, 1e-30, com=[1e90, 0, 0]) + Inertia.point(1e60, [-1e90, 0, 0]),
+    ):
+        with pytest.raises(ModelError, match=r"below 1e\+100"):
+            make()
 
 
 def test_is_an_immutable_value():

@@ -241,3 +241,84 @@ def test_a_longer_cycle_is_shown_whole():
     path = r"joint 1 \('b'\) → joint 2 \('c'\) → joint 3 \('d'\) → joint 1 \('b'\); expected a tree"
     with pytest.raises(ModelError, match=f"`parents` has a cycle, child → parent: {path}"):
         Model(**fields(parents=[-1, 2, 3, 1, 3], **same, **massless))
+
+
+# --- names ----------------------------------------------------------------------------------------------------
+
+UNREADABLE = ["knee ", " knee", "\tknee", "kn\ree", "kn\nee", "knee\0", "kn\x1bee", "kn\x7fee", "kn\u200bee",
+              "kn\u202eee", "kn\xa0ee", "\ud800", " "]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNREADABLE, ids=ascii)
+def test_names_that_cannot_be_read_back_are_refused(name):
+    """Files trim blanks and end lines at control characters; terminals obey them."""
+    arm = samples.two_link()
+    builder = kg.ModelBuilder("leg")
+    for make in (
+        lambda: arm.replace(name=name),
+        lambda: arm.replace(joint_names=["shoulder", name]),
+        lambda: arm.replace(link_names=["upper_arm", name]),
+        lambda: builder.add(name, None, kg.revolute("x")),
+        lambda: builder.add("knee", None, kg.revolute("x"), link=name),
+        lambda: kg.ModelBuilder(name).build(),
+        lambda: kg.Joint("revolute", (0, 0, 1), label=name),
+        lambda: kg.Topology([-1, 0], names=["a", name]),
+    ):
+        with pytest.raises(ModelError, match=r"expected (printable characters|no blanks at its ends)|has no joints"):
+            make()
+
+
+def test_names_of_any_language_are_fine():
+    names = ["колено", "膝", "left knee", "genou-gauche_2", "a.b", "½"]
+    model = kg.samples.multi_pendulum(6).replace(joint_names=names, link_names=names)
+    assert pickle.loads(pickle.dumps(model)).joint_names == tuple(names)
+
+
+def test_long_names_are_cut_in_messages():
+    long = "x" * 5000
+    arm = samples.two_link().replace(joint_names=["shoulder", long], name=long)
+    for make in (
+        lambda: arm.replace(joint_names=[long, long]),
+        lambda: arm.joint_index("y" * 5000),
+        lambda: arm.replace(tip={long: np.ones((4, 4))}),
+        lambda: arm.replace(damping=[0, -1]),
+        lambda: arm.replace(name=list(range(5000))),
+        lambda: arm.replace(**{long: 1}),
+        lambda: kg.Design(arm, [f"{long}.aplha"]),
+        lambda: kg.Design(arm, {long: {f"{long}.a": "x"}}),
+    ):
+        with pytest.raises(kg.KinegradError) as error:
+            make()
+        assert len(str(error.value)) < 600
+
+
+# --- memory that cannot be written to -------------------------------------------------------------------------
+
+
+def arrays_of(model):
+    fields = [getattr(model, f.name) for f in dataclasses.fields(model)]
+    tree = model.topology
+    tree_arrays = [tree.parents, tree.depth, tree.support, *tree.pattern, tree.branch_of, tree.branch_parents]
+    body = model.link_inertia(model.link_names[-1])
+    return [*(x for x in fields if isinstance(x, np.ndarray)), *tree_arrays, body.com, body.inertia]
+
+
+@pytest.mark.parametrize("make", [lambda x: x, copy.copy, copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))])
+def test_memory_cannot_be_made_writable(sample, make):
+    model = make(sample)
+    for array in arrays_of(model):
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.flags.writeable = True
+    assert model == sample
+
+
+def test_numbers_hidden_by_a_mask_are_refused():
+    """Alone or inside lists: NumPy would use them."""
+    hidden = np.ma.masked_array([1.0, 99.0], mask=[False, True])
+    arm = samples.two_link()
+    for value in (hidden, list(np.ma.stack([hidden, hidden])), [hidden]):
+        for what in ("mass", "damping", "com"):
+            with pytest.raises(ModelError, match=f"`{what}`"):
+                arm.replace(**{what: value})
+    with pytest.raises(ModelError, match="hides numbers"):
+        arm.replace(parents=np.ma.masked_array([-1, 0], mask=[False, True]))

@@ -260,6 +260,12 @@ def test_any_cycle_is_found_and_listed_in_full(joints, length):
     assert all(parents[a] == b for a, b in pairwise(listed))
 
 
+def test_long_cycles_are_cut():
+    with pytest.raises(ModelError, match="has a cycle") as error:
+        Topology([*range(1, 5000), 0])
+    assert len(str(error.value)) < 300
+
+
 def test_errors_use_names():
     with pytest.raises(ModelError, match=r"joint 1 \('elbow'\) before its parent, joint 2 \('shoulder'\)"):
         Topology([-1, 2, 0], names=["base", "elbow", "shoulder"])

@@ -292,7 +292,7 @@ def test_random_tree_can_be_depth_first(seed):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"n": 0}, "`roots` is 1 and `n` is 0"), ({"n": 2, "roots": 3}, "`roots` is 3"),
+    [({"n": 0}, "`n` is 0; expected a whole number"), ({"n": 2, "roots": 3}, "`roots` is 3"),
      ({"n": 3, "kinds": ("ball",)}, "`kinds` is"), ({"n": 3, "kinds": ()}, "`kinds` is")],
 )  # fmt: skip
 def test_random_tree_refuses(arguments, message):
@@ -309,3 +309,12 @@ def test_samples_are_named_values(name):
     assert model.name == name
     assert model == SAMPLES[name]()
     assert pickle.loads(pickle.dumps(model)) == model
+
+
+@pytest.mark.parametrize("value", [2.5, "3", None, -1, True, 10**9, [3], np.nan])
+@pytest.mark.parametrize("make", [random_tree, multi_pendulum, spatial_chain])
+def test_numbers_of_joints_that_are_none(make, value):
+    with pytest.raises(InputError, match=r"`n` is .*; expected"):
+        make(value)
+    with pytest.raises((InputError, ModelError), match=r"`(seed|length)` is"):
+        make(3, seed=-1) if make is random_tree else make(3, length="1")

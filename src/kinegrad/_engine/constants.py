@@ -14,6 +14,7 @@ from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
 from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.model.names import shown
 from kinegrad.model.numbers import STEP
 
 Array = NDArray[np.float64]
@@ -30,6 +31,11 @@ def mechanism(model: Model) -> tuple[Any, ...]:
     if found is None:
         if width.WRONG:
             raise InputError(width.WRONG)
+        if model.carries_slopes:
+            raise InputError(
+                f"model {shown(model.name)} is made of numbers that carry slopes, which only what makes models takes; "
+                "expected a model of plain numbers"
+            )
         found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         object.__setattr__(model, "_mechanism", found)
     return found

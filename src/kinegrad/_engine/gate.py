@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
 from kinegrad.model import Model
+from kinegrad.model.names import shown
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -162,15 +163,15 @@ def real(name: str, value: Any) -> Array:
 
 def whole(name: str, value: Any, least: int = 1) -> int:
     """`value` as a whole number of at least `least`."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral) or value < least:
-        raise InputError(f"`{name}` is {value!r}; expected a whole number of at least {least}")
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Integral) or value < least:
+        raise InputError(f"`{name}` is {shown(value)}; expected a whole number of at least {least}")
     return int(value)
 
 
 def positive(name: str, value: Any) -> float:
     """`value` as a positive number, which may be infinite."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real) or not float(value) > 0:
-        raise InputError(f"`{name}` is {value!r}; expected a positive number")
+        raise InputError(f"`{name}` is {shown(value)}; expected a positive number")
     return float(value)
 
 

@@ -12,7 +12,7 @@ from kinegrad.errors import ModelError
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
-from kinegrad.model.names import as_tuple, find_name
+from kinegrad.model.names import as_tuple, check_name, find_name, shown
 from kinegrad.model.numbers import real_array
 from kinegrad.model.placement import check_transform
 
@@ -89,18 +89,19 @@ class ModelBuilder:
             The link's name, to be the parent of the next.
         """
         for what, text in (("name", name), ("link", name if link is None else link)):
-            if not isinstance(text, str) or not text:
-                raise ModelError(f"`{what}` of a joint is {text!r}; expected text")
+            if not isinstance(text, str) or not check_name(f"`{what}` of a joint", text):
+                raise ModelError(f"`{what}` of a joint is {shown(text)}; expected text")
         primitives = (
-            (joint,) if isinstance(joint, Joint) else as_tuple(f"joint of {name!r}", joint, "a Joint, or several")
+            (joint,) if isinstance(joint, Joint) else as_tuple(f"joint of {shown(name)}", joint, "a Joint, or several")
         )
         if not primitives or not all(isinstance(p, Joint) for p in primitives):
-            raise ModelError(f"`joint` of {name!r} is {joint!r}; expected a Joint, or several in a sequence")
+            raise ModelError(f"`joint` of {shown(name)} is {shown(joint)}; expected a Joint, or several in a sequence")
         link = name if link is None else link
         if isinstance(inertia, tuple) and len(inertia) == 3:
-            inertia = Inertia(*check_inertia(*inertia, where=f"link {link!r}"))
+            inertia = Inertia(*check_inertia(*inertia, where=f"link {shown(link)}"))
         if inertia is not None and not isinstance(inertia, Inertia):
-            raise ModelError(f"`inertia` of {name!r} is {inertia!r}; expected an Inertia, or (mass, com, inertia)")
+            expected = "expected an Inertia, or (mass, com, inertia)"
+            raise ModelError(f"`inertia` of {shown(name)} is {shown(inertia)}; {expected}")
         column = self._columns
         above = -1 if parent is None else find_name("link", parent, column["link_names"], self._name)
         single = len(primitives) == 1
@@ -108,14 +109,16 @@ class ModelBuilder:
         for taken, new in (("joint_names", names), ("link_names", [*names[:-1], link])):
             for label in new:
                 if label in column[taken]:
-                    raise ModelError(f"{taken[:-6]} {label!r} is in model {self._name!r} already; choose another name")
+                    found = f"{taken[:-6]} {shown(label)} is in model {shown(self._name)} already"
+                    raise ModelError(f"{found}; choose another name")
         values = {what: self._numbers(name, what, numbers.pop(what, default), len(primitives))
                   for what, default in _NUMBERS.items()}  # fmt: skip
         if numbers:
-            raise ModelError(f"`{next(iter(numbers))}` of {name!r} is unknown; expected one of {', '.join(_NUMBERS)}")
+            unknown = shown(next(iter(numbers)))[1:-1]
+            raise ModelError(f"`{unknown}` of {shown(name)} is unknown; expected one of {', '.join(_NUMBERS)}")
         eye = np.eye(4)
-        P = eye if placement is None else check_transform(f"`placement` of joint {name!r}", placement)
-        F = eye if tip is None else check_transform(f"`tip` of joint {name!r}", tip)
+        P = eye if placement is None else check_transform(f"`placement` of joint {shown(name)}", placement)
+        F = eye if tip is None else check_transform(f"`tip` of joint {shown(name)}", tip)
         for k, primitive in enumerate(primitives):
             first, last = k == 0, k == len(primitives) - 1
             column["joints"].append(primitive)
@@ -135,7 +138,8 @@ class ModelBuilder:
         try:
             return np.broadcast_to(real_array(what, value, "numbers"), shape)
         except ValueError:
-            raise ModelError(f"`{what}` of joint {name!r} is {value!r}; expected numbers of shape {shape}") from None
+            found = f"`{what}` of joint {shown(name)} is {shown(value)}"
+            raise ModelError(f"{found}; expected numbers of shape {shape}") from None
 
     def build(self) -> Model:
         """The finished model."""

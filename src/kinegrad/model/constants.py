@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import difflib
 import math
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
-from kinegrad.model.dh import DH
+from kinegrad.model.dh import DH, DHTable
 from kinegrad.model.model import Model
+from kinegrad.model.names import shown
 from kinegrad.model.placement import rotate
 
 Array = NDArray[np.float64]
@@ -72,32 +75,38 @@ class Constant:
             slope[i, k, j] = 1.0
         return {self.what: slope}
 
-    def shift(self, model: Model, fields: dict[str, Array], change: float) -> None:
-        """Add `change` to it in `fields`, copies of the model's fields and of the loads'."""
+    def set(self, model: Model, fields: dict[str, Any], new: Callable[[float], float]) -> None:
+        """Make it what `new` makes of it in `fields`, copies of the model's fields and of the loads'."""
         if self.what in _DH:
             i = self.where[0]
-            row, convention = dh_row(model, i, fields)
-            moved = replace(row, **{self.what: getattr(row, self.what) + change})
+            table: Any = fields.get("dh", model.dh)
+            row, convention = dh_row(model, i, table)
+            moved = replace(row, **{self.what: new(getattr(row, self.what))})  # type: ignore[arg-type]
+            fields["dh"] = table.with_row(i, moved)
             for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
                 fields.setdefault(what, getattr(model, what).copy())[i] = value
         elif self.turns:
             i, axis = self.where
             frames = fields.setdefault(self.what, getattr(model, self.what).copy())
-            frames[i] = frames[i] @ rotate("xyz"[axis], change)
+            frames[i] = frames[i] @ rotate("xyz"[axis], new(0.0))
         elif self.what == "pitch":
             i = self.where[0]
             joints = list(fields.get("joints", model.joints))
-            joints[i] = replace(joints[i], pitch=joints[i].pitch + change)
-            fields["joints"] = tuple(joints)  # type: ignore[assignment]
+            joints[i] = replace(joints[i], pitch=new(joints[i].pitch))
+            fields["joints"] = tuple(joints)
         else:
-            for what, slope in self.slopes(model).items():
-                fields[what] = (fields[what] if what in fields else getattr(model, what)) + change * slope
+            now = fields[self.what] if self.what in fields else getattr(model, self.what)
+            values = fields[self.what] = np.array(now)
+            values[self.where] = new(float(values[self.where]))
+            if self.what == "inertia":
+                i, j, k = self.where
+                values[i, k, j] = values[i, j, k]
 
 
 def find_constant(model: Model, name: str) -> Constant:
     """The constant called `name`, or an InputError that says what there is."""
     if not isinstance(name, str):
-        raise InputError(f"constant {name!r} is a {type(name).__name__}; expected a name such as 'thigh.mass'")
+        raise InputError(f"constant {shown(name)} is a {type(name).__name__}; expected a name such as 'thigh.mass'")
     if name.startswith("gravity.") and name[8:] in _AXES:
         return Constant(name, "gravity", (_AXES[name[8:]],))
     for owner, quantity in _splits(name):
@@ -126,7 +135,43 @@ def find_constant(model: Model, name: str) -> Constant:
                 return Constant(name, head, (i, _AXES[tail], 3))
             if head in ("placement", "tip") and tail in _TURNS:
                 return Constant(name, head, (i, _TURNS[tail]))
-    raise InputError(f"constant {name!r} does not exist in model {model.name!r}; {_hint(model, name)}")
+    raise InputError(f"constant {shown(name)} does not exist in model {shown(model.name)}; {_hint(model, name)}")
+
+
+def check_apart(parameters: Mapping[str, Sequence[tuple[Constant, float]]], alone: Collection[str]) -> None:
+    """Refuse parameters that do not leave each other alone, so that a model would not have the values it was given.
+
+    A parameter that is `alone` says what a constant is; no other may move it.  A combination says what to add: two of
+    them may move one constant, unless they move all in the same proportion and are thus one parameter.  The numbers of
+    a Denavit–Hartenberg row place a joint; then placement and tip cannot be moved apart from them.
+    """
+    movers: dict[tuple[str, tuple[int, ...]], list[tuple[str, Constant]]] = {}
+    rows: dict[int, tuple[str, Constant]] = {}
+    for name, terms in parameters.items():
+        for constant, _ in terms:
+            for other, twin in movers.setdefault((constant.what, constant.where), []):
+                if other == name or name in alone or other in alone:
+                    raise _not_apart(other, twin, name, constant, "are one constant")
+            movers[constant.what, constant.where].append((name, constant))
+            if constant.what in _DH:
+                rows.setdefault(constant.where[0], (name, constant))
+    for (what, where), ((name, constant), *_) in movers.items():
+        if what in ("placement", "tip") and where[0] in rows:
+            raise _not_apart(*rows[where[0]], name, constant, "both place one joint")
+    alike: dict[frozenset[Any], list[tuple[str, dict[Any, float]]]] = {}
+    for name in [name for name in parameters if name not in alone]:
+        factors = {(c.what, c.where): factor for c, factor in parameters[name] if factor}
+        for other, found in alike.setdefault(frozenset(factors), []):
+            ratios = [factors[key] / found[key] for key in factors] or [0.0]
+            if max(ratios) - min(ratios) <= 1e-12 * max(map(abs, ratios)):
+                one, two = parameters[other][0][0], parameters[name][0][0]
+                raise _not_apart(other, one, name, two, "move the same, but for a factor")
+        alike[frozenset(factors)].append((name, factors))
+
+
+def _not_apart(one: str, constant: Constant, two: str, twin: Constant, why: str) -> InputError:
+    both = f"{shown(one)} ({shown(constant.name)}) and {shown(two)} ({shown(twin.name)})"
+    return InputError(f"`parameters` {both} {why}; expected one parameter for it")
 
 
 def _hint(model: Model, name: str) -> str:
@@ -143,61 +188,26 @@ def _hint(model: Model, name: str) -> str:
     near = near or [x for owner, _ in parts for x in difflib.get_close_matches(owner, owners, n=2, cutoff=0.6)]
     known = [f"{owner}.{quantity}" for owner in near for quantity in owners[owner]]
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-    return f"did you mean {' or '.join(map(repr, close))}?" if close else "see Design for the names there are"
+    return f"did you mean {' or '.join(map(shown, close))}?" if close else "see Design for the names there are"
 
 
 def _check_screw(model: Model, i: int, quantity: str) -> None:
     if quantity == "pitch" and model.joints[i].kind != "screw":
         joint, kind = model.joint_names[i], model.joints[i].kind
-        raise InputError(f"joint {joint!r} of model {model.name!r} is {kind}; only a screw has a pitch")
+        raise InputError(f"joint {shown(joint)} of model {shown(model.name)} is {kind}; only a screw has a pitch")
 
 
-def dh_row(model: Model, i: int, fields: dict[str, Array] | None = None) -> tuple[DH, str]:
-    """The Denavit–Hartenberg row that places joint i, and its convention; an InputError if none does.
-
-    A row without a and α reads the same in both conventions; then the other joints tell.
-    """
-    P, F = ((fields or {}).get(what, getattr(model, what))[i] for what in ("placement", "tip"))
-    row, convention = _read_row(P, F)
-    if convention == "distal" and not F[:2, 3].any() and F[2, 2] == 1.0 and _is_proximal(model):
-        convention = "proximal"
-    what = _departs(P, F, row, convention)
-    if what is None and abs(model.joints[i].axis[2]) != 1.0:
-        what = "axis"
-    if what is not None:
-        joint = model.joint_names[i]
+def dh_row(model: Model, i: int, table: DHTable | None = None) -> tuple[DH, str]:
+    """The Denavit–Hartenberg row that places joint i, and its convention; an InputError if none does."""
+    table = model.dh if table is None else table
+    row = None if table is None else table.rows[i]
+    if table is None or row is None:
+        joint = shown(model.joint_names[i])
         raise InputError(
-            f"joint {joint!r} of model {model.name!r} is not placed by a Denavit–Hartenberg row (see its {what}); "
-            f"use {joint}.placement.x, {joint}.tip.x, …"
+            f"joint {joint} of model {shown(model.name)} is not placed by a Denavit–Hartenberg row, as "
+            f"Model.from_dh does; use {joint[1:-1]}.placement.x, {joint[1:-1]}.tip.x, …"
         )
-    return row, convention
-
-
-def _read_row(P: Array, F: Array) -> tuple[DH, str]:
-    """The row that P and F are, if they are one."""
-    if np.array_equal(P, np.eye(4)) and F[2, 0] == 0.0:
-        theta, alpha = math.atan2(F[1, 0], F[0, 0]), math.atan2(F[2, 1], F[2, 2])
-        a = F[0, 3] * F[0, 0] + F[1, 3] * F[1, 0]
-        return DH(theta, F[2, 3], a, alpha), "distal"
-    alpha, theta = math.atan2(P[2, 1], P[1, 1]), math.atan2(F[1, 0], F[0, 0])
-    return DH(theta, F[2, 3], P[0, 3], alpha), "proximal"
-
-
-def _departs(P: Array, F: Array, row: DH, convention: str) -> str | None:
-    """Which of placement and tip is not that of the row."""
-    for what, found, made in zip(("placement", "tip"), (P, F), row.placement(convention), strict=True):
-        if np.abs(found - made).max() > 1e-12 * max(1.0, np.abs(found).max()):
-            return what
-    return None
-
-
-def _is_proximal(model: Model) -> bool:
-    """Whether some joint is placed by a row that can only be a proximal one."""
-    for P, F in zip(model.placement, model.tip, strict=True):
-        row, convention = _read_row(P, F)
-        if convention == "proximal" and _departs(P, F, row, convention) is None:
-            return True
-    return False
+    return row, table.convention
 
 
 def _turn(axis: int) -> Array:

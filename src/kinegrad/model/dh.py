@@ -9,19 +9,24 @@ commute, so  A = P · motion(q) · F  with the constants on either side of the m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import ModelError
 from kinegrad.model.joints import Joint, prismatic, revolute, screw
+from kinegrad.model.names import as_tuple, shown
 from kinegrad.model.numbers import real_number
 from kinegrad.model.placement import rotate, translate
 
-__all__ = ["DH"]
+__all__ = ["DH", "DHTable"]
 
 Array = NDArray[np.float64]
+CONVENTIONS = ("distal", "proximal")
 VARIABLES = ("theta", "-theta", "d", "-d")
 
 
@@ -55,7 +60,8 @@ class DH:
 
     def __post_init__(self) -> None:
         if not isinstance(self.variable, str) or self.variable not in VARIABLES:
-            raise ModelError(f"`variable` of a DH row is {self.variable!r}; expected one of {', '.join(VARIABLES)}")
+            expected = f"expected one of {', '.join(VARIABLES)}"
+            raise ModelError(f"`variable` of a DH row is {shown(self.variable)}; {expected}")
         for what in ("theta", "d", "a", "alpha", "pitch"):
             object.__setattr__(self, what, real_number(f"`{what}` of a DH row", getattr(self, what)))
         if self.pitch and self.variable.endswith("d"):
@@ -72,8 +78,64 @@ class DH:
         """The constants P and F of A = P · motion(q) · F, 4×4 each."""
         along_z = rotate("z", self.theta) @ translate(z=self.d)
         along_x = rotate("x", self.alpha) @ translate(x=self.a)
-        if convention == "distal":
+        if check_convention(convention) == "distal":
             return np.eye(4), along_z @ along_x
-        if convention == "proximal":
-            return along_x, along_z
-        raise ModelError(f"`convention` is {convention!r}; expected 'distal' or 'proximal'")
+        return along_x, along_z
+
+
+def check_convention(convention: Any) -> str:
+    """The convention, or a ModelError if there is none of that name."""
+    if not isinstance(convention, str) or convention not in CONVENTIONS:
+        raise ModelError(f"`convention` is {shown(convention)}; expected 'distal' or 'proximal'")
+    return convention
+
+
+@dataclass(frozen=True)
+class DHTable:
+    """The rows that joints are placed by, as they were given, so that their numbers can be design parameters.
+
+    A row cannot be read from the transforms that it gives: without a and α it is the same in both conventions, and
+    angles return only up to whole turns.
+
+    Parameters
+    ----------
+    rows : sequence of DH or None, length n
+        None for a joint that is not placed by a row.
+    convention : {"distal", "proximal"}
+
+    Examples
+    --------
+    >>> DHTable([DH(theta=3.5), None], "proximal").rows[0].theta
+    3.5
+    """
+
+    rows: tuple[DH | None, ...]
+    convention: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", as_tuple("rows", self.rows, "DH rows"))
+        for row in self.rows:
+            if row is not None and not isinstance(row, DH):
+                raise ModelError(f"`rows` of a DH table holds {shown(row)}; expected DH rows, or None")
+        check_convention(self.convention)
+
+    def with_row(self, i: int, row: DH) -> DHTable:
+        """The table with another row i."""
+        return DHTable((*self.rows[:i], row, *self.rows[i + 1 :]), self.convention)
+
+    def placing(self, joints: Sequence[Joint], placement: Array, tip: Array) -> DHTable | None:
+        """The table without rows that do not place their joint as it is placed; None if no row is left."""
+        rows = tuple(
+            row if row is not None and abs(joint.axis[2]) == 1.0 and self._places(row, P, F) else None
+            for row, joint, P, F in zip(self.rows, joints, placement, tip, strict=True)
+        )
+        return self if rows == self.rows else DHTable(rows, self.convention) if any(rows) else None
+
+    def _places(self, row: DH, P: Array, F: Array) -> bool:
+        own = _placement(row, self.convention)
+        return np.array_equal(P, own[0]) and np.array_equal(F, own[1])
+
+
+@lru_cache(maxsize=1024)  # models are copied with some fields changed far more often than rows are
+def _placement(row: DH, convention: str) -> tuple[Array, Array]:
+    return row.placement(convention)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError
+from kinegrad.model.names import check_name, shown
 from kinegrad.model.numbers import real_number
 from kinegrad.model.placement import unit_axis
 
@@ -45,9 +46,8 @@ class Joint:
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
-            raise ModelError(f"joint kind is {self.kind!r}; expected one of {', '.join(KINDS)}")
-        if not isinstance(self.label, str):
-            raise ModelError(f"`label` of a joint is {self.label!r}; expected text")
+            raise ModelError(f"joint kind is {shown(self.kind)}; expected one of {', '.join(KINDS)}")
+        object.__setattr__(self, "label", check_name("`label` of a joint", self.label))
         object.__setattr__(self, "axis", _axis(self.axis))
         object.__setattr__(self, "pitch", real_number(f"`pitch` of a {self.kind} joint", self.pitch))
         if self.kind != "screw" and self.pitch:
@@ -106,7 +106,7 @@ def planar(normal: str = "z") -> tuple[Joint, ...]:
     ['tx', 'ty', 'rz']
     """
     if not isinstance(normal, str) or normal not in ("x", "y", "z"):
-        raise ModelError(f"`normal` is {normal!r}; expected 'x', 'y' or 'z'")
+        raise ModelError(f"`normal` is {shown(normal)}; expected 'x', 'y' or 'z'")
     across = {"x": "yz", "y": "zx", "z": "xy"}[normal]
     return (*_sliders(across), _labelled("revolute", normal, f"r{normal}"))
 
@@ -141,7 +141,7 @@ def _hinges(argument: str, letters: str, count: int) -> tuple[Joint, ...]:
     good = isinstance(letters, str) and len(letters) == count and set(letters) <= set("xyz")
     if not good or any(a == b for a, b in itertools.pairwise(letters)):
         raise ModelError(
-            f"`{argument}` is {letters!r}; expected {count} of the letters x, y, z, no two neighbours equal"
+            f"`{argument}` is {shown(letters)}; expected {count} of the letters x, y, z, no two neighbours equal"
         )
     labels = [f"{c}2" if c in letters[:k] else c for k, c in enumerate(letters)]
     return tuple(_labelled("revolute", c, label) for c, label in zip(letters, labels, strict=True))

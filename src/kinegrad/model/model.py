@@ -7,7 +7,7 @@ state; everything that depends on q is computed by the functions of :mod:`kinegr
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError
-from kinegrad.model.dh import DH
+from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
-from kinegrad.model.names import as_tuple, check_names, find_name, shown
-from kinegrad.model.numbers import real_array
+from kinegrad.model.names import as_tuple, check_name, check_names, find_name, shown
+from kinegrad.model.numbers import LARGEST, frozen, real_array
 from kinegrad.model.placement import check_transform
 from kinegrad.model.summary import summary
 from kinegrad.model.topology import Topology
@@ -67,6 +67,9 @@ class Model:
         Largest magnitude, rad/s or m/s, and N·m or N.
     stiffness, rest, damping, armature : array_like, shape (n,)
         A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.
+    dh : DHTable, optional
+        The Denavit–Hartenberg rows that :meth:`from_dh` was given, so that ``joint.a`` and the like can be design
+        parameters.  A row is dropped once its joint is placed otherwise.
 
     Examples
     --------
@@ -98,18 +101,18 @@ class Model:
     rest: Array = None  # type: ignore[assignment]
     damping: Array = None  # type: ignore[assignment]
     armature: Array = None  # type: ignore[assignment]
+    dh: DHTable | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
-        if not isinstance(self.name, str):
-            raise ModelError(f"`name` of a model is {shown(self.name)}; expected text")
+        set_field("name", check_name("`name` of a model", self.name))
         set_field("joints", as_tuple("joints", self.joints, "Joint objects such as revolute('z')"))
         n = len(self.joints)
         if n == 0:
-            raise ModelError(f"model {self.name!r} has no joints; expected at least one")
+            raise ModelError(f"model {shown(self.name)} has no joints; expected at least one")
         for joint in self.joints:
             if not isinstance(joint, Joint):
-                raise ModelError(f"`joints` holds {joint!r}; expected Joint objects such as revolute('z')")
+                raise ModelError(f"`joints` holds {shown(joint)}; expected Joint objects such as revolute('z')")
         set_field("joint_names", check_names("joint_names", self.joint_names, n))
         set_field("link_names", check_names("link_names", self.link_names, n))
         set_field("topology", Topology(self.parents, names=self.joint_names))
@@ -121,17 +124,20 @@ class Model:
             if len(given) != n:
                 raise ModelError(f"`{what}` has {len(given)} transforms; expected {n}")
             named = zip(self.joint_names, given, strict=True)
-            set_field(what, _frozen(np.array([check_transform(f"`{what}` of joint {j!r}", T) for j, T in named])))
-        set_field("gravity", _frozen(_numbers("gravity", self.gravity, (3,))))
+            set_field(what, frozen(np.array([check_transform(f"`{what}` of joint {shown(j)}", T) for j, T in named])))
+        set_field("gravity", frozen(_numbers("gravity", self.gravity, (3,))))
         defaults = {"position_limits": (-np.inf, np.inf), "velocity_limits": np.inf, "effort_limits": np.inf}
         for what, shape in (_PER_LINK | _PER_JOINT).items():
             value = getattr(self, what)
             if value is None:
                 value = np.broadcast_to(np.asarray(defaults.get(what, 0.0)), (n, *shape))
-            set_field(what, _frozen(_numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
-        for i, link in enumerate(self.link_names):
-            check_inertia(self.mass[i], self.com[i], self.inertia[i], where=f"link {link!r}")
+            set_field(what, frozen(_numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
+        bodies = zip(self.mass, self.com, self.inertia, self.link_names, strict=True)
+        checked = [check_inertia(m, c, about_c, where=f"link {shown(link)}")[2] for m, c, about_c, link in bodies]
+        set_field("inertia", frozen(np.array(checked)))
         self._check_joint_numbers()
+        if self.dh is not None:
+            set_field("dh", self._own_rows(self.dh))
 
     topology: Topology = field(init=False, compare=False)
 
@@ -139,10 +145,17 @@ class Model:
         for what in ("damping", "armature", "velocity_limits", "effort_limits"):
             for joint, value in zip(self.joint_names, getattr(self, what), strict=True):
                 if not value >= 0:
-                    raise ModelError(f"`{what}` of joint {joint!r} is {value}; expected zero or more")
+                    raise ModelError(f"`{what}` of joint {shown(joint)} is {value}; expected zero or more")
         for joint, (lower, upper) in zip(self.joint_names, self.position_limits, strict=True):
             if not lower <= upper:
-                raise ModelError(f"`position_limits` of joint {joint!r} are ({lower}, {upper}); expected lower ≤ upper")
+                found = f"`position_limits` of joint {shown(joint)} are ({lower}, {upper})"
+                raise ModelError(f"{found}; expected lower ≤ upper")
+
+    def _own_rows(self, table: Any) -> DHTable | None:
+        if not isinstance(table, DHTable) or len(table.rows) != self.n:
+            found = f"has {len(table.rows)} rows" if isinstance(table, DHTable) else f"is {shown(table)}"
+            raise ModelError(f"`dh` {found}; expected a DHTable of {self.n} rows")
+        return table.placing(self.joints, self.placement, self.tip)
 
     @classmethod
     def from_dh(
@@ -184,10 +197,7 @@ class Model:
         """
         given = as_tuple("rows", rows, "DH rows, or (theta, d, a, alpha) of each joint")
         table = [row if isinstance(row, DH) else _dh_row(i, row) for i, row in enumerate(given)]
-        known = {f.name for f in dataclasses.fields(cls) if f.init}
-        for what in fields:
-            if what not in known:
-                raise InputError(f"`{what}` is not a field of Model; expected one of {', '.join(sorted(known))}")
+        _check_fields(fields, _FIELDS - _OF_ROWS)
         n = len(table)
         if parents is not None and branches is not None:
             raise ModelError("`parents` and `branches` are both given; expected one description of the topology")
@@ -208,7 +218,7 @@ class Model:
             if body is not None and not isinstance(body, Inertia):
                 raise ModelError(f"`inertias` holds {shown(body)}; expected Inertia objects, or None")
         solid = [body if body is not None else Inertia.zero() for body in bodies]
-        placed = [row.placement(convention) for row in table]
+        placed = [row.placement(check_convention(convention)) for row in table]
         return cls(
             name=name,
             joints=tuple(row.joint() for row in table),
@@ -220,6 +230,7 @@ class Model:
             mass=np.array([body.mass for body in solid]),
             com=np.array([body.com for body in solid]).reshape(n, 3),
             inertia=np.array([body.inertia for body in solid]).reshape(n, 3, 3),
+            dh=DHTable(tuple(table), convention),
             **fields,
         )
 
@@ -239,6 +250,13 @@ class Model:
     def nv(self) -> int:
         """Number of speeds v."""
         return len(self.joints)
+
+    @property
+    def carries_slopes(self) -> bool:
+        """Whether it was made from numbers that carry slopes, inside a function that is being differentiated."""
+        numbers = (getattr(self, what) for what in _FIELDS)
+        varies = any(isinstance(x, np.ndarray) and np.iscomplexobj(x) for x in numbers)
+        return varies or any(isinstance(joint.pitch, complex) for joint in self.joints)
 
     @property
     def total_mass(self) -> float:
@@ -270,10 +288,11 @@ class Model:
         >>> heavier.mass.tolist()
         [0.5, 1.5]
         """
-        known = {f.name for f in dataclasses.fields(self) if f.init}
-        for what in changes:
-            if what not in known:
-                raise InputError(f"`{what}` is not a field of Model; expected one of {', '.join(sorted(known))}")
+        _check_fields(changes, _FIELDS)
+        if "joints" in changes:
+            changes["joints"] = as_tuple("joints", changes["joints"], "Joint objects such as revolute('z')")
+            if len(changes["joints"]) != self.n:
+                changes.setdefault("dh", None)  # another mechanism
         for what, value in changes.items():
             if isinstance(value, Mapping):
                 changes[what] = self._updated(what, value)
@@ -286,20 +305,21 @@ class Model:
         values = getattr(self, what).copy()
         for name, value in changes.items():
             if what in ("placement", "tip"):
-                new = check_transform(f"`{what}` of joint {name!r}", value)
+                new = check_transform(f"`{what}` of joint {shown(name)}", value)
                 values = values.astype(np.result_type(values, new), copy=False)
                 values[index(name)] = new
                 continue
-            new = real_array(f"`{what}` of {name!r}", value, "real numbers")
+            new = real_array(f"`{what}` of {shown(name)}", value, "real numbers")
             if new.shape != values.shape[1:]:
-                raise ModelError(f"`{what}` of {name!r} is {value!r}; expected numbers of shape {values.shape[1:]}")
+                found = f"`{what}` of {shown(name)} is {shown(value)}"
+                raise ModelError(f"{found}; expected numbers of shape {values.shape[1:]}")
             values = values.astype(np.result_type(values, new), copy=False)
             values[index(name)] = new
         return np.asarray(values)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        values = (getattr(self, f.name) for f in dataclasses.fields(self) if f.init)
+        values = (getattr(self, what) for what in _FIELDS)
         # + 0.0 makes −0 and 0 the same bytes, as they are the same number
         return tuple((v + 0).tobytes() if isinstance(v, np.ndarray) else v for v in values)
 
@@ -310,20 +330,27 @@ class Model:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        values = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        return _rebuild, (type(self), values)
+        return _rebuild, (type(self), {what: getattr(self, what) for what in _FIELDS})
 
     def __repr__(self) -> str:
         return summary(self)
 
 
+_FIELDS = {f.name: None for f in dataclasses.fields(Model) if f.init}.keys()
+_OF_ROWS = {"joints", "placement", "tip", "mass", "com", "inertia", "dh"}  # what `from_dh` finds by itself
+
+
+def _check_fields(given: Iterable[str], known: Collection[str]) -> None:
+    for what in given:
+        if what in _FIELDS and what not in known:
+            raise InputError(f"`{what}` follows from `rows` and `inertias`; expected it there")
+        if what not in known:
+            found = f"`{shown(what)[1:-1]}` is not a field of Model"
+            raise InputError(f"{found}; expected one of {', '.join(sorted(known))}")
+
+
 def _rebuild(cls: type[Model], values: dict[str, Any]) -> Model:
     return cls(**values)
-
-
-def _frozen(array: Array) -> Array:
-    array.flags.writeable = False
-    return array
 
 
 def _numbers(what: str, value: Any, shape: tuple[int, ...], *, finite: bool = True) -> Array:
@@ -331,16 +358,17 @@ def _numbers(what: str, value: Any, shape: tuple[int, ...], *, finite: bool = Tr
     array = real_array(f"`{what}`", value, "real numbers")
     if array.shape != shape:
         raise ModelError(f"`{what}` has shape {array.shape}; expected {shape}")
-    bad = ~np.isfinite(array) if finite else np.isnan(array)
+    bad = ~(np.abs(array) <= LARGEST) if finite else np.isnan(array)
     if bad.any():
         where = tuple(int(k) for k in np.argwhere(bad)[0])
-        raise ModelError(f"`{what}` at {where} is {array[where]}; expected a {'finite ' if finite else ''}number")
+        expected = f"finite number, below {LARGEST:g}" if finite else "number"
+        raise ModelError(f"`{what}` at {where} is {array[where]}; expected a {expected}")
     return array
 
 
 def _dh_row(i: int, row: Sequence[float]) -> DH:
     try:
         theta, d, a, alpha = row
-    except (TypeError, ValueError):
-        raise ModelError(f"`rows`[{i}] is {row!r}; expected a DH or (theta, d, a, alpha)") from None
+    except Exception:  # whatever a foreign object raises when asked for its items
+        raise ModelError(f"`rows`[{i}] is {shown(row)}; expected a DH or (theta, d, a, alpha)") from None
     return DH(theta, d, a, alpha)

@@ -3,25 +3,45 @@
 from __future__ import annotations
 
 import difflib
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kinegrad.errors import InputError, ModelError
 
+LONGEST = 80  # characters of a name or a value in a message
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = LONGEST
+
 
 def check_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
-    """A tuple of n different, non-empty strings."""
+    """A tuple of n different names."""
     names = as_tuple(what, names, f"{n} non-empty strings")
     if not all(isinstance(name, str) and name for name in names):
-        raise ModelError(f"`{what}` is {names!r}; expected {n} non-empty strings")
+        raise ModelError(f"`{what}` is {shown(names)}; expected {n} non-empty strings")
     if len(names) != n:
         raise ModelError(f"`{what}` has {len(names)} names; the model has {n} joints")
+    names = tuple(check_name(f"`{what}`[{k}]", name) for k, name in enumerate(names))
     seen: set[str] = set()
     for name in names:
         if name in seen:
-            raise ModelError(f"`{what}` has {name!r} twice; expected different names")
+            raise ModelError(f"`{what}` has {shown(name)} twice; expected different names")
         seen.add(name)
     return names
+
+
+def check_name(what: str, name: Any) -> str:
+    """A name that every file, terminal and message can show and read back: printable, without blanks at its ends."""
+    if not isinstance(name, str):
+        raise ModelError(f"{what} is {shown(name)}; expected text")
+    if not name.isprintable():
+        place, character = next((k, c) for k, c in enumerate(name) if not c.isprintable())
+        found = f"{shown(name)}, with the unprintable character U+{ord(character):04X} at {place}"
+        raise ModelError(f"{what} is {found}; expected printable characters")
+    if name != name.strip():
+        raise ModelError(f"{what} is {shown(name)}; expected no blanks at its ends")
+    return str.__str__(name)
 
 
 def as_tuple(what: str, values: Any, expected: str) -> tuple[Any, ...]:
@@ -35,20 +55,27 @@ def as_tuple(what: str, values: Any, expected: str) -> tuple[Any, ...]:
 
 
 def shown(value: Any) -> str:
-    """How a message shows what it was given: on one line, not too long."""
-    text = repr(value)
-    return text if len(text) <= 80 else f"a {type(value).__name__}"
+    """How a message shows what it was given: on one line, cut where it is long.
+
+    >>> shown("knee"), shown([1.0] * 1000)
+    ("'knee'", '[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, ...]')
+    """
+    try:
+        text = " ".join(_short.repr(value).split())
+    except Exception:  # whatever a foreign object raises when asked for its text
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}…"
 
 
 def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:
     """The position of `name`, or an InputError with the closest names there are."""
-    try:
-        return names.index(name if isinstance(name, str) else None)
-    except ValueError:
-        close = difflib.get_close_matches(str(name), names, n=3, cutoff=0.4)
-        hint = (
-            f"did you mean {' or '.join(map(repr, close))}?"
-            if close
-            else f"it has {', '.join(names[:8]) or f'no {what}s yet'}" + (", …" if len(names) > 8 else "")
-        )
-        raise InputError(f"{what} {name!r} does not exist in model {model!r}; {hint}") from None
+    if isinstance(name, str) and name in names:
+        return names.index(name)
+    close = difflib.get_close_matches(name[:LONGEST], names, n=3, cutoff=0.4) if isinstance(name, str) else []
+    some = ", ".join(shown(x)[1:-1] for x in names[:8]) or f"no {what}s yet"
+    hint = (
+        f"did you mean {' or '.join(map(shown, close))}?"
+        if close
+        else f"it has {some}{', …' if len(names) > 8 else ''}"
+    )
+    raise InputError(f"{what} {shown(name)} does not exist in model {shown(model)}; {hint}")

@@ -16,9 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import ModelError
+from kinegrad.model.names import shown
 
 Array = NDArray[np.float64]
 STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
+LARGEST = 1e100  # of a model's constants, in SI units: a product of three, such as m c², is still finite
 
 _carrying = ContextVar("carrying", default=False)
 
@@ -40,14 +42,32 @@ def slope(x: Any) -> Array:
 
 def numbers(value: Any, kinds: str = "iuf") -> Array:
     """A fresh float64 array of `value`; complex if it carries slopes.  TypeError if it holds anything else."""
-    given = np.asarray(value)
-    if np.ma.is_masked(value):
+    if holds_masked(value):
         raise TypeError("masked entries")
-    if given.dtype.kind == "c" and _carrying.get():
-        return np.array(given, dtype=np.complex128)
-    if given.dtype.kind not in kinds:
-        raise TypeError(f"dtype {given.dtype}")
-    return np.array(given, dtype=np.float64)
+    given = np.asarray(value)
+    with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
+        if given.dtype.kind == "c" and _carrying.get():
+            return np.array(given, dtype=np.complex128)
+        if given.dtype.kind not in kinds:
+            raise TypeError(f"dtype {given.dtype}")
+        return np.array(given, dtype=np.float64)
+
+
+def holds_masked(value: Any) -> bool:
+    """Whether a masked array, alone or inside lists, hides numbers, which NumPy would use all the same."""
+    if isinstance(value, list | tuple):
+        return any(holds_masked(x) for x in value if not isinstance(x, float | int))
+    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+
+
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that nobody can write to: its memory belongs to an immutable object, so the flag cannot be set back."""
+    return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
+
+
+def too_large(array: Array) -> bool:
+    """Whether products of these numbers might overflow; infinite ones count."""
+    return not bool((np.abs(array) <= LARGEST).all())
 
 
 def real_array(what: str, value: Any, expected: str) -> Array:
@@ -58,9 +78,16 @@ def real_array(what: str, value: Any, expected: str) -> Array:
         raise ModelError(f"{what} is a {type(value).__name__}; expected {expected}") from None
 
 
+def flag(what: str, value: Any) -> bool:
+    """True or False, or a ModelError that names `what`."""
+    if not isinstance(value, bool | np.bool_):
+        raise ModelError(f"{what} is {shown(value)}; expected True or False")
+    return bool(value)
+
+
 def real_number(what: str, value: Any) -> float:
     """One finite number, or a ModelError that names `what`."""
     number = real_array(what, value, "a finite number")
-    if number.shape != () or not np.isfinite(number):
-        raise ModelError(f"{what} is {value!r}; expected a finite number")
+    if number.shape != () or too_large(number):
+        raise ModelError(f"{what} is {shown(value)}; expected a finite number, below {LARGEST:g}")
     return number.item()

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError
-from kinegrad.model.numbers import real_array, real_number
+from kinegrad.model.names import shown
+from kinegrad.model.numbers import LARGEST, real_array, real_number, too_large
 
 __all__ = ["rotate", "translate", "unit_axis"]
 
@@ -30,7 +31,7 @@ def unit_axis(axis: str | ArrayLike) -> Array:
     if isinstance(axis, str):
         sign, letter = (-1.0, axis[1:]) if axis[:1] in "-−" and axis else (1.0, axis.removeprefix("+"))
         if letter not in _LETTERS:
-            raise ModelError(f"`axis` is {axis!r}; expected 'x', 'y', 'z', '-x', '-y', '-z' or a 3-vector")
+            raise ModelError(f"`axis` is {shown(axis)}; expected 'x', 'y', 'z', '-x', '-y', '-z' or a 3-vector")
         return sign * np.array(_LETTERS[letter]) + 0.0  # no negative zeros
     vector = real_array("`axis`", axis, "a letter or three numbers")
     if vector.shape != (3,):
@@ -88,8 +89,8 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 def check_transform(what: str, value: ArrayLike) -> Array:
     """A rigid 4×4 transform; a 3-vector means a pure shift."""
     T = real_array(what, value, "a 4×4 transform or a 3-vector")
-    if not np.isfinite(T).all():
-        raise ModelError(f"{what} has a number that is not finite; expected finite numbers")
+    if too_large(T):
+        raise ModelError(f"{what} has a number that is not finite, or above {LARGEST:g}; expected finite numbers")
     if T.shape == (3,):
         T = translate(*T)
     if T.shape != (4, 4):

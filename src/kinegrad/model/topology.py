@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError
-from kinegrad.model.names import as_tuple
+from kinegrad.model.names import as_tuple, check_name, shown
+from kinegrad.model.numbers import flag, frozen
 from kinegrad.model.topology_checks import WORLD, IntArray, check_parents, integers, join, second_column
 
 __all__ = ["PaperMatrices", "Pattern", "Storage", "Topology", "joint_ranges"]
@@ -89,12 +90,14 @@ class Topology:
             if names is None
             else as_tuple("names", list(names) if isinstance(names, str) else names, "joint names")
         )
+        if labels is not None:
+            labels = tuple(check_name(f"`names`[{k}]", label) for k, label in enumerate(labels))
         if labels is not None and len(labels) != len(array):
             raise ModelError(f"`names` has {len(labels)} entries; expected {len(array)}, one a joint")
         object.__setattr__(self, "parents", _read_only(array))
         object.__setattr__(self, "names", labels)
         check_parents(array, "parents", "joint", names=self.names)
-        if single_root:
+        if flag("`single_root`", single_root):
             _ = self.root
 
     @classmethod
@@ -211,8 +214,7 @@ class Topology:
         for i, parent in enumerate(self.parents.tolist()):
             if parent != WORLD:
                 support[i] |= support[parent]
-        support.flags.writeable = False
-        return support
+        return frozen(support)
 
     @cached_property
     def pattern(self) -> Pattern:
@@ -334,9 +336,9 @@ class Topology:
         return tuple(map(tuple, children))
 
     def _joint(self, i: int) -> int:
-        if not isinstance(i, int | np.integer) or isinstance(i, np.timedelta64) or not 0 <= i < self.n:
-            raise InputError(f"`i` is {i}; expected a joint from 0 to {self.n - 1}")
-        return i
+        if not isinstance(i, int | np.integer) or isinstance(i, bool | np.timedelta64) or not 0 <= i < self.n:
+            raise InputError(f"`i` is {shown(i)}; expected a joint from 0 to {self.n - 1}")
+        return int(i)
 
     def __eq__(self, other: object) -> bool:
         return np.array_equal(self.parents, other.parents) if isinstance(other, Topology) else NotImplemented
@@ -368,6 +370,4 @@ def joint_ranges(joints: Iterable[int], show_numbers_from: int = 0) -> str:
 
 
 def _read_only(array: NDArray[Any]) -> IntArray:
-    array = array.astype(np.int64)
-    array.flags.writeable = False
-    return array
+    return frozen(array.astype(np.int64))

@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError
+from kinegrad.model.names import shown
+from kinegrad.model.numbers import holds_masked
 
 IntArray = NDArray[np.int64]
 WORLD = -1
@@ -21,6 +23,8 @@ def integers(argument: str, values: ArrayLike, *, ndim: int) -> IntArray:
         raise ModelError(f"`{argument}` is ragged; expected rows of one length") from error
     except Exception as error:  # whatever a foreign object raises when asked for its numbers
         raise ModelError(f"`{argument}` is a {type(values).__name__}; expected whole numbers") from error
+    if holds_masked(values):
+        raise ModelError(f"`{argument}` hides numbers behind a mask; expected whole numbers throughout")
     if array.size == 0:
         raise ModelError(f"`{argument}` is empty; expected at least one entry")
     if array.ndim != ndim or array.shape[1:] not in [(), (2,)]:
@@ -46,7 +50,7 @@ def check_parents(
     """`parents` if each is the world or a lower number, else an error that counts from `base`."""
 
     def called(i: int) -> str:
-        return f"{kind} {i + base}" + (f" ({names[i]!r})" if names else "")
+        return f"{kind} {i + base}" + (f" ({shown(names[i])})" if names else "")
 
     numbers, last = np.arange(len(parents)), len(parents) - 1
     for i in np.flatnonzero((parents < WORLD) | (parents > last))[:1]:
@@ -56,7 +60,8 @@ def check_parents(
         raise ModelError(f"`{argument}` makes {called(i)} its own parent; expected a lower number")
     for i in np.flatnonzero(parents > numbers)[:1]:
         if cycle := _cycle(parents):
-            path = " → ".join(called(j) for j in [*cycle, cycle[0]])
+            members = [called(j) for j in [*cycle, cycle[0]]]
+            path = " → ".join(members if len(members) <= 12 else [*members[:6], "…", *members[-5:]])
             raise ModelError(f"`{argument}` has a cycle, child → parent: {path}; expected a tree")
         parent = called(parents[i])
         raise ModelError(f"`{argument}` numbers {called(i)} before its parent, {parent}; expected after")

@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinegrad.errors import InputError
 from kinegrad.model import DH, Inertia, Model
 from kinegrad.model.model import STANDARD_GRAVITY
-from kinegrad.model.names import find_name
+from kinegrad.model.names import find_name, shown
+from kinegrad.model.numbers import real_number
 
 __all__ = ["human43"]
 
@@ -99,9 +101,10 @@ def human43(
     >>> human43(lengths={"thigh": 0.50}).tip[8, :3, 3].tolist()
     [0.5, 0.0, 0.0]
     """
-    rows = list(_table(_changed(LENGTHS, lengths)))
+    rows = list(_table(_changed("lengths", LENGTHS, lengths)))
     table = [DH(row.theta, row.d, row.a, row.alpha, row.variable) for row in rows]
-    kilograms = _changed(MASSES, masses)
+    thickness = real_number("`thickness`", thickness)
+    kilograms = _changed("masses", MASSES, masses)
     return Model.from_dh(
         table,
         branches=(PHI, PSI),
@@ -168,7 +171,13 @@ def _limb(masses: Mapping[str, float], thickness: float, limb: str, row: DH) -> 
     return Inertia.cylinder(mass, thickness * np.sqrt(start @ start).item(), start, end)
 
 
-def _changed(table: Mapping[str, float], changes: Mapping[str, float] | None) -> dict[str, float]:
-    for limb in changes or ():
+def _changed(what: str, table: Mapping[str, float], changes: Mapping[str, float] | None) -> dict[str, float]:
+    if changes is None:
+        return dict(table)
+    if not isinstance(changes, Mapping):
+        raise InputError(f"`{what}` is {shown(changes)}; expected a dictionary from limbs to numbers")
+    changed = dict(table)
+    for limb, value in changes.items():
         find_name("limb", limb, tuple(table), "human43")
-    return {**table, **(changes or {})}
+        changed[limb] = real_number(f"`{what}` of {limb!r}", value)
+    return changed

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from kinegrad.errors import InputError
 from kinegrad.model import Inertia, Model, ModelBuilder, prismatic, revolute
+from kinegrad.model.numbers import real_number
+from kinegrad.samples.random import number_of_joints
 
 __all__ = ["cart_pendulum", "double_pendulum", "multi_pendulum", "spatial_chain"]
 
@@ -33,6 +34,7 @@ def double_pendulum(*, L1: float = 1.0, L2: float = 1.0, MP: float = 1.0, MQ: fl
     [1.0, 2.0]
     """
     builder = ModelBuilder("double_pendulum")
+    L1, L2 = real_number("`L1`", L1), real_number("`L2`", L2)
     P, Q = Inertia.point(MP, [0, 0, -L1]), Inertia.point(MQ, [0, 0, -L2])
     builder.add("hinge1", None, revolute("y"), link="P", inertia=P)
     builder.add("hinge2", "P", revolute("y"), link="Q", inertia=Q, placement=[0, 0, -L1])
@@ -58,6 +60,7 @@ def multi_pendulum(n: int = 5, *, length: float = 1.0, mass: float = 1.0) -> Mod
     >>> multi_pendulum(3).link_names
     ('rod1', 'rod2', 'rod3')
     """
+    length = real_number("`length`", length)
     return _chain("multi_pendulum", n, "y", "rod", length, Inertia.rod(mass, [0, 0, 0], [0, 0, -length]))
 
 
@@ -84,6 +87,7 @@ def spatial_chain(n: int = 6, *, length: float = 1.0, mass: float = 1.0) -> Mode
     >>> [joint.axis.index(1.0) for joint in spatial_chain(4).joints]
     [0, 1, 2, 0]
     """
+    length = real_number("`length`", length)
     bar = Inertia.cylinder(mass, length / 20, [0, 0, 0], [0, 0, -length])
     return _chain("spatial_chain", n, "xyz", "bar", length, bar)
 
@@ -108,6 +112,7 @@ def cart_pendulum(*, cart_mass: float = 1.0, rod_mass: float = 0.2, length: floa
     ('track', 'hinge')
     """
     builder = ModelBuilder("cart_pendulum")
+    length = real_number("`length`", length)
     cart, rod = Inertia.point(cart_mass, [0, 0, 0]), Inertia.rod(rod_mass, [0, 0, 0], [0, 0, -length])
     builder.add("track", None, prismatic("x"), link="cart", inertia=cart)
     builder.add("hinge", "cart", revolute("y"), link="rod", inertia=rod)
@@ -116,11 +121,9 @@ def cart_pendulum(*, cart_mass: float = 1.0, rod_mass: float = 0.2, length: floa
 
 def _chain(name: str, n: int, axes: Sequence[str], link: str, length: float, inertia: Inertia) -> Model:
     """`n` equal links, each hinged to the lower end of the one before; the axes recur."""
-    if n < 1:
-        raise InputError(f"`n` is {n}; expected at least one link")
     builder = ModelBuilder(name)
     parent, placement = None, [0.0, 0.0, 0.0]
-    for k in range(1, n + 1):
+    for k in range(1, number_of_joints("n", n) + 1):
         joint, hinge = f"hinge{k}", revolute(axes[(k - 1) % len(axes)])
         parent = builder.add(joint, parent, hinge, link=f"{link}{k}", placement=placement, inertia=inertia)
         placement = [0.0, 0.0, -length]

@@ -9,13 +9,17 @@ from operator import add
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine import whole
 from kinegrad.errors import InputError
 from kinegrad.model import Inertia, Joint, Model, Topology, prismatic, revolute, rotate, screw, translate
+from kinegrad.model.names import as_tuple, shown
+from kinegrad.model.numbers import flag
 
 __all__ = ["random_tree"]
 
 KINDS = ("revolute", "prismatic", "screw")
 LETTERS = ("x", "y", "z", "-x", "-y", "-z")
+MOST = 100_000  # joints: building more takes hours
 VIRTUAL_IN_A_ROW = 2  # as in a ball joint; a longer row without mass could make the mass matrix singular
 
 
@@ -59,10 +63,13 @@ def random_tree(
     >>> tree == random_tree(8, seed=3), tree == random_tree(8, seed=4)
     (True, False)
     """
-    if not 1 <= roots <= n:
-        raise InputError(f"`roots` is {roots} and `n` is {n}; expected 1 ≤ roots ≤ n")
-    if not kinds or not set(kinds) <= set(KINDS):
-        raise InputError(f"`kinds` is {kinds!r}; expected some of {', '.join(KINDS)}")
+    n, roots, seed = number_of_joints("n", n), number_of_joints("roots", roots), whole("seed", seed, least=0)
+    if roots > n:
+        raise InputError(f"`roots` is {shown(roots)} and `n` is {shown(n)}; expected 1 ≤ roots ≤ n")
+    kinds = as_tuple("kinds", kinds, f"some of {', '.join(KINDS)}")
+    if not kinds or not all(isinstance(kind, str) and kind in KINDS for kind in kinds):
+        raise InputError(f"`kinds` is {shown(kinds)}; expected some of {', '.join(KINDS)}")
+    depth_first, passive = flag("`depth_first`", depth_first), flag("`passive`", passive)
     rng = np.random.default_rng(seed)
     tree = Topology(_parents(rng, n, roots))
     if depth_first:
@@ -81,8 +88,15 @@ def random_tree(
         com=np.array([body.com for body in bodies]),
         inertia=np.array([body.inertia for body in bodies]),
         rest=rng.uniform(-1, 1, n) * passive,
-        **springs,
+        **springs,  # type: ignore[arg-type]
     )
+
+
+def number_of_joints(name: str, value: int) -> int:
+    """A number of joints that a computer has room for."""
+    if (count := whole(name, value)) > MOST:
+        raise InputError(f"`{name}` is {shown(value)}; expected at most {MOST} joints")
+    return count
 
 
 def _parents(rng: np.random.Generator, n: int, roots: int) -> list[int]:

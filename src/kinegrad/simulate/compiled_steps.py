@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design import Design
+from kinegrad.design import Design, kernel_slopes
 from kinegrad.dynamics import free_joint
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import load_batch
@@ -67,7 +67,7 @@ def compiled_run(
     columns.append(np.array(np.broadcast_to(tau[when[::every, 0]], (kept, *q.shape))))
     if law.design is not None and dq is not None and dv is not None:
         initial = [engine.kernel_array(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
-        slopes, free = engine.march_slopes(law.model, law.design.slopes, law.design.load_slopes, todo, *initial)
+        slopes, free = engine.march_slopes(law.model, *kernel_slopes(law.design), todo, *initial)
         _check_free([law.model], scheme, h, shape, free)
         columns += [x.reshape(kept, *dq.shape) for x in slopes]
         columns.append(np.zeros((kept, *dq.shape)))

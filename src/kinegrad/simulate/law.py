@@ -102,7 +102,7 @@ class Law:
         prescribed: Prescribed | None = None,
     ) -> None:
         engine.check_model(model)
-        if design is not None and (not isinstance(design, Design) or design.model != model):
+        if design is not None and not (isinstance(design, Design) and (design.model is model or design.model == model)):
             found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
             raise InputError(f"`design` is a {found}; expected a Design of this model: Design(model, [...])")
         if design is not None:
