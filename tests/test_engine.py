@@ -140,11 +140,16 @@ def test_setting_threads():
         kg.set_threads(before)
 
 
-@pytest.mark.parametrize("setting", ["0", "-1", "two", ""])
+@pytest.mark.parametrize("setting", ["0", "-1", "two", "", "9" * 5000])
 def test_wrong_threads_in_the_environment(monkeypatch, setting):
+    """Said by whoever asks first how many there are, as a named error: importing kinegrad does not fail."""
     monkeypatch.setenv("KINEGRAD_THREADS", setting)
-    with pytest.raises(ImportError, match=f"KINEGRAD_THREADS is '{setting}'; expected a whole number"):
-        engine.threads._default_threads()
+    monkeypatch.setattr(engine.threads, "_threads", 0)
+    for ask in (kg.get_threads, lambda: kg.set_threads(None), lambda: mass_matrix(MODEL, np.zeros((3, N)))):
+        with pytest.raises(InputError, match=f"KINEGRAD_THREADS is '{setting[:9]}.*'; expected a whole") as error:
+            ask()
+        assert len(str(error.value)) < 300
+    assert mass_matrix(MODEL, np.zeros((3, N)), threads=1).shape == (3, N, N)
 
 
 # --- what is accepted ---------------------------------------------------------------------------------------
@@ -490,7 +495,7 @@ def _in_child(queue):
 def test_after_a_fork(small_grain):
     """The parent's threads do not exist in the child; it must not wait for them."""
     same_bits(results(MODEL, *LARGE, threads=3), WANTED)
-    assert engine.threads._pool is not None
+    assert engine.pool._helpers
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     processes = [context.Process(target=_in_child, args=(queue,), daemon=True) for _ in range(2)]

@@ -28,3 +28,17 @@ class SingularError(KinegradError, ArithmeticError):
 
 class SolveError(KinegradError, RuntimeError):
     """A solver that stopped without an answer."""
+
+
+def shown(value: object, most: int = 80) -> str:
+    """What a message shows of a value: its repr, cut to so many characters.
+
+    >>> shown("spatial"), len(shown(list(range(1000))))
+    ("'spatial'", 80)
+    """
+    try:
+        text = repr(value)
+    except Exception:  # whatever a foreign object raises when asked what it is
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 11]} … {text[-8:]}"

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._kernels.finite import LARGEST, SMALLEST
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
 from kinegrad.model import Model
@@ -25,9 +26,29 @@ def mechanism(model: Model) -> tuple[Any, ...]:
     """The model's constants in the order of :class:`Mechanism`, computed once per model."""
     found = model.__dict__.get("_mechanism")
     if found is None:
-        found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
+        with np.errstate(all="ignore"):  # constants that overflow are not tame, and so their results looked at
+            found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         object.__setattr__(model, "_mechanism", found)
+        object.__setattr__(model, "_tame", found if _ordinary(found) else None)
     return found
+
+
+def tame(model: Model) -> tuple[Any, ...] | None:
+    """The same, if with them ordinary states have finite results, as ``_kernels/finite.py`` says; else None."""
+    found: tuple[Any, ...] | None = model.__dict__.get("_tame")
+    if found is None:
+        mechanism(model)
+        found = model.__dict__["_tame"]
+    return found
+
+
+def _ordinary(constants: tuple[Any, ...]) -> bool:
+    for x in constants:
+        if isinstance(x, np.ndarray) and x.dtype == np.float64:
+            size = np.abs(x[x != 0.0])
+            if not ((size >= SMALLEST) & (size <= LARGEST)).all():
+                return False
+    return True
 
 
 def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:

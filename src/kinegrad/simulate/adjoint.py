@@ -122,15 +122,21 @@ def adjoint_gradient(
     q, v = initial(model, q0, v0, single=False)
     with np.errstate(over="ignore", invalid="ignore"):
         checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
-    backward = _Backward(law, scheme, q.shape, steps)
-    weights = gregory(steps, h)
-    for first in reversed(range(0, steps, length)):
-        count = min(length, steps - first)
-        part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
-        if first + count == steps:
-            backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
-        backward.through(part, objective, weights, h)
-    return AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
+        backward = _Backward(law, scheme, q.shape, steps)
+        weights = gregory(steps, h)
+        for first in reversed(range(0, steps, length)):
+            count = min(length, steps - first)
+            part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
+            if first + count == steps:
+                backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
+            backward.through(part, objective, weights, h)
+        found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
+    for name, x in vars(found).items():
+        if x is not None and not np.isfinite(x).all():
+            raise SolveError(
+                f"`{name}` of the objective overflows, though the motion is finite; expected a shorter one"
+            )
+    return found
 
 
 def _checkpoints(
@@ -206,8 +212,8 @@ class _Backward:
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
-            gradient, shape = constants_gradient(self.law.design, *stages, loads=self.law.loads)
-            self.dconstants = self.dconstants - gradient.reshape(*shape, gradient.shape[1]).sum(axis=(0, 1))
+            gradient, batch = constants_gradient(self.law.design, *stages, loads=self.law.loads)
+            self.dconstants = self.dconstants - gradient.reshape(*batch.shape, gradient.shape[1]).sum(axis=(0, 1))
 
     def by_parameters(self) -> Array | None:
         """∂J/∂p in all."""
