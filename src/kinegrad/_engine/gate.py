@@ -22,6 +22,7 @@ from kinegrad.model import Model
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 _NUMBERS = frozenset({float, int, np.float64, np.int64, np.float32})
+_FAR = 1e70  # where fourth powers, as in the square of an inertia, overflow
 _FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
 
 
@@ -153,7 +154,7 @@ class Batch:
         """Whether a pivot, which depends on sliding coordinates and the model's constants alone, is out of range."""
         slides = Mechanism(*mechanism(self.model)).rate[:, 1] != 0.0
         q = self.arguments[0]
-        return not tame(self.model) or bool((np.abs(q[0 if len(q) == 1 else state, slides]) > LARGEST).any())
+        return not tame(self.model) or bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
 
     def overflow(self, state: int) -> InputError:
         """What to raise when the results of a state overflow, with what is to blame: the largest number given for it

@@ -162,8 +162,7 @@ def _judge(batch: Batch, notes: list[tuple[int, int, tuple[Integers, ...]]], sta
             batch.check_results()
         return None
     joint, state = stuck[0]
-    if not ordinary:
-        batch.check_results(state, pivot=True)
+    batch.check_results(state, pivot=True)
     return joint, state
 
 
