@@ -175,6 +175,7 @@ def _serve(queue: SimpleQueue[Call | None]) -> None:
     while (call := queue.get()) is not None:
         call.help()
         del call  # or it would live until the next one comes
+    queue.put(None)  # for the others, also one that was started but not noted, because of an interrupt
 
 
 def _close() -> None:
@@ -182,8 +183,7 @@ def _close() -> None:
     global _closed
     _closed = True
     with _lock:
-        for _ in _helpers:
-            _queue.put(None)
+        _queue.put(None)
         for helper in _helpers:
             helper.join()
         _helpers.clear()
