@@ -78,7 +78,6 @@ def finite_or_refused(function, *arguments):
         try:
             result = function(*arguments)
         except KinegradError as error:
-            assert len(str(error)) < 500
             return error
     for x in arrays_of(result):
         assert np.isfinite(x).all()
@@ -110,7 +109,7 @@ def test_large_numbers(function, size, which):
         {"placement": {"joint1": kg.translate(x=1e200)}},
         {"placement": {"joint1": kg.translate(x=1e308)}},
     ],
-    ids=lambda change: "{}".format(next(iter(change))),
+    ids=lambda change: f"{next(iter(change))}",
 )
 def test_extreme_constants(function, change):
     with warnings.catch_warnings():

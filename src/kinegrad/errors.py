@@ -10,8 +10,22 @@ True
 __all__ = ["InputError", "KinegradError", "ModelError", "SingularError", "SolveError"]
 
 
+_MOST = 1000  # characters of a message
+
+
+def _cut(text: str, most: int = _MOST, end: int = _MOST // 2) -> str:
+    return text if len(text) <= most else f"{text[: most - end - 3]} … {text[-end:]}"
+
+
 class KinegradError(Exception):
-    """Base of all errors raised by kinegrad."""
+    """Base of all errors raised by kinegrad; what is over a thousand characters of a message is cut out of its middle.
+
+    >>> len(str(KinegradError("x" * 5000)))
+    1000
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(_cut(x) if isinstance(x, str) else x for x in arguments))
 
 
 class ModelError(KinegradError, ValueError):
@@ -40,5 +54,4 @@ def shown(value: object, most: int = 80) -> str:
         text = repr(value)
     except Exception:  # whatever a foreign object raises when asked what it is
         text = f"<{type(value).__name__}>"
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 11]} … {text[-8:]}"
+    return _cut(" ".join(text.split()), most, 8)
