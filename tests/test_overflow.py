@@ -9,7 +9,7 @@ import kinegrad as kg
 from kinegrad import InputError, KinegradError, samples
 from kinegrad import _engine as engine
 from kinegrad._kernels.finite import LARGEST
-from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
+from kinegrad.simulate import Feedback, KineticEnergy, Objective, adjoint_gradient, simulate_fixed
 from tests.conftest import random_loads, random_state
 
 TREE = samples.random_tree(5, seed=3, roots=2).replace(armature=np.full(5, 0.3))  # hinges, sliders, screws
@@ -187,15 +187,30 @@ def test_fixed_steps_say_that_a_motion_diverges():
         assert np.isfinite(motion.q[:, [0, 2]]).all()
 
 
-def test_the_adjoint_overflows():
-    objective = Objective(integral=[KineticEnergy()])
-    error = finite_or_refused(
-        lambda *x: adjoint_gradient(*x, objective, step=0.01, steps=3, design=kg.Design(TREE, ["gravity.z"])),
-        TREE,
-        np.zeros(N),
-        np.full(N, 1e120),
-    )
-    assert isinstance(error, KinegradError)
+@pytest.mark.parametrize("tau", [None, Feedback(lambda t, q, v: np.zeros_like(q), None, None)])
+def test_fixed_steps_say_that_derivatives_overflow(tau):
+    q, v, _ = random_state(TREE, batch=(3,))
+    slope = np.zeros((3, N, 1))
+    slope[1] = 1.7e308
+    design = kg.Design(TREE, ["gravity.z"])
+    motion = simulate_fixed(TREE, q, v, step=0.01, steps=4, every=2, tau=tau, design=design, dq0_dp=slope)
+    assert np.isfinite(motion.q).all()
+    assert not motion.success
+    assert "the derivatives of state 1 overflow at t = 0" in motion.message
+
+
+@pytest.mark.parametrize("speed", [1e40, 1e76, 1e120, 1e153, 1e200])
+@pytest.mark.parametrize("design", [None, kg.Design(TREE, ["gravity.z"])], ids=["states", "design"])
+def test_the_adjoint_overflows(speed, design):
+    """Of a motion that does, or of one that does not quite: neither is an argument's fault."""
+    objective = Objective(integral=[KineticEnergy()], end=[KineticEnergy()])
+
+    def gradient(model, q, v):
+        return adjoint_gradient(model, q, v, objective, step=1e-3, steps=3, design=design)
+
+    error = finite_or_refused(gradient, TREE, np.zeros(N), np.full(N, speed))
+    assert error is None or isinstance(error, kg.SolveError | kg.SingularError)
+    assert error is not None or speed < 1e100
 
 
 @pytest.mark.parametrize("size", [0.999, 1.001])

@@ -120,7 +120,7 @@ def adjoint_gradient(
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else engine.whole("segment", segment)
     q, v = initial(model, q0, v0, single=False)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
         backward = _Backward(law, scheme, q.shape, steps)
         weights = gregory(steps, h)
@@ -131,12 +131,14 @@ def adjoint_gradient(
                 backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
             backward.through(part, objective, weights, h)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
-    for name, x in vars(found).items():
-        if x is not None and not np.isfinite(x).all():
-            raise SolveError(
-                f"`{name}` of the objective overflows, though the motion is finite; expected a shorter one"
-            )
+    _check_gradient(*(x for x in vars(found).values() if x is not None))
     return found
+
+
+def _check_gradient(*parts: Array) -> None:
+    """Refuse what is not finite, though the motion is."""
+    if not all(np.isfinite(x).all() for x in parts):
+        raise SolveError("the objective or its gradient overflows float64 on a finite motion; expected a shorter one")
 
 
 def _checkpoints(
@@ -209,6 +211,7 @@ class _Backward:
         for k in reversed(range(len(part.steps))):
             self._step(part, k, h, share[:, k], mu[k])
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
+        _check_gradient(pushed)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
