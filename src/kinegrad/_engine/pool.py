@@ -74,7 +74,10 @@ class Call:
         finally:
             self._task = None  # what is still queued holds no arrays
         if self._error is not None:
-            raise self._error
+            try:
+                raise self._error
+            finally:
+                self._error = None  # whose frames hold arrays, and this call
 
     def stop(self) -> None:
         """Hand out no more parts: one has failed, and those before it, where an earlier failure may be, are taken."""
