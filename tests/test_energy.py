@@ -118,3 +118,17 @@ def test_a_model_without_mass_has_no_center():
             call()
     assert kg.kinetic_energy(ghost, [0], [2.0]) == 1.0, "its rotor has energy all the same"
     assert kg.potential_energy(ghost, [1.0]) == 0.0
+
+
+def test_results_keep_no_more_memory_than_their_own():
+    """The kernel fills eleven columns; one of them would keep all alive."""
+    model = samples.two_link()
+    q, v = np.zeros((2, 100, 2))
+    for x in (
+        kg.kinetic_energy(model, q, v),
+        kg.potential_energy(model, q),
+        kg.center_of_mass(model, q),
+        kg.momentum(model, q, v).linear,
+    ):
+        owner = x if x.base is None else x.base
+        assert owner.nbytes == x.nbytes

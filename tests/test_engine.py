@@ -2,10 +2,13 @@
 
 import multiprocessing
 import threading
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import kinegrad as kg
 from kinegrad import InputError, inverse_dynamics, mass_matrix
@@ -98,6 +101,10 @@ NOT_NUMBERS = {
     "set": {1.0, 2.0},
     "dictionary": {"q": 1.0},
     "masked": np.ma.masked_array(np.zeros(N), mask=[0, 0, 1, 0, 0, 0]),
+    "list of masked": [np.zeros(N), np.ma.masked_array(np.zeros(N), mask=[0, 0, 1, 0, 0, 0])],
+    "masked in tuples": ((np.ma.masked_array(np.zeros(N), mask=[0, 0, 1, 0, 0, 0]),), ([0.0] * N,)),
+    "masked in a deque": deque([np.ma.masked_array(np.zeros(N), mask=True)]),
+    "a masked number": [0.0, 1.0, np.ma.masked, 0.0, 0.0, 0.0],
 }
 
 
@@ -105,6 +112,56 @@ NOT_NUMBERS = {
 def test_what_is_not_a_real_number(value):
     with pytest.raises(InputError, match=r"`v` (holds|is a masked array).*expected real numbers"):
         inverse_dynamics(MODEL, np.zeros(N), value, np.zeros(N))
+
+
+def test_masked_arrays_in_a_list_that_hide_nothing():
+    whole = np.ma.masked_array(np.ones(N), mask=False)
+    same_bits(mass_matrix(MODEL, [whole, np.zeros(N)]), mass_matrix(MODEL, np.array([np.ones(N), np.zeros(N)])))
+
+
+def test_masked_loads_in_a_list():
+    force = [np.ma.masked_array([1.0, 1e9, 0.0], mask=[0, 1, 0])] * N
+    for loads in (kg.Loads(force), kg.Loads({"link1": force[0]}), kg.Loads({"link1": force[:1]})):
+        with pytest.raises(InputError, match=r"`loads.force.*masked"):
+            inverse_dynamics(MODEL, *np.zeros((3, N)), loads=loads)
+
+
+def test_numbers_beyond_float64_are_not_finite():
+    """Without NumPy's warning, which would be an error here."""
+    if np.finfo(np.longdouble).maxexp > 1024:
+        with pytest.raises(InputError, match=r"`q` at index \(0,\) is inf"):
+            mass_matrix(MODEL, np.full(N, np.longdouble("1e400")))
+
+
+@pytest.mark.parametrize("packed", [np.zeros(3), "yes", 1, None, [True]])
+def test_packed_is_true_or_false(packed):
+    with pytest.raises(InputError, match=r"`packed` is .*; expected True or False"):
+        kg.inverse_dynamics_derivatives(MODEL, *np.zeros((3, N)), packed=packed)
+
+
+LONG = ["x" * 10_000, list(range(10_000)), np.zeros(10_000), {k: k for k in range(3000)}]
+
+
+@pytest.mark.parametrize("value", LONG, ids=["text", "list", "array", "dictionary"])
+def test_messages_are_short(value):
+    """They show the beginning of what was given, and its end."""
+    calls = [
+        lambda: inverse_dynamics(MODEL, *np.zeros((3, N)), method=value),
+        lambda: inverse_dynamics(MODEL, *np.zeros((3, N)), threads=value),
+        lambda: kg.forward_dynamics(MODEL, *np.zeros((3, N)), method=value),
+        lambda: kg.inverse_dynamics_derivatives(MODEL, *np.zeros((3, N)), method=value),
+        lambda: kg.inverse_dynamics_derivatives(MODEL, *np.zeros((3, N)), packed=value),
+        lambda: kg.hybrid_dynamics(MODEL, *np.zeros((4, N)), prescribed=value),
+        lambda: kg.jacobian(MODEL, np.zeros(N), link=value),
+        lambda: kg.jacobian(MODEL, np.zeros(N), link=["link1", value]),
+        lambda: kg.set_threads(value),
+        lambda: engine.whole("steps", value),
+        lambda: engine.positive("step", value),
+    ]
+    for call in calls:
+        with pytest.raises(kg.KinegradError) as error:
+            call()
+        assert len(str(error.value)) < 400
 
 
 def test_an_object_that_cannot_say_its_numbers():
@@ -141,11 +198,16 @@ def test_setting_threads():
         kg.set_threads(before)
 
 
-@pytest.mark.parametrize("setting", ["0", "-1", "two", ""])
+@pytest.mark.parametrize("setting", ["0", "-1", "two", "", "9" * 5000])
 def test_wrong_threads_in_the_environment(monkeypatch, setting):
+    """Said by whoever asks first how many there are, as a named error: importing kinegrad does not fail."""
     monkeypatch.setenv("KINEGRAD_THREADS", setting)
-    with pytest.raises(ImportError, match=f"KINEGRAD_THREADS is '{setting}'; expected a whole number"):
-        engine.threads._default_threads()
+    monkeypatch.setattr(engine.threads, "_threads", 0)
+    for ask in (kg.get_threads, lambda: kg.set_threads(None), lambda: mass_matrix(MODEL, np.zeros((3, N)))):
+        with pytest.raises(InputError, match=f"KINEGRAD_THREADS is '{setting[:9]}.*'; expected a whole") as error:
+            ask()
+        assert len(str(error.value)) < 300
+    assert mass_matrix(MODEL, np.zeros((3, N)), threads=1).shape == (3, N, N)
 
 
 # --- what is accepted ---------------------------------------------------------------------------------------
@@ -373,6 +435,69 @@ def test_out_that_cannot_be_filled(out, message):
         inverse_dynamics(MODEL, Q, V, A, out=out)
 
 
+def strided(*strides):
+    """An array (11, 6) with these strides, in numbers, in memory that is large enough."""
+    memory = np.full(2000, np.nan)
+    return np.lib.stride_tricks.as_strided(memory[1000:], (11, N), [8 * k for k in strides])
+
+
+@pytest.mark.parametrize("strides", [(1, 1), (0, 1), (5, 1), (1, 10), (-1, 1), (3, 2), (2, 4), (-5, 1), (6, -6)])
+def test_out_whose_numbers_overlap(strides):
+    with pytest.raises(InputError, match=r"`out` repeats its memory \(strides .*\); expected room for every number"):
+        inverse_dynamics(MODEL, Q, V, A, out=strided(*strides))
+
+
+@pytest.mark.parametrize("strides", [(6, 1), (1, 11), (7, 1), (-6, 1), (12, 2), (6, 11), (-6, -11), (13, 2), (2, 23)])
+def test_out_whose_numbers_do_not_overlap(strides):
+    """(6, 11) and (13, 2) are neither one block nor one after another, and yet all places differ."""
+    places = np.add.outer(np.arange(11) * strides[0], np.arange(N) * strides[1])
+    assert len(np.unique(places)) == 11 * N
+    out = strided(*strides)
+    assert inverse_dynamics(MODEL, Q, V, A, out=out) is out
+    same_bits(np.ascontiguousarray(out), EXPECTED)
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 5), st.integers(-40, 40)), min_size=1, max_size=4),
+)
+def test_overlap_is_found_exactly(axes):
+    """As counting places does, for strides that are no multiple of a number's size, too."""
+    memory = np.zeros(4000)
+    x = np.lib.stride_tricks.as_strided(memory[2000:], [k for k, _ in axes], [4 * stride for _, stride in axes])
+    places = np.zeros(1, int)
+    for size, stride in axes:
+        places = np.add.outer(places, np.arange(size) * 4 * stride).ravel()
+    places.sort()
+    assert engine.memory.overlaps_itself(x) == bool((np.diff(places) < 8).any())
+
+
+def test_outs_may_be_interleaved_but_not_overlap():
+    both = np.full((11, N, N, 2), np.nan)
+    wanted = kg.inverse_dynamics_derivatives(MODEL, Q, V, A)
+    tau, by_a = np.empty((11, N)), np.empty((11, N, N))
+    out = kg.InverseDynamicsDerivatives(tau, both[..., 0], both[..., 1], by_a)
+    kg.inverse_dynamics_derivatives(MODEL, Q, V, A, out=out)
+    same_bits(both[..., 0].copy(), wanted.dtau_dq)
+    same_bits(both[..., 1].copy(), wanted.dtau_dv)
+    out = kg.InverseDynamicsDerivatives(tau, both[..., 0], both[::-1, ..., 0], by_a)
+    with pytest.raises(InputError, match=r"`out.dtau_dq` and `out.dtau_dv` share memory"):
+        kg.inverse_dynamics_derivatives(MODEL, Q, V, A, out=out)
+
+
+def test_derivatives_may_be_written_over_their_inputs():
+    """State and loads: all is read before anything is written there."""
+    force = np.random.default_rng(4).normal(size=(11, N, 3))
+    wanted = kg.inverse_dynamics_derivatives(MODEL, Q, V, A, loads=kg.Loads(force=force))
+    room = np.zeros((11, N, N))
+    room.reshape(-1)[: force.size] = force.ravel()
+    view = room.reshape(-1)[: force.size].reshape(force.shape)
+    q = Q.copy()
+    out = kg.InverseDynamicsDerivatives(q, room, np.empty((11, N, N)), np.empty((11, N, N)))
+    kg.inverse_dynamics_derivatives(MODEL, q, V, A, loads=kg.Loads(force=view), out=out)
+    for x, y in zip(vars(out).values(), vars(wanted).values(), strict=True):
+        same_bits(x, y)
+
+
 # --- the same bits ------------------------------------------------------------------------------------------
 
 METHODS = ("spatial", "lagrange")
@@ -491,7 +616,7 @@ def _in_child(queue):
 def test_after_a_fork(small_grain):
     """The parent's threads do not exist in the child; it must not wait for them."""
     same_bits(results(MODEL, *LARGE, threads=3), WANTED)
-    assert engine.threads._pool is not None
+    assert engine.pool._helpers
     context = multiprocessing.get_context("fork")
     queue = context.Queue()
     processes = [context.Process(target=_in_child, args=(queue,), daemon=True) for _ in range(2)]

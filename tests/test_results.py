@@ -34,11 +34,10 @@ def results(x):
         kg.energy_design_derivatives(DESIGN, q, v),
         kg.point_motion_design_derivatives(DESIGN, q, v, a, link="forearm"),
         kg.hybrid_dynamics_design_derivatives(DESIGN, q, v, a, a, prescribed=["elbow"]),
-        kg.Loads(force={"forearm": [*a.tolist(), 0.0]}, torque=np.ones((2, 3)) * q[0]),
     ]
 
 
-@pytest.mark.parametrize("k", range(17))
+@pytest.mark.parametrize("k", range(16))
 def test_every_result_compares_by_value_and_pickles(k):
     one, other, different = results(STATE)[k], results(STATE)[k], results(STATE + 0.25)[k]
     assert isinstance(one, Result)
@@ -48,11 +47,8 @@ def test_every_result_compares_by_value_and_pickles(k):
     copy = pickle.loads(pickle.dumps(one))
     assert copy == one
     assert type(copy) is type(one)
-    if isinstance(one, kg.Loads):
-        assert hash(one) == hash(copy), "the bridges keep functions by their loads"
-    else:
-        with pytest.raises(TypeError, match="unhashable"):
-            hash(one)
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(one)
 
 
 def test_same_looks_at_every_number():

@@ -20,8 +20,9 @@ from kinegrad._kernels import (
     rnea_derivatives,
     rnea_products,
 )
+from kinegrad._kernels.finite import FINE
 from kinegrad.dynamics import run_or_singular
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -84,9 +85,13 @@ class PackedMatrix(Result):
         try:
             values = self.values[k]
         except (IndexError, TypeError):
-            raise InputError(f"`k` is {k!r}; expected an index into batch shape {self.values.shape[:-1]}") from None
+            raise InputError(
+                f"`k` is {shown(k)}; expected an index into batch shape {self.values.shape[:-1]}"
+            ) from None
         if values.ndim != 1:
-            raise InputError(f"`k` is {k!r}, which leaves a batch of shape {values.shape[:-1]}; expected one state")
+            raise InputError(
+                f"`k` is {shown(k)}, which leaves a batch of shape {values.shape[:-1]}; expected one state"
+            )
         return csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
 
 
@@ -211,14 +216,16 @@ def inverse_dynamics_derivatives(
     array([-4., -1., -1., -1.])
     """
     if not isinstance(method, str) or method not in _KERNELS:
-        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, _KERNELS))}")
+        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _KERNELS))}")
     kernel, slots = _KERNELS[method]
+    if packed is not False:
+        packed = engine.flag("packed", packed)
     plain = loads is None and out is None and not packed
     if plain and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
-        arguments = (engine.mechanism(model), *state, none, none, none, engine.places(model, "dense"))
-        if kernel(*arguments, torque[None], *block, engine.scratch(slots(model, n * n)), 0, 1):
+        arguments = (*state, none, none, none, engine.places(model, "dense"))
+        if kernel(*arguments, torque[None], *block, engine.scratch(slots(model, n * n)), 0, 1) == FINE:
             return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
     engine.check_model(model)
     n = model.n
@@ -283,10 +290,10 @@ def forward_dynamics_derivatives(
     if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        arguments = (engine.mechanism(model), *state, none, none, none, engine.places(model, "padded"))
+        arguments = (*state, none, none, none, engine.places(model, "padded"))
         results = (np.empty((1, n)), one[None], *block, status)
         scratch = engine.scratch(aba_derivatives.slots(n, engine.pairs(model)))
-        if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) and status[0] < 0:
+        if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
             return ForwardDynamicsDerivatives(one, *block.reshape(3, n, n))
     engine.check_model(model)
     n = model.n
@@ -418,6 +425,6 @@ def _given_arrays(out: Any) -> dict[str, Any]:
         raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
     arrays = {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}
     for (one, x), (other, y) in combinations(arrays.items(), 2):
-        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and np.may_share_memory(x, y):
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and engine.share_memory(x, y):
             raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
     return arrays

@@ -18,11 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.design_function import Built, call, check_call, check_slopes, check_structure, slopes_of
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.loads import PARTS, Loads
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, check_apart, find_constant
-from kinegrad.model.names import shown
 from kinegrad.model.numbers import frozen
 
 __all__ = ["Design"]

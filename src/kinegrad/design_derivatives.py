@@ -145,23 +145,26 @@ def inverse_dynamics_design_vjp(
     >>> inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, 0])
     array([6., 5.])
     """
-    gradient, shape = constants_gradient(design, q, v, a, y, loads=loads, threads=threads)
-    return share_of_parameters(design, gradient).reshape(*shape, design.p)
+    gradient, batch = constants_gradient(design, q, v, a, y, loads=loads, threads=threads)
+    shares = share_of_parameters(design, gradient)
+    batch.results = [shares]
+    batch.check_results()
+    return shares.reshape(*batch.shape, design.p)
 
 
 def constants_gradient(
     design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, y: ArrayLike, *, loads: Loads | None = None,
     threads: int | None = None,
-) -> tuple[Array, tuple[int, ...]]:  # fmt: skip
-    """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns); the batch shape."""
+) -> tuple[Array, engine.Batch]:  # fmt: skip
+    """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns); the batch."""
     model = _checked(design)
     loads = loads_of(design, loads)
     batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
-    gradient = np.zeros((batch.states, rnea_adjoint.columns(model.n, loads is not None)))
+    _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
     constants = engine.flags_if_varied(engine.mechanism(model), kernel_slopes(design)[0])
     slots = (model.n + 1) * rnea_adjoint.N
     engine.run(rnea_adjoint.rnea_adjoint, batch, slots, threads, constants, *batch.arguments[:4], *load_rows, gradient)
-    return gradient, batch.shape
+    return gradient, batch
 
 
 def share_of_parameters(design: Design, gradient: Array) -> Array:
@@ -173,7 +176,8 @@ def share_of_parameters(design: Design, gradient: Array) -> Array:
         np.concatenate(parts, axis=1)
     )  # sparse: few constants each; and it adds in the same order always
     rows = gradient[..., : slopes.shape[1]].reshape(-1, slopes.shape[1])
-    shares: Array = (slopes @ rows.T).T
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        shares: Array = (slopes @ rows.T).T
     return np.ascontiguousarray(shares).reshape(*gradient.shape[:-1], design.p)
 
 
@@ -363,12 +367,12 @@ def point_motion_design_derivatives(
     columns = [3 * len(links)] * 3
     slots = (n + 1) * kinematics.N
     results = engine.run_directions(
-        kernels.points, model, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
-    )
+        kernels.points, batch, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
+    )[: 1 + (v is not None) + (a is not None)]
+    _check(batch, results)
     shape = (*batch.shape, design.p, *core, 3)
     moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
-    wanted = 1 + (v is not None) + (a is not None)
-    return PointMotionDesignDerivatives(*list(moved)[:wanted])
+    return PointMotionDesignDerivatives(*moved)
 
 
 def energy_design_derivatives(
@@ -383,7 +387,8 @@ def energy_design_derivatives(
     >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
     array([0.18])
     """
-    sums = _quantity(design, kernels.energies, energy.N, {"q": q, "v": v}, energy.COLUMNS, threads, (energy.COLUMNS,))
+    state = {"q": q, "v": v}
+    sums = _quantity(design, kernels.energies, energy.N, state, energy.COLUMNS, threads, (energy.COLUMNS,), keep=2)
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
 
 
@@ -403,16 +408,11 @@ def _dynamics(
     ]
     slopes, varied = kernel_slopes(design)
     turns = [None] * 3 if varied is None else varied
-    # where lanes run over directions of one state at a time, they must see that state's loads
-    apart = loads is not None and 1 < batch.states < design.p
-    parts = []
-    for rows in [slice(k, k + 1) for k in range(batch.states)] if apart else [slice(None)]:
-        own = [(x[rows], None if dx is None else dx[rows]) for x, dx in pairs]
-        acting = [x[rows] if len(x) == batch.states else x for x in load_rows]
-        fixed = [x if dx is None else (x, dx) for x, dx in zip(acting, turns, strict=True)]
-        columns, space = [n] * results, (n + 1) * slots
-        parts.append(engine.run_directions(kernel, model, slopes, own, [*before, *fixed], columns, space, threads))
-    whole = (np.concatenate(x).reshape(*batch.shape, design.p, n) for x in zip(*parts, strict=True))
+    fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
+    columns, space = [n] * results, (n + 1) * slots
+    found = engine.run_directions(kernel, batch, slopes, pairs, [*before, *fixed], columns, space, threads)
+    _check(batch, found)
+    whole = (x.reshape(*batch.shape, design.p, n) for x in found)
     return [np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in whole]
 
 
@@ -424,6 +424,8 @@ def _quantity(
     columns: int,
     threads: int | None,
     core: tuple[int, ...],
+    *,
+    keep: int | None = None,
 ) -> Array:
     model = _checked(design)
     n = model.n
@@ -431,8 +433,15 @@ def _quantity(
     batch.check_finite()
     pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
     slots = (n + 1) * slots
-    (result,) = engine.run_directions(kernel, model, kernel_slopes(design)[0], pairs, [], [columns], slots, threads)
+    (result,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], [columns], slots, threads)
+    _check(batch, [result[..., :keep]])
     return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))
+
+
+def _check(batch: engine.Batch, results: Sequence[Array]) -> None:
+    """Refuse slopes, (states, directions, columns), that are not finite."""
+    batch.results = list(results)
+    batch.check_results()
 
 
 def loads_of(design: Design, loads: Loads | None) -> Loads | None:

@@ -16,10 +16,9 @@ from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 
 from kinegrad._engine import variable_fields
-from kinegrad.errors import InputError, KinegradError
+from kinegrad.errors import InputError, KinegradError, shown
 from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
-from kinegrad.model.names import shown
 from kinegrad.model.numbers import STEP, carry_slopes, numbers, slope
 
 Array = NDArray[np.float64]

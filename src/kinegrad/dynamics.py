@@ -12,7 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
-from kinegrad.errors import InputError, SingularError
+from kinegrad._kernels.finite import FINE
+from kinegrad.errors import InputError, SingularError, shown
 from kinegrad.loads import Loads, load_batch, no_load
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -28,7 +29,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-_FINE = (-1, -1)  # status of a kernel that found no joint that nothing resists
+_NONE = (-1, -1)  # status of a kernel that found no joint that nothing resists
 METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
 
 
@@ -90,12 +91,12 @@ def inverse_dynamics(
     array([3.924, 0.981])
     """
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
+        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, METHODS))}")
     kernel, slots = METHODS[method]
     if loads is None and out is None and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
-        if kernel(engine.mechanism(model), *state, none, none, none, one[None], scratch, 0, 1):
+        if kernel(*state, none, none, none, one[None], scratch, 0, 1) == FINE:
             return one
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     result, tau = batch.output((model.n,), out)
@@ -152,13 +153,13 @@ def forward_dynamics(
     array([5., 1.])
     """
     if not isinstance(method, str) or method not in ("aba", "crba"):
-        raise InputError(f"`method` is {method!r}; expected 'aba' or 'crba'")
+        raise InputError(f"`method` is {shown(method)}; expected 'aba' or 'crba'")
     plain = method == "aba" and loads is None and out is None
     if plain and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
-        one, none, scratch, status = np.empty(n), no_load(n), engine.scratch((n + 1) * aba.N), np.array(_FINE)
-        fine = aba.aba(engine.mechanism(model), *state, none, none, none, one[None], status, scratch, 0, 1)
-        if fine and status[0] < 0:
+        one, none, scratch, status = np.empty(n), no_load(n), engine.scratch((n + 1) * aba.N), np.array(_NONE)
+        ok = aba.aba(*state, none, none, none, one[None], status, scratch, 0, 1)
+        if ok == FINE and status[0] < 0:
             return one
     engine.check_model(model)
     n = model.n
@@ -170,14 +171,17 @@ def forward_dynamics(
         run_or_singular(model, aba.aba, batch, (n + 1) * aba.N, threads, *arguments)
     else:
         batch.check_finite()
-        M = np.zeros((batch.states, n * n))
+        _, M = batch.output((n, n), zero=True)
         engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
         zero = np.zeros((1, n))
         engine.run(rnea.rnea, batch, (n + 1) * rnea.N, threads, constants, *state[:2], zero, *load_arrays, a)
-        np.subtract(state[2], a, out=a)
+        with np.errstate(all="ignore"):
+            np.subtract(state[2], a, out=a)
+        batch.check_results()
         place = engine.places(model, "dense")
         slots = engine.pairs(model) + 4 * n
         run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
+        batch.check_results()
     return engine.finish(result, a)
 
 
@@ -247,7 +251,7 @@ def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
     one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
     if one or not isinstance(prescribed, Iterable):
         raise InputError(
-            f"`prescribed` is {prescribed!r}; expected names of joints, such as [{model.joint_names[0]!r}]"
+            f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.joint_names[0]!r}]"
         )
     flags = np.zeros(model.n, dtype=np.int64)
     for name in prescribed:
@@ -264,18 +268,12 @@ def without(name: str, value: Any, ignored: NDArray[np.bool_]) -> Array:
 
 
 def run_or_singular(
-    model: Model, kernel: Callable[..., bool], batch: engine.Batch, slots: int, threads: int | None, *arguments: Any
+    model: Model, kernel: Callable[..., int], batch: engine.Batch, slots: int, threads: int | None, *arguments: Any
 ) -> None:
-    """Run a kernel whose last argument is a status; raise if it found a joint that nothing resists."""
-    status = np.array(_FINE)
-    engine.run(kernel, batch, slots, threads, *arguments, status)
-    if status[0] < 0:
-        return
-    if threads != 1:  # several threads may each have found one: name the first
-        status[:] = -1
-        engine.run(kernel, batch, slots, 1, *arguments, status)
-    joint, state = status.tolist()
-    raise free_joint(model, joint, state, batch.shape)
+    """Run a kernel that divides by pivots; raise if it found a joint that nothing resists."""
+    found = engine.run_pivots(kernel, batch, slots, threads, *arguments)
+    if found is not None:
+        raise free_joint(model, *found, batch.shape)
 
 
 def free_joint(model: Model, joint: int, state: int, shape: tuple[int, ...]) -> SingularError:
@@ -316,7 +314,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     if out is None and (state := engine.one_state(threads, model, q)):
         n = len(model.joints)
         one, scratch = np.zeros((n, n)), engine.scratch((n + 1) * crba.N)
-        if crba.crba(engine.mechanism(model), *state, one.reshape(1, n * n), scratch, 0, 1):
+        if crba.crba(*state, one.reshape(1, n * n), scratch, 0, 1) == FINE:
             return one
     batch = engine.Batch(model, {"q": q})
     result, M = batch.output((model.n, model.n), out, zero=True)

@@ -57,7 +57,7 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | N
     >>> float(kinetic_energy(samples.two_link(), [0, 0], [1, 0]).round(3))
     0.2
     """
-    return _sums(model, threads, q=q, v=v)[..., 0]
+    return _sums(model, threads, slice(0, 1), q=q, v=v)[..., 0]
 
 
 def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -71,7 +71,7 @@ def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) 
     >>> float(potential_energy(samples.two_link(gravity=(0, -10, 0)), [np.pi / 2, 0]).round(3))
     4.0
     """
-    return _sums(model, threads, q=q)[..., 1]
+    return _sums(model, threads, slice(1, 2), q=q)[..., 0]
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -83,7 +83,7 @@ def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) ->
     >>> center_of_mass(samples.two_link(), [0, 0]).round(3)
     array([0.4, 0. , 0. ])
     """
-    return _sums(_with_mass(model), threads, q=q)[..., 2:5]
+    return _sums(_with_mass(model), threads, slice(2, 5), q=q)
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Momentum:
@@ -97,18 +97,19 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
     >>> momentum(samples.two_link(), [0, 0], [1, 0]).linear.round(3)
     array([0. , 0.4, 0. ])
     """
-    sums = _sums(_with_mass(model), threads, q=q, v=v)
-    return Momentum(sums[..., 5:8].copy(), sums[..., 8:11].copy())
+    sums = _sums(_with_mass(model), threads, slice(5, 11), q=q, v=v)
+    return Momentum(sums[..., :3].copy(), sums[..., 3:].copy())
 
 
-def _sums(model: Model, threads: int | None, **state: Any) -> Array:
-    """The columns of ``_kernels/energy.py``, shape (..., 11)."""
+def _sums(model: Model, threads: int | None, columns: slice, **state: Any) -> Array:
+    """Some of the columns of ``_kernels/energy.py``, shape (..., columns), in memory of their own."""
     batch = engine.Batch(model, state)
     q, v = [*batch.arguments, np.zeros((1, model.n))][:2]
     result, flat = batch.output((kernels.COLUMNS,))
+    batch.results = [flat[:, columns]]  # the others are not returned, and may overflow
     slots = (model.n + 1) * kernels.N
     engine.run(kernels.energies, batch, slots, threads, engine.mechanism(model), q, v, flat)
-    return result
+    return result[..., columns].copy()
 
 
 def _with_mass(model: Model) -> Model:

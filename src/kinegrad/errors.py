@@ -7,11 +7,31 @@ argument is at fault, what was found and what was expected.
 True
 """
 
+import reprlib
+from typing import Any
+
 __all__ = ["InputError", "KinegradError", "ModelError", "SingularError", "SolveError"]
+
+MOST = 1000  # characters of a message
+LONGEST = 80  # characters of a name or a value in it
+
+_short = reprlib.Repr()
+_short.maxstring = _short.maxother = _short.maxlong = LONGEST
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MOST else f"{text[: MOST // 2 - 3]} … {text[-MOST // 2 :]}"
 
 
 class KinegradError(Exception):
-    """Base of all errors raised by kinegrad."""
+    """Base of all errors raised by kinegrad; what is over a thousand characters of a message is cut out of its middle.
+
+    >>> len(str(KinegradError("x" * 5000)))
+    1000
+    """
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(_cut(x) if isinstance(x, str) else x for x in arguments))
 
 
 class ModelError(KinegradError, ValueError):
@@ -28,3 +48,16 @@ class SingularError(KinegradError, ArithmeticError):
 
 class SolveError(KinegradError, RuntimeError):
     """A solver that stopped without an answer."""
+
+
+def shown(value: Any) -> str:
+    """How a message shows what it was given: on one line, cut where it is long.
+
+    >>> shown("knee"), shown([1.0] * 1000)
+    ("'knee'", '[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, ...]')
+    """
+    try:
+        text = " ".join(_short.repr(value).split())
+    except Exception:  # whatever a foreign object raises when asked for its text
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}…"

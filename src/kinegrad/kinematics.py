@@ -92,6 +92,7 @@ def forward_kinematics(
         engine.run(kernels.transforms, batch, slots, threads, engine.mechanism(model), q_, T)
         return ForwardKinematics(transform)
     fields, flat = zip(*(batch.output((n, 3)) for _ in range(4)), strict=True)
+    batch.results = [T, *(flat if a is not None else flat[:2])]
     slots = (n + 1) * kernels.N
     engine.run(kernels.motion, batch, slots, threads, engine.mechanism(model), q_, v_, a_, T, *flat)
     return ForwardKinematics(transform, *(fields if a is not None else fields[:2]))
@@ -131,10 +132,12 @@ def point_motion(
     batch, (q_, v_, a_) = _state(model, q, v, a)
     links, local, core = _points(model, link, point)
     fields, flat = zip(*(batch.output((*core, 3)) for _ in range(3)), strict=True)
+    wanted = 1 + (v is not None) + (a is not None)
+    batch.results = list(flat[:wanted])
     slots = (model.n + 1) * kernels.N
     constants = engine.mechanism(model)
     engine.run(kernels.points, batch, slots, threads, constants, q_, v_, a_, links, local, *flat)
-    return PointMotion(*fields[: 1 + (v is not None) + (a is not None)])
+    return PointMotion(*fields[:wanted])
 
 
 def jacobian(

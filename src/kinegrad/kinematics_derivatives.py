@@ -156,7 +156,7 @@ def forward_kinematics_derivatives(
     velocity = (dx_dq, jacobian.copy(), dw_dq, dw_dv)
     if a is None:
         return ForwardKinematicsDerivatives(dtransform_dq, *velocity)
-    linear, angular = (ddx_dq, 2.0 * dx_dq, jacobian.copy()), (ddw_dq, ddw_dv, dw_dv.copy())
+    linear, angular = (ddx_dq, _twice(batch, dx_dq), jacobian.copy()), (ddw_dq, ddw_dv, dw_dv.copy())
     return ForwardKinematicsDerivatives(dtransform_dq, *velocity, *linear, *angular)
 
 
@@ -211,7 +211,7 @@ def point_motion_derivatives(
         return PointMotionDerivatives(dx_dq)
     if a is None:
         return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy())
-    return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, 2.0 * ddx_dq, dx_dq.copy())
+    return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(batch, ddx_dq), dx_dq.copy())
 
 
 def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -283,6 +283,18 @@ def momentum_derivatives(
     slots = (n + 1) * momentum_kernels.N
     engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
     return MomentumDerivatives(*fields)
+
+
+def _twice(batch: engine.Batch, x: Array) -> Array:
+    """2 x, which must be finite as any result."""
+    try:
+        with np.errstate(over="raise"):
+            return 2.0 * x
+    except FloatingPointError:
+        half = np.where(np.abs(x) <= 0.5 * np.finfo(float).max, x, np.inf)
+        batch.results = [half.reshape(batch.states, -1)]
+        batch.check_results()
+        return 2.0 * half
 
 
 def _wanted(batch: engine.Batch, core: tuple[int, ...], wanted: bool) -> tuple[Array, Array]:

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad._engine import Batch, check_model, real
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
-from kinegrad.model.names import shown
 from kinegrad.model.numbers import frozen, holds_masked
 
 __all__ = ["Loads"]

@@ -10,12 +10,26 @@ from kinegrad._engine.constants import (
     pairs,
     places,
     slopes,
+    tame,
     variable_fields,
     without_springs,
 )
-from kinegrad._engine.gate import Batch, check_model, finish, kernel_array, not_finite, one_state, positive, real, whole
+from kinegrad._engine.gate import (
+    Batch,
+    check_model,
+    finish,
+    flag,
+    kernel_array,
+    not_finite,
+    one_state,
+    overflow_passes,
+    positive,
+    real,
+    whole,
+)
+from kinegrad._engine.memory import share_memory
 from kinegrad._engine.steps import March, Marched, march, march_slopes
-from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
+from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 
 __all__ = [
     "Batch",
@@ -23,6 +37,7 @@ __all__ = [
     "Marched",
     "check_model",
     "finish",
+    "flag",
     "flags_if_varied",
     "get_threads",
     "kernel_array",
@@ -31,15 +46,19 @@ __all__ = [
     "mechanism",
     "not_finite",
     "one_state",
+    "overflow_passes",
     "pairs",
     "places",
     "positive",
     "real",
     "run",
     "run_directions",
+    "run_pivots",
     "scratch",
     "set_threads",
+    "share_memory",
     "slopes",
+    "tame",
     "variable_fields",
     "whole",
     "without_springs",

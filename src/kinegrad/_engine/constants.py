@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._kernels import width
+from kinegrad._kernels.finite import LARGEST, SMALLEST
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
-from kinegrad.model.names import shown
 from kinegrad.model.numbers import STEP
 
 Array = NDArray[np.float64]
@@ -36,9 +36,29 @@ def mechanism(model: Model) -> tuple[Any, ...]:
                 f"model {shown(model.name)} is made of numbers that carry slopes, which only what makes models takes; "
                 "expected a model of plain numbers"
             )
-        found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
+        with np.errstate(all="ignore"):  # constants that overflow are not tame, and so their results looked at
+            found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         object.__setattr__(model, "_mechanism", found)
+        object.__setattr__(model, "_tame", found if _ordinary(found) else None)
     return found
+
+
+def tame(model: Model) -> tuple[Any, ...] | None:
+    """The same, if with them ordinary states have finite results, as ``_kernels/finite.py`` says; else None."""
+    found: tuple[Any, ...] | None = model.__dict__.get("_tame")
+    if found is None:
+        mechanism(model)
+        found = model.__dict__["_tame"]
+    return found
+
+
+def _ordinary(constants: tuple[Any, ...]) -> bool:
+    for x in constants:
+        if isinstance(x, np.ndarray) and x.dtype == np.float64:
+            size = np.abs(x[x != 0.0])
+            if not ((size >= SMALLEST) & (size <= LARGEST)).all():
+                return False
+    return True
 
 
 def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:

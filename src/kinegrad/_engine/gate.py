@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Iterable, Sequence
+from contextlib import ContextDecorator
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError
+from kinegrad._engine.constants import mechanism, tame
+from kinegrad._engine.memory import overlaps_itself, share_memory
+from kinegrad._kernels.finite import LARGEST
+from kinegrad._kernels.mechanism import Mechanism
+from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
-from kinegrad.model.names import shown
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
+_NUMBERS = frozenset({float, int, np.float64, np.int64, np.float32})
+_FAR = 1e70  # where fourth powers, as in the square of an inertia, overflow
 _FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
 
 
@@ -23,7 +30,8 @@ class Batch:
     """Checked arguments of one call, flattened to a common number of states.
 
     ``shape`` is the common batch shape, ``states`` its size.  Each argument becomes ``(states, columns)``, or
-    ``(1, columns)`` if it is the same for all states; C-contiguous float64, never written to.
+    ``(1, columns)`` if it is the same for all states; C-contiguous float64, never written to.  ``results`` are the
+    arrays handed out for kernels to fill, those of which must be finite in the end.
 
     Parameters
     ----------
@@ -34,15 +42,18 @@ class Batch:
         Arguments of shape (..., n, 3) by name.
     """
 
-    __slots__ = ("_given", "arguments", "n", "shape", "states")
+    __slots__ = ("_given", "arguments", "model", "n", "results", "shape", "states")
     _given: dict[str, Array]
     arguments: list[Array]
+    model: Model
     n: int
+    results: list[Array]
     shape: Shape
     states: int
 
     def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Any] | None = None) -> None:
         check_model(model)
+        self.model, self.results = model, []
         self.n = len(model.joints)
         if loads is not None or not self._take_plain(state):
             self._take_any(model, state, loads or {})
@@ -93,23 +104,28 @@ class Batch:
         flat = (self.states, math.prod(core))
         if out is None:
             filled = np.zeros(flat) if zero else np.empty(flat)
+            self.results.append(filled)
             return filled.reshape(full), filled
         if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != full:
             found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
             raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {full}")
         if not out.flags.writeable:
             raise InputError(f"`{name}` is read-only; expected a writable array of shape {full}")
-        if out.size and any(stride == 0 and size > 1 for stride, size in zip(out.strides, full, strict=True)):
+        if overlaps_itself(out):
             raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
-        if not out.flags.carray or any(np.may_share_memory(out, x) for x in self._given.values()):
-            return out, np.zeros(flat) if zero else np.empty(flat)
-        if zero:
-            out.fill(0.0)
-        return out, np.asarray(out).reshape(flat)
+        if not out.flags.carray or any(share_memory(out, x) for x in self._given.values()):
+            filled = np.zeros(flat) if zero else np.empty(flat)
+        else:
+            filled = np.asarray(out).reshape(flat)
+            if zero:
+                filled.fill(0.0)
+        self.results.append(filled)
+        return out, filled
 
     def outputs(self, core: Shape, count: int) -> list[tuple[Array, Array]]:
         """As many fresh results of one shape, in one block of memory (which the C library then keeps for the next)."""
         block = np.empty((count, self.states, math.prod(core)))
+        self.results.extend(block)
         return [(flat.reshape(self.shape + core), flat) for flat in block]
 
     def check_finite(self) -> None:
@@ -121,16 +137,69 @@ class Batch:
         """What to raise when a kernel has found a number that is not finite."""
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
 
+    def check_results(self, before: int | None = None, *, pivot: bool = False) -> None:
+        """Refuse results that are not finite, of all states or of those before one.
 
-def one_state(threads: Any, model: Any, *state: Any) -> list[Array] | None:
-    """The rows, (1, n) each, of one state that is given just as kernels read it; None if it is not.
+        With `pivot`, that one failed because nothing seemed to resist a joint, which overflow may be the reason of.
+        """
+        if getattr(_local, "overflow_passes", 0):
+            return
+        good = [np.isfinite(x[:before]).all(axis=tuple(range(1, x.ndim))) for x in self.results]
+        lost = [np.flatnonzero(~x)[:1] for x in good]
+        first = np.concatenate([*lost, [before] if pivot and self._pivot_overflows(before) else []])
+        if len(first):
+            raise self.overflow(int(first.min()))
+
+    def _pivot_overflows(self, state: int | None) -> bool:
+        """Whether a pivot, which depends on sliding coordinates and the model's constants alone, is out of range."""
+        slides = Mechanism(*mechanism(self.model)).rate[:, 1] != 0.0
+        q = self.arguments[0]
+        return not tame(self.model) or bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
+
+    def overflow(self, state: int) -> InputError:
+        """What to raise when the results of a state overflow, with what is to blame: the largest number given for it
+        if that is large, else the model's constants if those are."""
+        sizes = {}
+        for name, x in zip(self._given, self.arguments, strict=True):
+            row = np.abs(x[0 if len(x) == 1 else state])
+            sizes[name] = float(row.max(initial=0.0))
+        name = max(sizes, key=lambda name: sizes[name])
+        where = tuple(int(k) for k in np.unravel_index(state, self.shape)) if self.shape else ()
+        at = f" of state {where[0] if len(where) == 1 else where}" if where else ""
+        cause = ""
+        if sizes[name] > LARGEST:
+            cause = f", where `{name}` has numbers of up to {sizes[name]:.3g}"
+        elif not tame(self.model):
+            cause = f", where model {shown(self.model.name)} has constants of extreme size"
+        return InputError(f"the results{at} are not finite: they overflow float64{cause}; expected smaller numbers")
+
+
+_local = threading.local()
+
+
+class overflow_passes(ContextDecorator):
+    """Results that are not finite are returned, not refused: for integrators, whom they tell that a motion diverges."""
+
+    def __enter__(self) -> None:
+        _local.overflow_passes = getattr(_local, "overflow_passes", 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        _local.overflow_passes -= 1
+
+
+def one_state(threads: Any, model: Any, *state: Any) -> list[Any] | None:
+    """A model's constants and the rows, (1, n) each, of one state that is given just as kernels read it, or None.
 
     Control loops call with one state at a time, and then looking at arguments costs as much as the kernel: a function
     may hand such a state to its kernel at once, and go through :class:`Batch` only if the kernel finds fault with it.
+    None, too, if the constants are such that results have to be looked at.
     """
     if type(model) is not Model or not (threads is None or (type(threads) is int and threads == 1)):
         return None
-    shape, rows = (len(model.joints),), []
+    constants = model.__dict__.get("_tame") or tame(model)
+    if constants is None:
+        return None
+    shape, rows = (len(model.joints),), [constants]
     for x in state:
         if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or x.shape != shape or not x.flags.carray:
             return None
@@ -149,8 +218,9 @@ def real(name: str, value: Any) -> Array:
     """`value` as a float64 array, or an InputError that says what it is instead."""
     if type(value) is np.ndarray and value.dtype is _FLOAT64:
         return value
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        raise InputError(f"`{name}` is a masked array with masked entries; expected real numbers throughout")
+    if _holds_masked(value):
+        what = "is a masked array" if isinstance(value, np.ndarray) else "holds a masked array"
+        raise InputError(f"`{name}` {what} with masked entries; expected real numbers throughout")
     try:
         array = np.asarray(value)
     except Exception:  # whatever a foreign object raises when asked for its numbers
@@ -158,7 +228,29 @@ def real(name: str, value: Any) -> Array:
     if array.dtype.kind not in "iuf":
         what = "complex numbers" if array.dtype.kind == "c" else f"{type(value).__name__} of dtype {array.dtype}"
         raise InputError(f"`{name}` holds {what}; expected real numbers (float64)")
-    return array.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):  # what is too large for float64 becomes infinite, and is refused as such
+        return array.astype(np.float64, copy=False)
+
+
+def _holds_masked(value: Any) -> bool:
+    """Whether an entry is masked, in lists of lists of arrays too, of which NumPy would take what the mask hides."""
+    if isinstance(value, np.ndarray):
+        return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes | range):
+        return False
+    try:
+        if all(kind in _NUMBERS for kind in set(map(type, value))):
+            return False
+        return any(_holds_masked(x) for x in value if type(x) not in _NUMBERS)
+    except Exception:  # whatever a foreign object raises when asked for its items
+        return False
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value` as True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"`{name}` is {shown(value)}; expected True or False")
+    return bool(value)
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:

@@ -1,9 +1,14 @@
-"""Fixed steps on threads: of many states, of many designs, along many directions."""
+"""Fixed steps on threads: of many states, of many designs, along many directions.
+
+A kernel takes some states through some steps: so many that Ctrl-C is not kept waiting.  The state where it ends, which
+it writes among its results, is where it starts again; the acceleration there is evaluated twice, to the same bits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -11,7 +16,8 @@ from numpy.typing import NDArray
 
 from kinegrad._engine.constants import flags_if_varied, mechanism, mechanisms
 from kinegrad._engine.gate import kernel_array
-from kinegrad._engine.threads import run_blocks, run_tasks, scratch, scratch_pair, workers_for
+from kinegrad._engine.pool import PART, Call
+from kinegrad._engine.threads import compiled, scratch, scratch_pair, workers_for
 from kinegrad._kernels import steps as kernels
 from kinegrad._kernels.tangent import Pair
 from kinegrad._kernels.width import WIDTH
@@ -19,6 +25,9 @@ from kinegrad.model import Model
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Kernel = Callable[..., None]
+_FIRST = 200_000  # joint-states to evaluate before it is known how long that takes
+_FEWEST = 16  # steps at a time, lest one evaluation more for each time counts
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +68,11 @@ class March:
         """Joint-states to evaluate."""
         return self.q0.size * self.when.size
 
-    def arguments(self, tau: Array, loads: Sequence[Any]) -> tuple[Any, ...]:
-        """What follows the initial states in the kernels' arguments."""
-        return tau, self.when, *loads, tuple(self.scheme), self.h, self.every
+    @property
+    def first_rows(self) -> int:
+        """States to begin with, so that some hundred steps of them take a fraction of a second."""
+        joints, stages = self.q0.shape[1], self.when.shape[1]
+        return _FIRST // (int(joints) * int(stages) * min(len(self.when), 100))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +92,19 @@ def march(models: Sequence[Model], todo: March) -> Marched:
     kernel: Any = kernels.along_states if len(models) == 1 else kernels.along_designs
     constants = mechanism(models[0]) if len(models) == 1 else mechanisms(models)
     _, count, n = todo.shape
-    q, v, a = (np.empty(todo.shape) for _ in "qva")
-    found = Marched(q, v, a, *_unmarked(count, n))
-    arguments = (constants, todo.q0, todo.v0, *todo.arguments(todo.tau, todo.loads), *vars(found).values())
+    q, v, a = motion = [np.empty(todo.shape) for _ in "qva"]
+    marks = _unmarked(count, n)
 
-    def block(start: int, stop: int) -> None:
-        kernel(*arguments, scratch(todo.slots), start, stop)
+    def advance(q: Any, v: Any, when: Integers, every: int, filled: Sequence[Any], start: int, stop: int) -> None:
+        steps = (todo.tau, when, *todo.loads, tuple(todo.scheme), todo.h, every)
+        kernel(constants, q, v, *steps, *filled, *marks, scratch(todo.slots), start, stop)
 
-    run_blocks(block, count, workers_for(todo.work))
-    return found
+    call = Call(1, count, todo.first_rows, workers_for(todo.work))
+    call.run(
+        lambda _, start, stop: _Walk(advance, todo, motion, marks, call).go(todo.q0, todo.v0, 0, start, stop),
+        alone_first=not compiled(kernel),
+    )
+    return Marched(q, v, a, *marks)
 
 
 def march_slopes(
@@ -113,40 +128,139 @@ def march_slopes(
     results = [np.empty((kept, count, n, directions)) for _ in "qva"]
     free = np.full((count, 2), -1)
     over_states = count >= directions
-    items, rows = (directions, count) if over_states else (count, directions)
-    workers = workers_for(todo.work * directions)
-    size = rows if items >= workers else -(-rows // (workers * WIDTH)) * WIDTH
+    lines, rows = (directions, count) if over_states else (count, directions)
+    call = Call(lines, rows, todo.first_rows, workers_for(todo.work * directions))
 
-    def one(item: int, start: int) -> None:
-        part = slice(start, min(start + size, rows))
-        states, along = (part, slice(item, item + 1)) if over_states else (slice(item, item + 1), part)
+    def part(line: int, start: int, stop: int) -> None:
+        some, one = slice(start, stop), slice(line, line + 1)
+        states, along = (some, one) if over_states else (one, some)
         dm = tuple(x[along] for x in slopes)
         loads: Sequence[Any] = todo.loads
         if load_slopes is not None:
             loads = tuple(Pair(x, dx[along]) for x, dx in zip(todo.loads, load_slopes, strict=True))
         tau = todo.tau if todo.tau.shape[1] == 1 else kernel_array(todo.tau[:, states])
-        pairs = [
+        q0, v0 = (
             Pair(x[states], kernel_array(dx[states, along].reshape(-1, n)))
             for x, dx in ((todo.q0, dq0), (todo.v0, dv0))
-        ]
-        lanes = len(pairs[0].slope)
+        )
+        lanes = stop - start
         filled = [Pair(np.empty((kept, lanes, n)), np.empty((kept, lanes, n))) for _ in "qva"]
-        lost, before, found = _unmarked(lanes, n)
-        arguments = (*pairs, *todo.arguments(tau, loads), *filled, lost, before, found)
-        kernels.along_directions(constants, dm, *arguments, scratch_pair(todo.slots), 0, lanes)
+        marks = _unmarked(lanes, n)
+
+        def advance(q: Any, v: Any, when: Integers, every: int, filled: Sequence[Any], start: int, stop: int) -> None:
+            steps = (tau, when, *loads, tuple(todo.scheme), todo.h, every)
+            kernels.along_directions(
+                constants, dm, q, v, *steps, *filled, *marks, scratch_pair(todo.slots), start, stop
+            )
+
+        _Walk(advance, todo, filled, marks, call).go(q0, v0, 0, 0, lanes)
         for result, pair in zip(results, filled, strict=True):
             if over_states:
-                result[:, states, :, item] = pair.slope
+                result[:, states, :, line] = pair.slope
             else:
-                result[:, item, :, along] = pair.slope.swapaxes(1, 2)
+                result[:, line, :, along] = pair.slope.swapaxes(1, 2)
+        found = marks[2]
         stuck = found[:, 0] >= 0
         if over_states:
             free[states][stuck] = found[stuck]
         elif stuck.any():
-            free[item] = found[stuck][0]
+            free[line] = found[stuck][0]
 
-    run_tasks(one, [(item, start) for item in range(items) for start in range(0, rows, size)], workers)
+    call.run(part, alone_first=not compiled(kernels.along_directions))
     return results, free
+
+
+class _Walk:
+    """Some states through all steps, some steps at a time.
+
+    Parameters
+    ----------
+    advance : callable
+        ``advance(q, v, when, every, filled, start, stop)`` calls the kernel.
+    todo : March
+    motion : three arrays, or Pairs of arrays, (kept, states, n): the results
+    marks : lost, before, free
+    call : Call
+    """
+
+    def __init__(self, advance: Kernel, todo: March, motion: Sequence[Any], marks: tuple[Any, ...], call: Call) -> None:
+        self.advance, self.todo, self.motion, self.call = advance, todo, motion, call
+        self.lost, _, self.free = marks
+        self.many = 0
+
+    def go(self, q: Any, v: Any, step: int, start: int, stop: int) -> None:
+        """From q, v before a step on, to the end; states of which a joint is free end there."""
+        todo, last = self.todo, len(self.todo.when) - 1
+        stages = todo.when.shape[1]
+        self.many = max(_FIRST // ((stop - start) * todo.q0.shape[1] * stages), _FEWEST)
+        while step <= last and not self.call.cancelled:
+            end = self._end(step, last)
+            marked = self.lost[start:stop] >= 0, self.free[start:stop, 0] >= 0
+            began = perf_counter()
+            q, v = self._some(q, v, step, end, start, stop)
+            self.many = max(int(self.many * min(PART / max(perf_counter() - began, 1e-6), 4.0)), _FEWEST)
+            self.lost[start:stop][(self.lost[start:stop] >= 0) & ~marked[0]] += step
+            stuck = (self.free[start:stop, 0] >= 0) & ~marked[1]
+            self.free[start:stop, 1][stuck] += step * stages
+            if end == last:
+                return
+            step = end
+            if stuck.any():  # their blocks of lanes have no state to go on from; the others go on without them
+                for first in range(start, stop, WIDTH):
+                    after = min(first + WIDTH, stop)
+                    if not (self.free[first:after, 0] >= 0).any():
+                        self.go(q, v, step, first, after)
+                return
+
+    def _end(self, step: int, last: int) -> int:
+        """Where to stop next: at steps that are kept, or between two of them if those are far apart."""
+        every = self.todo.every
+        if self.many >= every and step % every == 0:
+            return min(step + self.many // every * every, last)
+        return min(step + self.many, step - step % every + every, last)
+
+    def _some(self, q: Any, v: Any, step: int, end: int, start: int, stop: int) -> tuple[Any, Any]:
+        """From `step` to `end`; returns q and v there, unless it is an end that is not kept."""
+        every, when = self.todo.every, self.todo.when[step : end + 1]
+        whole = step % every == 0 and (end % every == 0 or end == len(self.todo.when) - 1)
+        if whole:
+            first = step // every
+            filled = [_layers(x, first, first + (end - step) // every + 1) for x in self.motion]
+            self.advance(q, v, when, every, filled, start, stop)
+            return _layer(filled[0], -1), _layer(filled[1], -1)
+        filled = [_like(x) for x in self.motion]
+        self.advance(q, v, when, end - step, filled, start, stop)
+        for x, some in zip(self.motion, filled, strict=True):
+            for k, at in enumerate((step, end)):
+                if at % every == 0:
+                    _copy(some, k, x, at // every, start, stop)
+        return _layer(filled[0], -1), _layer(filled[1], -1)
+
+
+def _parts(x: Any) -> tuple[Array, ...]:
+    return tuple(x) if isinstance(x, Pair) else (x,)
+
+
+def _same(x: Any, parts: Sequence[Array]) -> Any:
+    return Pair(*parts) if isinstance(x, Pair) else parts[0]
+
+
+def _layers(x: Any, first: int, after: int) -> Any:
+    return _same(x, [part[first:after] for part in _parts(x)])
+
+
+def _layer(x: Any, k: int) -> Any:
+    return _same(x, [part[k] for part in _parts(x)])
+
+
+def _like(x: Any) -> Any:
+    """Two layers of the same kind."""
+    return _same(x, [np.empty((2, *part.shape[1:])) for part in _parts(x)])
+
+
+def _copy(x: Any, k: int, to: Any, at: int, start: int, stop: int) -> None:
+    for part, other in zip(_parts(x), _parts(to), strict=True):
+        other[at, start:stop] = part[k, start:stop]
 
 
 def _unmarked(count: int, n: int) -> tuple[Integers, Array, Integers]:

@@ -1,31 +1,30 @@
-"""Blocks of states on threads, each with scratch memory of its own."""
+"""How many threads; scratch memory for each; kernels on the states of a batch, or along many directions."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import flags_if_varied, mechanism
+from kinegrad._engine.constants import flags_if_varied, mechanism, tame
 from kinegrad._engine.gate import Batch, kernel_array
+from kinegrad._engine.pool import Call
+from kinegrad._kernels.finite import FINE, NOT_FINITE
 from kinegrad._kernels.tangent import Pair
 from kinegrad._kernels.width import WIDTH
-from kinegrad.errors import InputError, SingularError
-from kinegrad.model import Model
+from kinegrad.errors import InputError, SingularError, shown
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 _local = threading.local()
-_pool: ThreadPoolExecutor | None = None
-_pool_size = 0
-_lock = threading.Lock()
 _GRAIN = 2048  # joint-states a thread should have to do before it is worth waking
-_threads = 0
+_FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
+_threads = 0  # until it is asked for
 
 
 def set_threads(count: int | None) -> None:
@@ -54,25 +53,29 @@ def get_threads() -> int:
     >>> get_threads() >= 1
     True
     """
+    if not _threads:
+        set_threads(None)
     return _threads
 
 
 def check_threads(count: Any) -> int:
+    """How many threads a call is to use that says `count`, or None."""
+    if count is None:
+        return _threads or get_threads()
     if isinstance(count, bool | np.timedelta64) or not isinstance(count, int | np.integer) or count < 1:
-        raise InputError(f"`threads` is {count!r}; expected a whole number of at least 1")
+        raise InputError(f"`threads` is {shown(count)}; expected a whole number of at least 1")
     return int(count)
 
 
 def _default_threads() -> int:
     setting = os.environ.get("KINEGRAD_THREADS")
     if setting is not None:
-        if not (setting.isascii() and setting.isdigit() and int(setting)):
-            raise ImportError(f"KINEGRAD_THREADS is {setting!r}; expected a whole number of at least 1")
+        if not (setting.isascii() and setting.isdigit() and len(setting) < 10 and int(setting)):
+            raise InputError(
+                f"the environment variable KINEGRAD_THREADS is {shown(setting)}; expected a whole number of at least 1"
+            )
         return int(setting)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-set_threads(None)
 
 
 def scratch(slots: int) -> Array:
@@ -98,48 +101,84 @@ def _aligned(slots: int) -> Array:
     return memory[skip : skip + slots * WIDTH].reshape(slots, WIDTH)
 
 
-def run(kernel: Callable[..., bool], batch: Batch, slots: int, threads: int | None, *arguments: Any) -> None:
-    """Call ``kernel(*arguments, scratch, start, stop)`` on blocks of the batch; the kernel checks that it is finite."""
-    count = batch.states
-    workers = _threads if threads is None else check_threads(threads)
+def run(kernel: Callable[..., int], batch: Batch, slots: int, threads: int | None, *arguments: Any) -> None:
+    """Call ``kernel(*arguments, scratch, start, stop)`` on parts of the batch.
+
+    Raises what its status says: that a number given is not finite, or that a result is not.
+    """
+    _run(kernel, batch, slots, threads, arguments, status=False)
+
+
+def run_pivots(
+    kernel: Callable[..., int], batch: Batch, slots: int, threads: int | None, *arguments: Any
+) -> tuple[int, int] | None:
+    """The same for a kernel that divides by pivots, ``kernel(*arguments, status, scratch, start, stop)``.
+
+    Returns the first state of which nothing resists a joint, as (joint, state), or None.
+    """
+    return _run(kernel, batch, slots, threads, arguments, status=True)
+
+
+def _run(
+    kernel: Callable[..., int], batch: Batch, slots: int, threads: int | None, arguments: tuple[Any, ...], status: bool
+) -> tuple[int, int] | None:
+    count, n = batch.states, batch.n
+    workers = check_threads(threads)
     if workers > 1:
-        workers = min(workers, count * batch.n // _GRAIN)
-    if workers <= 1:
-        if count and not kernel(*arguments, scratch(slots), 0, count):
-            raise batch.not_finite()
-        return
+        workers = max(1, min(workers, count * n // _GRAIN))
+    if not count:
+        return None
+    if workers == 1 and count * n * n <= _FIRST:
+        own: tuple[Integers, ...] = (np.array((-1, -1)),) if status else ()
+        ok = kernel(*arguments, *own, scratch(slots), 0, count)
+        if ok == FINE and not status and tame(batch.model):
+            return None
+        notes = [(0, ok, own)]
+    else:
+        notes = []
+        call = Call(1, count, _FIRST // (n * n), workers)
 
-    def block(start: int, stop: int) -> bool:
-        return kernel(*arguments, scratch(slots), start, stop)
+        def part(_: int, start: int, stop: int) -> None:
+            own: tuple[Integers, ...] = (np.array((-1, -1)),) if status else ()
+            ok = kernel(*arguments, *own, scratch(slots), start, stop)
+            stuck = status and own[0][0] >= 0
+            if ok != FINE or stuck:
+                notes.append((start, ok, own))
+            if ok == NOT_FINITE or stuck:
+                call.stop()
 
-    if not all(run_blocks(block, count, workers)):
+        call.run(part, alone_first=not compiled(kernel))
+    return _judge(batch, sorted(notes, key=lambda note: note[0]), status)
+
+
+def _judge(batch: Batch, notes: list[tuple[int, int, tuple[Integers, ...]]], status: bool) -> tuple[int, int] | None:
+    """What the parts of a call have to say, in the order of states: an error, a joint that nothing resists, nothing."""
+    if any(ok == NOT_FINITE for _, ok, _ in notes):
         raise batch.not_finite()
+    ordinary = tame(batch.model) and all(ok == FINE for _, ok, _ in notes)
+    stuck = [own[0].tolist() for _, _, own in notes if own[0][0] >= 0] if status else []
+    if not stuck:
+        if not ordinary:
+            batch.check_results()
+        return None
+    joint, state = stuck[0]
+    batch.check_results(state, pivot=True)
+    return joint, state
+
+
+def compiled(kernel: Any) -> bool:
+    """Whether a kernel has been called before, and so compiled, or loaded, in all likelihood."""
+    return bool(getattr(kernel, "overloads", True))
 
 
 def workers_for(work: int) -> int:
     """How many threads so many joint-states are worth."""
-    return max(1, min(_threads, work // _GRAIN))
-
-
-def run_blocks(block: Callable[[int, int], Any], count: int, workers: int) -> list[Any]:
-    """Call ``block(start, stop)`` on as many parts of `count` states as there are workers, of whole blocks of lanes."""
-    size = max(-(-count // (workers * WIDTH)), 1) * WIDTH
-    return run_tasks(block, [(start, min(start + size, count)) for start in range(0, count, size)], workers)
-
-
-def run_tasks(task: Callable[..., Any], each: Sequence[tuple[int, ...]], workers: int) -> list[Any]:
-    """Call the task with each of the arguments; where each has a thread of its own, this one takes the first."""
-    if workers <= 1:
-        return [task(*arguments) for arguments in each]
-    if len(each) > workers:
-        return list(_workers(workers).map(lambda arguments: task(*arguments), each))
-    futures = [_workers(workers - 1).submit(task, *arguments) for arguments in each[1:]]
-    return [task(*arguments) for arguments in each[:1]] + [future.result() for future in futures]
+    return max(1, min(get_threads(), work // _GRAIN))
 
 
 def run_directions(
     kernel: Callable[..., bool],
-    model: Model,
+    batch: Batch,
     slopes: tuple[Array, ...],
     state: Sequence[tuple[Array, Array | None]],
     fixed: Sequence[Any],
@@ -151,56 +190,47 @@ def run_directions(
 
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
     pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
-    whichever there are more of.
+    whichever there are more of.  Slopes that are not finite are left for the caller to find, once all are there.
     """
-    count, directions = len(state[0][0]), len(slopes[0])
+    count, directions, model = len(state[0][0]), len(slopes[0]), batch.model
     constants = flags_if_varied(mechanism(model), slopes)
     slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
     fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
     results = [np.empty((count, directions, width)) for width in columns]
+    over_states = count >= directions
+    lines, rows = (directions, count) if over_states else (count, directions)
+    workers = check_threads(threads)
+    if count * directions * model.n < 2 * _GRAIN:
+        workers = 1
+    singular = False
+    call = Call(lines, rows, max(_FIRST // (4 * model.n**2), WIDTH), workers)
 
-    def one(k: int) -> bool:
-        if count >= directions:
-            dm = tuple(x[k : k + 1] for x in slopes)
-            pairs = [Pair(x, none if dx is None else kernel_array(dx[:, k])) for x, dx in state]
-            rest = [Pair(x[0], x[1][k : k + 1]) if isinstance(x, tuple) else x for x in fixed]
-            filled = [Pair(np.zeros((count, width)), np.zeros((count, width))) for width in columns]
-        else:
-            dm = slopes
-            pairs = [Pair(x[k : k + 1], none if dx is None else kernel_array(dx[k])) for x, dx in state]
-            rest = [Pair(*x) if isinstance(x, tuple) else x for x in fixed]
-            filled = [Pair(np.zeros((directions, width)), np.zeros((directions, width))) for width in columns]
-        rows = len(filled[0].value)
-        if not kernel(constants, dm, *pairs, *rest, *filled, scratch_pair(slots), 0, rows):
-            return False
+    def part(k: int, start: int, stop: int) -> None:
+        nonlocal singular
+        some, one = slice(start, stop), slice(k, k + 1)
+        states, along = (some, one) if over_states else (one, some)
+        pairs = [
+            Pair(x[states], none if dx is None else kernel_array(dx[states, along].reshape(-1, model.n)))
+            for x, dx in state
+        ]
+        rest = [_rows_of(x, states, along, count) for x in fixed]
+        filled = [Pair(np.zeros((stop - start, width)), np.zeros((stop - start, width))) for width in columns]
+        dm = tuple(x[along] for x in slopes)
+        if not kernel(constants, dm, *pairs, *rest, *filled, scratch_pair(slots), 0, stop - start):
+            singular = True
+            call.stop()
         for result, pair in zip(results, filled, strict=True):
-            result[(slice(None), k) if count >= directions else k] = pair.slope
-        return True
+            result[(some, k) if over_states else (k, some)] = pair.slope
 
-    items = range(min(count, directions)) if directions else range(0)
-    workers = _threads if threads is None else check_threads(threads)
-    if workers == 1 or count * directions * model.n < 2 * _GRAIN:
-        done = [one(k) for k in items]
-    else:
-        done = list(_workers(workers).map(one, items))
-    if not all(done):
+    call.run(part, alone_first=not compiled(kernel))
+    if singular:
         raise SingularError(f"nothing resists one of the joints of model {model.name!r}; see forward_dynamics")
     return results
 
 
-def _workers(count: int) -> ThreadPoolExecutor:
-    global _pool, _pool_size
-    with _lock:
-        if _pool is None or _pool_size < count:
-            _pool, _pool_size = ThreadPoolExecutor(count, thread_name_prefix="kinegrad"), count
-        return _pool
-
-
-def _forget_pool() -> None:
-    global _pool, _lock
-    _pool, _lock = None, threading.Lock()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_pool)
+def _rows_of(x: Any, states: slice, along: slice, count: int) -> Any:
+    """What does not depend on a direction, or a pair of rows and slopes, for some of the states and directions."""
+    if isinstance(x, tuple):
+        return Pair(x[0][states] if len(x[0]) == count else x[0], x[1][along])
+    return x[states] if x.ndim == 2 and len(x) == count else x

@@ -29,7 +29,7 @@ Glossary (world axes, about the reference point of link i of kinematics.py; 6-ve
 """
 
 from kinegrad._kernels.crba import body_inertia
-from kinegrad._kernels.finite import finite
+from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import SHIFT, carried, frames, handed_on, link_point, origin, subspace
 from kinegrad._kernels.lanes import gather, load, pick, scatter, spread, store
@@ -270,12 +270,13 @@ def aba(m, q, v, tau, force, point, torque, a, status, scratch, start, stop):
 
     status, (2,): where nothing resists a joint, its number and the state's, else left alone.
     """
-    if not finite((q, v, tau, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, tau, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         joint, w = block(m, q, v, tau, force, point, torque, a, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(a) - 1)
-            return True
-    return True
+            return ok
+    return with_results(ok, (a,), start, stop)

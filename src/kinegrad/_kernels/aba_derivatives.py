@@ -14,7 +14,7 @@ Glossary (slots; matrices row by row, a row padded to a multiple of four)
 
 from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
-from kinegrad._kernels.finite import finite
+from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.lanes import load, store, unload_part
 from kinegrad._kernels.mechanism import unpack
@@ -46,8 +46,9 @@ def aba_derivatives(
 ):
     """q̈, (states, n), and its derivatives, (states, n·n); `pairs` as in rnea_derivatives but with rows padded to
     a multiple of four columns, status as in aba; `spare`, (states, n), is written to."""
-    if not finite((q, v, tau, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, tau, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     place, first = pairs
     n = len(m.parent)
@@ -59,7 +60,7 @@ def aba_derivatives(
         joint, w = forward_dynamics(m, q, v, tau, force, point, torque, a, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(a) - 1)
-            return True
+            return ok
 
         # derivatives of inverse dynamics there
         for k in range(by_q, by_t):
@@ -77,4 +78,4 @@ def aba_derivatives(
         unload_rows(da_dq, r, n, width, scratch, by_q)
         unload_rows(da_dv, r, n, width, scratch, by_v)
         unload_rows(da_dtau, r, n, width, scratch, by_t)
-    return True
+    return with_results(ok, (a,), start, stop)

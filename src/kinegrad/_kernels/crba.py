@@ -122,9 +122,10 @@ def block(m, q, M, r, scratch):
 @kernel
 def crba(m, q, M, scratch, start, stop):
     """M, (states, n·n), zero on entry where topology says zero."""
-    if not finite((q,), start, stop):
-        return False
+    ok = finite((q,), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         block(m, q, M, r, scratch)
-    return True
+    return ok

@@ -84,9 +84,10 @@ def block(m, q, v, out, r, scratch):
 @kernel
 def energies(m, q, v, out, scratch, start, stop):
     """out, (states, 11): see the module's docstring."""
-    if not finite((q, v), start, stop):
-        return False
+    ok = finite((q, v), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         block(m, q, v, out, r, scratch)
-    return True
+    return ok

@@ -25,7 +25,19 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 
-from kinegrad._kernels.standin import INT, Number, Value, as_type, check, emit, rebuild, stand_in, tracer, type_of, value
+from kinegrad._kernels.standin import (
+    INT,
+    Number,
+    Value,
+    as_type,
+    check,
+    emit,
+    rebuild,
+    stand_in,
+    tracer,
+    type_of,
+    value,
+)
 
 _VALUE = "<value>"
 

@@ -35,7 +35,7 @@ from kinegrad._kernels.aba import (
     outward_motion,
     pivot,
 )
-from kinegrad._kernels.finite import finite
+from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import carried, subspace
 from kinegrad._kernels.lanes import gather, scatter
@@ -109,12 +109,13 @@ def block(m, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
 @kernel
 def hybrid(m, q, v, tau, a, prescribed, force, point, torque, ddq, t, status, scratch, start, stop):
     """q̈ and τ of all joints, (states, n) each; loads and status as in aba."""
-    if not finite((q, v, tau, a, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, tau, a, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         joint, w = block(m, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(ddq) - 1)
-            return True
-    return True
+            return ok
+    return with_results(ok, (ddq, t), start, stop)

@@ -197,14 +197,15 @@ def in_world(scratch, i, x):
 @kernel
 def transforms(m, q, T, scratch, start, stop):
     """World transforms T, (states, 16 n)."""
-    if not finite((q,), start, stop):
-        return False
+    ok = finite((q,), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         frames(m, q, r, scratch, N)
         places(m, origin(), scratch, N, PLACE)
         write_transforms(m, r, T, scratch)
-    return True
+    return ok
 
 
 @inline
@@ -227,8 +228,9 @@ def write_transforms(m, r, T, scratch):
 @kernel
 def motion(m, q, v, a, T, linear_v, angular_v, linear_a, angular_a, scratch, start, stop):
     """World transforms (states, 16 n), and velocity and acceleration of link frames (states, 3 n)."""
-    if not finite((q, v, a), start, stop):
-        return False
+    ok = finite((q, v, a), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         motions(m, q, v, a, r, scratch)
@@ -241,14 +243,15 @@ def motion(m, q, v, a, T, linear_v, angular_v, linear_a, angular_a, scratch, sta
             scatter3(linear_a, r, 3 * i, point_acceleration(scratch, i, x, dx))
             scatter3(angular_v, r, 3 * i, load3(scratch, at + VELOCITY))
             scatter3(angular_a, r, 3 * i, load3(scratch, at + ACCELERATION))
-    return True
+    return ok
 
 
 @kernel
 def points(m, q, v, a, links, local, position, velocity, acceleration, scratch, start, stop):
     """Motion of the points `local`, (states or 1, 3 k), fixed in `links`, (k,).  [zhakatayev2023] (6)"""
-    if not finite((q, v, a), start, stop):
-        return False
+    ok = finite((q, v, a), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         motions(m, q, v, a, r, scratch)
@@ -259,7 +262,7 @@ def points(m, q, v, a, links, local, position, velocity, acceleration, scratch, 
             scatter3(position, r, 3 * k, in_world(scratch, i, x))
             scatter3(velocity, r, 3 * k, dx)
             scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
-    return True
+    return ok
 
 
 @kernel
@@ -268,8 +271,9 @@ def jacobians(m, q, links, local, linear, angular, scratch, start, stop):
 
     `linear`, `angular`: (states, 3 n k), zero on entry.
     """
-    if not finite((q,), start, stop):
-        return False
+    ok = finite((q,), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -286,4 +290,4 @@ def jacobians(m, q, links, local, linear, angular, scratch, start, stop):
                     scatter(angular, r, (3 * k + c) * n + i, turn[c])
                 x = add(x, load3(scratch, at + SHIFT))
                 i = m.parent[i]
-    return True
+    return ok

@@ -114,8 +114,9 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
 
     Of the points `local`, (states or 1, 3 k), fixed in `links`, (k,).
     """
-    if not finite((q, v, a), start, stop):
-        return False
+    ok = finite((q, v, a), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -135,7 +136,7 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
                     scatter_column(dddx_dq, r, at, n, acceleration_by_q(scratch, path, x, dx, ddx))
                 x = add(x, load3(scratch, (j + 1) * N + SHIFT))
                 j = m.parent[j]
-    return True
+    return ok
 
 
 @kernel
@@ -144,8 +145,9 @@ def links(m, q, v, a, dT, dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv, scratch, 
 
     All zero on entry; no rows in the three of velocity, or of acceleration: not wanted.
     """
-    if not finite((q, v, a), start, stop):
-        return False
+    ok = finite((q, v, a), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -179,4 +181,4 @@ def links(m, q, v, a, dT, dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv, scratch, 
                     scatter_column(ddw_dv, r, k, n, add(scale(2.0, dz), zw))
                 x = add(x, load3(scratch, (j + 1) * N + SHIFT))
                 j = m.parent[j]
-    return True
+    return ok

@@ -217,8 +217,9 @@ def outward(m, i, q, dq, ddq, scratch):
 @kernel
 def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     """Q, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
-    if not finite((q, v, a, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     g = (m.gravity[0, 0], m.gravity[0, 1], m.gravity[0, 2])
@@ -255,4 +256,4 @@ def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
                 add3(scratch, up + E, add(mul(block(A_i), first), scale(mass, edge(A_i))))
                 store(scratch, up + E + 3, load(scratch, up + E + 3) + mass)
                 add3(scratch, up + G, G_i)
-    return True
+    return ok

@@ -132,8 +132,9 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
     pairs : place, (pairs, 2), the columns of entries (i, m) and (m, i), for i = n−1 … 0 and m from i up to the root;
             first, (n,), the first of these pairs of each i.
     """
-    if not finite((q, v, a, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     place, first = pairs
     n, loaded, width = len(m.parent), len(force) > 0, dtau_dq.shape[1]
@@ -250,7 +251,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
         unload(dtau_dq, r, scratch, by_q)
         unload(dtau_dv, r, scratch, by_v)
         unload(dtau_da, r, scratch, by_a)
-    return True
+    return ok
 
 
 @inline

@@ -17,8 +17,9 @@ from kinegrad._kernels.width import WIDTH
 @kernel
 def load_derivatives(m, q, force, point, torque, by_force, by_torque, by_point, scratch, start, stop):
     """Three times (states, n·n·3), zero on entry; entry (i, l) begins at column 3(i n + l)."""
-    if not finite((q, force, point, torque), start, stop):
-        return False
+    ok = finite((q, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -35,4 +36,4 @@ def load_derivatives(m, q, force, point, torque, by_force, by_torque, by_point, 
                 scatter3(by_point, r, k, tmul(row9(m.F, link), tmul(R, cross(z, f))))
                 x = add(x, load3(scratch, at + SHIFT))
                 i = m.parent[i]
-    return True
+    return ok

@@ -94,8 +94,9 @@ def subtrees(m, q, v, r, scratch):
 @kernel
 def momentum_derivatives(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, scratch, start, stop):
     """∂c/∂q; ∂p and ∂L by q and q̇; (states, 3 n) each.  No rows in the first, or the others: not wanted."""
-    if not finite((q, v), start, stop):
-        return False
+    ok = finite((q, v), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
@@ -120,4 +121,4 @@ def momentum_derivatives(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, scratch, st
                 x = sub(load3(scratch, at + PLACE), c)
                 scatter_column(dL_dv, r, j, n, add(t, cross(x, t_)))
                 scatter_column(dL_dq, r, j, n, sub(add(u, cross(x, u_)), cross(dc, p)))
-    return True
+    return ok

@@ -100,9 +100,10 @@ def block(m, q, v, a, Y, r, scratch):
 @kernel
 def regressor(m, q, v, a, Y, scratch, start, stop):
     """Y, (states, n·10n), zero on entry where topology says zero."""
-    if not finite((q, v, a), start, stop):
-        return False
+    ok = finite((q, v, a), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         block(m, q, v, a, Y, r, scratch)
-    return True
+    return ok

@@ -115,9 +115,10 @@ def block(m, q, v, a, force, point, torque, tau, r, scratch):
 @kernel
 def rnea(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     """τ, (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
-    if not finite((q, v, a, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         block(m, q, v, a, force, point, torque, tau, r, scratch)
-    return True
+    return ok

@@ -211,9 +211,10 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
 @kernel
 def rnea_adjoint(m, q, v, a, y, force, point, torque, gradient, scratch, start, stop):
     """Gradients of yᵀτ, (states, columns), zero on entry; loads (states or 1, 3 n), or (0, 3 n) for none."""
-    if not finite((q, v, a, y, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, y, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         block(m, q, v, a, y, force, point, torque, gradient, r, scratch)
-    return True
+    return ok

@@ -311,8 +311,9 @@ def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau
     pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
             first, (n,), the first of these pairs of each i.
     """
-    if not finite((q, v, a, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     place, first = pairs
     n, columns = len(m.parent), dtau_dq.shape[1]
@@ -326,4 +327,4 @@ def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau
         unload(dtau_dq, r, scratch, by_q)
         unload(dtau_dv, r, scratch, by_v)
         unload(dtau_da, r, scratch, by_a)
-    return True
+    return ok

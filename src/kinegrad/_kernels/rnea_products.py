@@ -46,8 +46,9 @@ def clear_sums(n, scratch):
 @kernel
 def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop):
     """δτ, (states, n).  Sums: for b (3) | for t (6) | for l (3), outward; for S (6), inward."""
-    if not finite((q, v, a, dq, dv, da, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, dq, dv, da, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n, loaded = len(m.parent), len(force) > 0
     for r in range(start, stop, WIDTH):
@@ -81,14 +82,15 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
             add3(scratch, up + 12, handed_on(m, i, (i + 1) * N, below, below_, scratch))
             add3(scratch, up + 15, below_)
             hand_on(m, i, loaded, scratch)
-    return True
+    return ok
 
 
 @kernel
 def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
     """Gradients of yᵀτ, three times (states, n).  Sums: of S (6), outward; of b (3) | t (6) | l (3), inward."""
-    if not finite((q, v, a, y, force, point, torque), start, stop):
-        return False
+    ok = finite((q, v, a, y, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n, loaded = len(m.parent), len(force) > 0
     for r in range(start, stop, WIDTH):
@@ -123,4 +125,4 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
             add3(scratch, up + 12, sum_t_)
             add3(scratch, up + 15, sum_l)
             hand_on(m, i, loaded, scratch)
-    return True
+    return ok

@@ -329,7 +329,9 @@ class Array(Value):
         t = self.t.copy(ndim=self.t.ndim - len(index))
         if tr.builder is MUTE:
             return stand_in(t, MUTE)
-        whole, part = (tr.context.make_array(a)(tr.context, tr.builder, value=v) for a, v in ((self.t, self.v), (t, None)))
+        whole, part = (
+            tr.context.make_array(a)(tr.context, tr.builder, value=v) for a, v in ((self.t, self.v), (t, None))
+        )
         strides = cgutils.unpack_tuple(tr.builder, whole.strides)[len(index) :]
         shape = [length.v for length in self.shape[len(index) :]]
         data = self.pointer(*index)

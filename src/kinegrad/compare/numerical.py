@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad._engine import not_finite, real
-from kinegrad.errors import InputError
-from kinegrad.model.names import shown
+from kinegrad.errors import InputError, shown
 
 __all__ = ["numerical_jacobian"]
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinegrad.errors import ModelError
+from kinegrad.errors import ModelError, shown
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
-from kinegrad.model.names import as_tuple, check_name, find_name, shown
+from kinegrad.model.names import as_tuple, check_name, find_name
 from kinegrad.model.numbers import real_array
 from kinegrad.model.placement import check_transform
 

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.model.dh import DH, DHTable
 from kinegrad.model.model import Model
-from kinegrad.model.names import shown
 from kinegrad.model.placement import rotate
 
 Array = NDArray[np.float64]

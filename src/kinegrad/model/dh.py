@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import ModelError
+from kinegrad.errors import ModelError, shown
 from kinegrad.model.joints import Joint, prismatic, revolute, screw
-from kinegrad.model.names import as_tuple, shown
+from kinegrad.model.names import as_tuple
 from kinegrad.model.numbers import real_number
 from kinegrad.model.placement import rotate, translate
 

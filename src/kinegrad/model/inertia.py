@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import ModelError
-from kinegrad.model.names import shown
+from kinegrad.errors import ModelError, shown
 from kinegrad.model.numbers import LARGEST, flag, frozen, numbers, too_large
 
 __all__ = ["Inertia", "check_inertia"]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinegrad.errors import ModelError
-from kinegrad.model.names import check_name, shown
+from kinegrad.errors import ModelError, shown
+from kinegrad.model.names import check_name
 from kinegrad.model.numbers import real_number
 from kinegrad.model.placement import unit_axis
 

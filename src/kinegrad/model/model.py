@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import InputError, ModelError
+from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
-from kinegrad.model.names import as_tuple, check_name, check_names, find_name, shown
+from kinegrad.model.names import as_tuple, check_name, check_names, find_name
 from kinegrad.model.numbers import LARGEST, frozen, real_array
 from kinegrad.model.placement import check_transform
 from kinegrad.model.summary import summary

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from kinegrad.errors import InputError, ModelError
-
-LONGEST = 80  # characters of a name or a value in a message
-
-_short = reprlib.Repr()
-_short.maxstring = _short.maxother = _short.maxlong = LONGEST
+from kinegrad.errors import LONGEST, InputError, ModelError, shown
 
 
 def check_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
@@ -52,19 +46,6 @@ def as_tuple(what: str, values: Any, expected: str) -> tuple[Any, ...]:
         except Exception:  # whatever a foreign object raises when asked for its items
             pass
     raise ModelError(f"`{what}` is {shown(values)}; expected {expected}")
-
-
-def shown(value: Any) -> str:
-    """How a message shows what it was given: on one line, cut where it is long.
-
-    >>> shown("knee"), shown([1.0] * 1000)
-    ("'knee'", '[1.0, 1.0, 1.0, 1.0, 1.0, 1.0, ...]')
-    """
-    try:
-        text = " ".join(_short.repr(value).split())
-    except Exception:  # whatever a foreign object raises when asked for its text
-        return f"a {type(value).__name__}"
-    return text if len(text) <= 2 * LONGEST else f"{text[:LONGEST]}…"
 
 
 def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:

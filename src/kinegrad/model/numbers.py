@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import ModelError
-from kinegrad.model.names import shown
+from kinegrad.errors import ModelError, shown
 
 Array = NDArray[np.float64]
 STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact

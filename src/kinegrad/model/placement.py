@@ -10,8 +10,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import ModelError
-from kinegrad.model.names import shown
+from kinegrad.errors import ModelError, shown
 from kinegrad.model.numbers import LARGEST, real_array, real_number, too_large
 
 __all__ = ["rotate", "translate", "unit_axis"]

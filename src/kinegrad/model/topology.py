@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import InputError, ModelError
-from kinegrad.model.names import as_tuple, check_name, shown
+from kinegrad.errors import InputError, ModelError, shown
+from kinegrad.model.names import as_tuple, check_name
 from kinegrad.model.numbers import flag, frozen
 from kinegrad.model.topology_checks import WORLD, IntArray, check_parents, integers, join, second_column
 

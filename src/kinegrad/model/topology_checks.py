@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import ModelError
-from kinegrad.model.names import shown
+from kinegrad.errors import ModelError, shown
 from kinegrad.model.numbers import holds_masked
 
 IntArray = NDArray[np.int64]

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.model import DH, Inertia, Model
 from kinegrad.model.model import STANDARD_GRAVITY
-from kinegrad.model.names import find_name, shown
+from kinegrad.model.names import find_name
 from kinegrad.model.numbers import real_number
 
 __all__ = ["human43"]

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine import whole
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.model import Inertia, Joint, Model, Topology, prismatic, revolute, rotate, screw, translate
-from kinegrad.model.names import as_tuple, shown
+from kinegrad.model.names import as_tuple
 from kinegrad.model.numbers import flag
 
 __all__ = ["random_tree"]

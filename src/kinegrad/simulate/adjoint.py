@@ -125,19 +125,30 @@ def adjoint_gradient(
     q, v = initial(model, q0, v0, single=False)
     check_size(steps, 1, q.size, 0)
     if scheme is None:
-        found = MidpointAdjoint(law, h, steps, length, q, v, objective)
-        return AdjointGradient(found.value, found.by_parameters(), found.q, found.v, found.dtau)
-    with np.errstate(over="ignore", invalid="ignore"):
+        with engine.overflow_passes():
+            midpoint = MidpointAdjoint(law, h, steps, length, q, v, objective)
+        parts = (midpoint.value, midpoint.by_parameters(), midpoint.q, midpoint.v, midpoint.dtau)
+        _check_gradient(*(x for x in parts if x is not None))
+        return AdjointGradient(*parts)
+    with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
-    backward = _Backward(law, scheme, q.shape, steps)
-    weights = gregory(steps, h)
-    for first in reversed(range(0, steps, length)):
-        count = min(length, steps - first)
-        part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
-        if first + count == steps:
-            backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
-        backward.through(part, objective, weights, h)
-    return AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
+        backward = _Backward(law, scheme, q.shape, steps)
+        weights = gregory(steps, h)
+        for first in reversed(range(0, steps, length)):
+            count = min(length, steps - first)
+            part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
+            if first + count == steps:
+                backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
+            backward.through(part, objective, weights, h)
+        found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
+    _check_gradient(*(x for x in vars(found).values() if x is not None))
+    return found
+
+
+def _check_gradient(*parts: Array) -> None:
+    """Refuse what is not finite, though the motion is."""
+    if not all(np.isfinite(x).all() for x in parts):
+        raise SolveError("the objective or its gradient overflows float64 on a finite motion; expected a shorter one")
 
 
 def _checkpoints(
@@ -210,11 +221,12 @@ class _Backward:
         for k in reversed(range(len(part.steps))):
             self._step(part, k, h, share[:, k], mu[k])
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
+        _check_gradient(pushed)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
-            gradient, shape = constants_gradient(self.law.design, *stages, loads=self.law.loads)
-            self.dconstants = self.dconstants - gradient.reshape(*shape, gradient.shape[1]).sum(axis=(0, 1))
+            gradient, batch = constants_gradient(self.law.design, *stages, loads=self.law.loads)
+            self.dconstants = self.dconstants - gradient.reshape(*batch.shape, gradient.shape[1]).sum(axis=(0, 1))
 
     def by_parameters(self) -> Array | None:
         """∂J/∂p in all."""

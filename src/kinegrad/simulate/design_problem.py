@@ -166,6 +166,7 @@ class Problem:
         self.history: list[DesignIterate] = []
         self.record(start)
 
+    @engine.overflow_passes()
     def _evaluate(self, x: Array) -> Point:
         """Everything at x; raises what objective and limits raise, a SolveError for what is not finite."""
         values = self.design.values.copy()

@@ -280,6 +280,7 @@ def _finished(
         trouble = first_divergence(law.model, first * h, run.before, run.lost != first, run.unsolved)
         if gone.size > 1:
             trouble = f"{gone.sum()} of {gone.size} states diverged; the first: {trouble}"
+    trouble = trouble or _lost_slopes(columns[4:], every * h)
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
     motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     report: dict[str, Any] = {
@@ -288,6 +289,16 @@ def _finished(
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
     return FixedStepSimulation(times, **motion, **report, _law=law.without_torques(), _models=models)
+
+
+def _lost_slopes(slopes: list[Array], between: float) -> str:
+    """Which derivatives, (kept, ..., n, p), are not finite though the motion is; or nothing."""
+    good = np.logical_and.reduce([np.isfinite(x).all(axis=(-2, -1)) for x in slopes]) if slopes else np.True_
+    if good.all():
+        return ""
+    k, *state = np.argwhere(~good)[0].tolist()
+    where = f" of state {tuple(state) if len(state) > 1 else state[0]}" if state else ""
+    return f"the derivatives{where} overflow at t = {k * between:.6g} s, though the motion is finite"
 
 
 def make_stages(

@@ -212,6 +212,7 @@ class Law:
             raise SingularError(f"at t = {t:.6g} s {error}") from error
         return a, all_tau
 
+    @engine.overflow_passes()
     def _forward(self, q: Array, v: Array, tau: Array, given: Array) -> tuple[Array, Array]:
         """a and τ of finite states; `given` is a of the prescribed joints."""
         if self.prescribed is None:
@@ -227,6 +228,7 @@ class Law:
             given[self.prescribed.held] = self.prescribed(t)[2]
         return given
 
+    @engine.overflow_passes()
     def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
         """da/dp and dτ/dp in all, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
         assert self.design is not None
@@ -248,6 +250,7 @@ class Law:
             da[good], dtau[good] = change.da_dp, change.dtau_dp
         return da, dtau
 
+    @engine.overflow_passes()
     def jacobian(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """da/dq and da/dv of the free joints of one state, feedback included, (f, f) each."""
         tau = self.torques(t, q, v)

@@ -167,8 +167,8 @@ class MidpointAdjoint:
         if self.law.design is None:
             return
         q, v, a, y = (np.array(x) for x in zip(*parts, strict=True))
-        gradient, shape = constants_gradient(self.law.design, q, v, a, y, loads=self.law.loads)
-        whole = gradient.reshape(*shape, gradient.shape[1])
+        gradient, batch = constants_gradient(self.law.design, q, v, a, y, loads=self.law.loads)
+        whole = gradient.reshape(*batch.shape, gradient.shape[1])
         self.dconstants = self.dconstants + whole.sum(axis=(0, 1) if times else 0)
 
 

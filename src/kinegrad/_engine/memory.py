@@ -1,0 +1,48 @@
+"""Which arrays overlap, others or themselves: exactly, where that can be found out without long searching."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_WORK: Any = 100_000  # steps of NumPy's search; arrays that need more count as overlapping
+
+
+def share_memory(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
+    """Whether two arrays have memory in common; True if that is hard to tell."""
+    if not np.may_share_memory(x, y):  # fast: do their bounds overlap?
+        return False
+    try:
+        return np.shares_memory(x, y, max_work=_WORK)
+    except np.exceptions.TooHardError:
+        return True
+
+
+def overlaps_itself(x: NDArray[np.float64]) -> bool:
+    """Whether two entries of an array have memory in common; True if that is hard to tell.
+
+    They have not if each stride steps over all that the shorter ones reach.  Otherwise the array is halved again and
+    again along one axis after another: halves are alike, so that one of them and its overlap with the other say all.
+    """
+    if x.flags.c_contiguous or x.flags.f_contiguous or not x.size:
+        return False
+    reach = x.itemsize
+    for stride, size in sorted(
+        (abs(stride), size) for stride, size in zip(x.strides, x.shape, strict=True) if size > 1
+    ):
+        if stride < reach:
+            break
+        reach += stride * (size - 1)
+    else:
+        return False
+    for axis in range(x.ndim):
+        x = np.moveaxis(x, axis, 0)
+        while len(x) > 1:
+            half = (len(x) + 1) // 2
+            if share_memory(x[:half], x[half:]):
+                return True
+            x = x[:half]
+        x = np.moveaxis(x, 0, axis)
+    return False
