@@ -196,7 +196,7 @@ def test_fixed_steps_say_that_derivatives_overflow(tau):
     motion = simulate_fixed(TREE, q, v, step=0.01, steps=4, every=2, tau=tau, design=design, dq0_dp=slope)
     assert np.isfinite(motion.q).all()
     assert not motion.success
-    assert "the derivatives of state 1 overflow at t = 0" in motion.message
+    assert "the derivatives of state 1 diverged at t = 0" in motion.message
 
 
 @pytest.mark.parametrize("speed", [1e40, 1e76, 1e120, 1e153, 1e200])

@@ -298,7 +298,7 @@ def _lost_slopes(slopes: list[Array], between: float) -> str:
         return ""
     k, *state = np.argwhere(~good)[0].tolist()
     where = f" of state {tuple(state) if len(state) > 1 else state[0]}" if state else ""
-    return f"the derivatives{where} overflow at t = {k * between:.6g} s, though the motion is finite"
+    return f"the derivatives{where} diverged at t = {k * between:.6g} s: they overflow, though the motion is finite"
 
 
 def make_stages(
