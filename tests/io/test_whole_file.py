@@ -148,7 +148,7 @@ class Broken:
 WRONG = [None, b"x.csv", 3, 3.5, ["x.csv"], Broken(), Path, "x\0y.csv", "\ud800.csv", ""]
 
 
-@pytest.mark.parametrize("path", WRONG, ids=ascii)
+@pytest.mark.parametrize("path", WRONG, ids=lambda path: ascii(path).split(" object at ")[0])
 def test_what_is_no_path_is_an_input_error(path):
     with pytest.raises(kg.InputError, match=r"`path`|files of kind ''"):
         read_trajectory(path, ARM)
