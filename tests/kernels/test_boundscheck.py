@@ -132,5 +132,7 @@ def test_no_kernel_leaves_its_arrays(tmp_path):
         np.testing.assert_allclose(checked[name], x, rtol=1e-13, atol=1e-13 * np.abs(x).max(), err_msg=name)
 
 
-def test_access_out_of_bounds_is_caught():
-    output(child(CAUGHT, NUMBA_BOUNDSCHECK="1"))
+def test_access_out_of_bounds_is_caught(tmp_path):
+    script = tmp_path / "caught.py"  # building blocks need a source
+    script.write_text(CAUGHT)
+    output(child("import runpy, sys; runpy.run_path(sys.argv[1])", script, NUMBA_BOUNDSCHECK="1"))

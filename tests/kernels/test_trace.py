@@ -104,7 +104,7 @@ def logic(x, y):
     a = x > 0 and y > 0
     b = x > 0 or y > 10
     c = not a
-    d = 0 < x < y < 7
+    d = 0 < abs(min(x, 9)) < abs(y) < 7
     return (1 if a else 0) + (2 if b else 0) + (4 if c else 0) + (8 if d else 0) + (16 if x and not y else 0)
 
 

@@ -15,6 +15,7 @@ are asked for, the body is run until they no longer change; the emission finds t
 """
 
 import ast
+import copy
 import inspect
 import textwrap
 from typing import Any, NamedTuple
@@ -57,7 +58,7 @@ class _Expressions(ast.NodeTransformer):
 
     def visit_Compare(self, node):
         if len(node.ops) > 1:  # a < b < c
-            left = [node.left, *node.comparators[:-1]]
+            left = [node.left, *copy.deepcopy(node.comparators[:-1])]
             pairs = zip(left, node.ops, node.comparators, strict=True)
             pairs = [ast.copy_location(ast.Compare(a, [op], [b]), node) for a, op, b in pairs]
             return self.visit(ast.copy_location(ast.BoolOp(ast.And(), pairs), node))
