@@ -175,11 +175,10 @@ def compile_kernels(
     start = time.perf_counter()
     todo, done = iter(labels), 0
     programs = [_start() for _ in range(min(workers, len(labels)))]
-    try:
-        with ThreadPoolExecutor(len(programs)) as pool:
-            tasks = {
-                pool.submit(_compile, program, label): program for program, label in zip(programs, todo, strict=False)
-            }
+    with ThreadPoolExecutor(len(programs)) as pool:
+        try:
+            first = zip(programs, todo, strict=False)
+            tasks = {pool.submit(_compile, program, label): program for program, label in first}
             while tasks:
                 finished, _ = wait(tasks, return_when=FIRST_COMPLETED)
                 for task in finished:
@@ -188,10 +187,11 @@ def compile_kernels(
                         progress(label, done, len(labels))
                     for following in islice(todo, 1):
                         tasks[pool.submit(_compile, program, following)] = program
-    finally:
-        for program in programs:
-            program.kill()
-            program.communicate()
+        finally:  # an interrupt does not wait for what is being compiled
+            for program in programs:
+                program.kill()
+    for program in programs:
+        program.communicate()
     return Compiled(labels, time.perf_counter() - start)
 
 
