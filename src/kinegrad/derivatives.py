@@ -225,6 +225,8 @@ def inverse_dynamics_derivatives(
         n = len(model.joints)
         torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
         arguments = (*state, none, none, none, engine.places(model, "dense"))
+        if method == "spatial":
+            arguments = (*arguments, (False, engine.blanks(model, "dense")))
         if kernel(*arguments, torque[None], *block, engine.scratch(slots(model, n * n)), 0, 1) == FINE:
             return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
     engine.check_model(model)
@@ -239,8 +241,11 @@ def inverse_dynamics_derivatives(
         names = ("dtau_dq", "dtau_dv", "dtau_da")
         matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    place = engine.places(model, "packed" if packed else "dense")
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, place, *flat)
+    layout = "packed" if packed else "dense"
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, engine.places(model, layout))
+    if method == "spatial":
+        arguments = (*arguments, (engine.streams(3 * flat[1].nbytes), engine.blanks(model, layout)))
+    arguments = (*arguments, *flat)
     engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:

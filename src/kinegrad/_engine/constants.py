@@ -168,6 +168,20 @@ def places(model: Model, layout: str) -> tuple[NDArray[np.int64], NDArray[np.int
     return found
 
 
+def blanks(model: Model, layout: str) -> NDArray[np.int64]:
+    """Which blocks of W columns hold no non-zero, (W, blocks), as ``_kernels/stream.py`` wants it; once per model."""
+    key = f"_blanks_{layout}"
+    found: NDArray[np.int64] | None = model.__dict__.get(key)
+    if found is None:
+        columns = model.topology.nonzeros if layout == "packed" else model.n**2
+        lanes, blocks = width.WIDTH, columns // width.WIDTH
+        used = np.zeros(columns + lanes, dtype=np.int64)
+        used[places(model, layout)[0]] = 1
+        found = np.array([1 - used[skip:][: blocks * lanes].reshape(blocks, lanes).max(axis=1) for skip in range(lanes)])
+        object.__setattr__(model, key, found)
+    return found
+
+
 def without_springs(model: Model) -> Model:
     """The same model with slack springs, made once per model."""
     if not model.stiffness.any():

@@ -48,8 +48,17 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
 from kinegrad._kernels.crba import body_inertia, hand_on_inertia, parallel
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import FRAME, SHIFT, carried, frames, link_point, origin, subspace
-from kinegrad._kernels.lanes import gather, load, scatter, store, unload
+from kinegrad._kernels.kinematics import (
+    FRAME,
+    SHIFT,
+    carried,
+    link_point,
+    origin,
+    store_frame,
+    store_world,
+    subspace,
+)  # fmt: skip
+from kinegrad._kernels.lanes import Rows, gather, load, scatter, store, unload
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
@@ -70,6 +79,7 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )  # fmt: skip
+from kinegrad._kernels.stream import block_rows, fence, step_of, stream_some, unload_ends
 from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
@@ -114,38 +124,51 @@ def coriolis_symmetric(w, v, h, diagonal, rest):
 
 
 @inline
-def outward(m, q, v, a, force, point, torque, r, scratch):
-    """Frames and motion of all links, what each contributes to the sums, and the path slots."""
-    n = len(m.parent)
-    frames(m, q, r, scratch, N)
+def begin(m, scratch):
+    """The world: at rest, but for its acceleration."""
+    store_world(scratch)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
     gravity_at_base(m, scratch, ACCELERATION)
-    for i in range(n):
-        up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
-        w, x = carried(m, i, up + VELOCITY, at, scratch)
-        dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
-        z, s = subspace(m, i, scratch, at)
-        dz, ds = twist(w, x, z, s)
-        az, as_ = twist(dw, dx, z, s)
-        bz, bs = twist(w, x, dz, ds)
-        store3(scratch, path, z)
-        store3(scratch, path + 3, s)
-        store3(scratch, path + 6, dz)
-        store3(scratch, path + 9, ds)
-        store3(scratch, path + 12, add(az, bz))
-        store3(scratch, path + 15, add(as_, bs))
-        store3(scratch, path + 18, load3(scratch, at + SHIFT))
-        dq, ddq = gather(v, r, i), gather(a, r, i)
-        w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
-        dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
-        store3(scratch, at + VELOCITY, w)
-        store3(scratch, at + VELOCITY + 3, x)
-        store3(scratch, at + ACCELERATION, dw)
-        store3(scratch, at + ACCELERATION + 3, dx)
-        own_sums(m, i, at, w, x, dw, dx, scratch)
-        if len(force) > 0:
-            own_load(m, i, at, r, force, point, torque, scratch)
+
+
+@inline
+def enter(m, i, q, v, a, force, point, torque, r, scratch):
+    """Frame and motion of link i, what it contributes to the sums, and the path slots of its joint."""
+    n = len(m.parent)
+    up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
+    store_frame(m, i, up, at, gather(q, r, i), scratch)
+    w, x = carried(m, i, up + VELOCITY, at, scratch)
+    dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
+    z, s = subspace(m, i, scratch, at)
+    dz, ds = twist(w, x, z, s)
+    az, as_ = twist(dw, dx, z, s)
+    bz, bs = twist(w, x, dz, ds)
+    store3(scratch, path, z)
+    store3(scratch, path + 3, s)
+    store3(scratch, path + 6, dz)
+    store3(scratch, path + 9, ds)
+    store3(scratch, path + 12, add(az, bz))
+    store3(scratch, path + 15, add(as_, bs))
+    store3(scratch, path + 18, load3(scratch, at + SHIFT))
+    dq, ddq = gather(v, r, i), gather(a, r, i)
+    w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
+    dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
+    store3(scratch, at + VELOCITY, w)
+    store3(scratch, at + VELOCITY + 3, x)
+    store3(scratch, at + ACCELERATION, dw)
+    store3(scratch, at + ACCELERATION + 3, dx)
+    own_sums(m, i, at, w, x, dw, dx, scratch)
+    if len(force) > 0:
+        own_load(m, i, at, r, force, point, torque, scratch)
+
+
+@inline
+def outward(m, q, v, a, force, point, torque, r, scratch):
+    """All links entered, parents before children."""
+    begin(m, scratch)
+    for i in range(len(m.parent)):
+        enter(m, i, q, v, a, force, point, torque, r, scratch)
 
 
 @inline
@@ -305,26 +328,56 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
 
 
 @kernel
-def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
+def rnea_derivatives(
+    m, q, v, a, force, point, torque, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
     pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
             first, (n,), the first of these pairs of each i.
+    past  : whether to stream the results past the caches; blank, as in stream.py.
     """
     ok = finite((q, v, a, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
     place, first = pairs
+    streaming, blank = past
+    out = (dtau_dq, dtau_dv, dtau_da)
     n, columns = len(m.parent), dtau_dq.shape[1]
     by_q = (n + 1) * N + n * PATH
     by_v, by_a = by_q + columns, by_q + 2 * columns
     for k in range(by_q, by_a + columns):
         store(scratch, k, 0.0)
-    for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
-        inward(m, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
-        unload(dtau_dq, r, scratch, by_q)
-        unload(dtau_dv, r, scratch, by_v)
-        unload(dtau_da, r, scratch, by_a)
+    step = step_of(columns)
+    blocks = (stop - start + WIDTH - 1) // WIDTH
+    streamed = (stop - start) // (step * WIDTH) * step if streaming else 0
+    share = 3 * (columns // WIDTH) // n + 1  # of blocks of the results before, to each joint
+
+    before = Rows(start, step)
+    for b in range(max(blocks, streamed + 1)):
+        # outward; meanwhile the results of the block before go to memory
+        r = block_rows(b, start, streamed, step)
+        if b < blocks:
+            begin(m, scratch)
+        done = 0 if 0 < b <= streamed else 3 * (columns // WIDTH)
+        for i in range(n):
+            if b < blocks:
+                enter(m, i, q, v, a, force, point, torque, r, scratch)
+            until = min(done + share, 3 * (columns // WIDTH))
+            stream_some(out, before, scratch, by_q, blank, done, until)
+            done = until
+        if 0 < b <= streamed:
+            for k in range(3):
+                unload_ends(out[k], before, scratch, by_q + k * columns)
+
+        # inward
+        if b < blocks:
+            inward(m, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
+            if b >= streamed:
+                for k in range(3):
+                    unload(out[k], r, scratch, by_q + k * columns)
+        before = r
+    if streamed:
+        fence(dtau_dq)
     return ok
