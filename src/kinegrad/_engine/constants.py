@@ -168,6 +168,27 @@ def places(model: Model, layout: str) -> tuple[NDArray[np.int64], NDArray[np.int
     return found
 
 
+def plan(model: Model, loaded: bool) -> NDArray[np.int64]:
+    """What ``_kernels/rnea_derivatives.py`` wants to know of each joint, (n, 2), made once per model.
+
+    Home, the joint whose record has the sums of the subtree; quiet, whether no joint up to the root turns.
+    """
+    key = f"_plan_{loaded}"
+    found: NDArray[np.int64] | None = model.__dict__.get(key)
+    if found is None:
+        m = Mechanism(*mechanism(model))
+        found = np.zeros((model.n, 2), dtype=np.int64)
+        found[:, 0] = np.arange(model.n)
+        for i in reversed(range(model.n)):
+            children = np.flatnonzero(m.parent == i)
+            if not loaded and not m.massive[i] and len(children) == 1:
+                found[i, 0] = found[children[0], 0]
+        for i, p in enumerate(m.parent):
+            found[i, 1] = m.rate[i, 0] == 0.0 and (p < 0 or found[p, 1])
+        object.__setattr__(model, key, found)
+    return found
+
+
 def blanks(model: Model, layout: str) -> NDArray[np.int64]:
     """Which blocks of W columns hold no non-zero, (W, blocks), as ``_kernels/stream.py`` wants it; once per model."""
     key = f"_blanks_{layout}"

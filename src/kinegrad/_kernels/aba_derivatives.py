@@ -42,7 +42,7 @@ def unload_rows(x, r, n, width, scratch, slot):
 
 @kernel
 def aba_derivatives(
-    m, q, v, tau, force, point, torque, pairs, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
+    m, q, v, tau, force, point, torque, plan, pairs, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
 ):
     """q̈, (states, n), and its derivatives, (states, n·n); `pairs` as in rnea_derivatives but with rows padded to
     a multiple of four columns, status as in aba; `spare`, (states, n), is written to."""
@@ -65,8 +65,8 @@ def aba_derivatives(
         # derivatives of inverse dynamics there
         for k in range(by_q, by_t):
             store(scratch, k, 0.0)
-        outward(m, q, v, a, force, point, torque, r, scratch)
-        inward(m, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
+        outward(m, plan, q, v, a, force, point, torque, r, scratch)
+        inward(m, plan, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
         for k in range(len(place)):
             store(scratch, M + k, load(scratch, by_t + place[k, 0]))
 

@@ -43,9 +43,12 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     symmetric n p    of 2B                                                          12, summed
     n_f f            force                                                           6, summed
     turn pull        of L: its 3×3 block, and f                                     12, summed
+    home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
+                     nothing to those of its only child, that child's
+    quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
-from kinegrad._kernels.crba import body_inertia, hand_on_inertia, parallel
+from kinegrad._kernels.crba import body_inertia, inertia_before, parallel
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import (
@@ -85,6 +88,7 @@ from kinegrad._kernels.width import WIDTH
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
 MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
 N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+HOME, QUIET = 0, 1  # columns of a plan
 PATH = 21  # path slots per joint, after all of those
 
 
@@ -133,7 +137,13 @@ def begin(m, scratch):
 
 
 @inline
-def enter(m, i, q, v, a, force, point, torque, r, scratch):
+def record(plan, i):
+    """Where the sums of subtree i are."""
+    return (plan[i, HOME] + 1) * N
+
+
+@inline
+def enter(m, plan, i, q, v, a, force, point, torque, r, scratch):
     """Frame and motion of link i, what it contributes to the sums, and the path slots of its joint."""
     n = len(m.parent)
     up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
@@ -158,21 +168,21 @@ def enter(m, i, q, v, a, force, point, torque, r, scratch):
     store3(scratch, at + VELOCITY + 3, x)
     store3(scratch, at + ACCELERATION, dw)
     store3(scratch, at + ACCELERATION + 3, dx)
-    own_sums(m, i, at, w, x, dw, dx, scratch)
+    own_sums(m, plan, i, at, w, x, dw, dx, scratch)
     if len(force) > 0:
         own_load(m, i, at, r, force, point, torque, scratch)
 
 
 @inline
-def outward(m, q, v, a, force, point, torque, r, scratch):
+def outward(m, plan, q, v, a, force, point, torque, r, scratch):
     """All links entered, parents before children."""
     begin(m, scratch)
     for i in range(len(m.parent)):
-        enter(m, i, q, v, a, force, point, torque, r, scratch)
+        enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
 
 
 @inline
-def own_sums(m, i, at, w, v, dw, dv, scratch):
+def own_sums(m, plan, i, at, w, v, dw, dv, scratch):
     """Link i's own part of all sums but L."""
     if m.massive[i]:
         h, diagonal, rest = body_inertia(m, i, scratch, at)
@@ -189,7 +199,7 @@ def own_sums(m, i, at, w, v, dw, dv, scratch):
         moment, f = inertia_force(m, i, load9(scratch, at + FRAME), w, v, dw, dv)
         store3(scratch, at + FORCE, moment)
         store3(scratch, at + FORCE + 3, f)
-    else:
+    elif plan[i, HOME] == i:
         for k in range(MASS, TURN):
             store(scratch, at + k, 0.0)
 
@@ -243,32 +253,49 @@ def factors(m, i, at, path, loaded, scratch):
 
 
 @inline
-def hand_on(m, i, loaded, scratch):
-    """Add the sums of subtree i to its parent's."""
-    if m.parent[i] >= 0:
-        up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        hand_on_inertia(m, i, up, at, MASS, scratch)
-        on, off = load3(scratch, at + SYMMETRIC), load3(scratch, at + SYMMETRIC + 3)
-        n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
-        moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
+def hand_on(m, plan, i, loaded, scratch):
+    """The sums of subtree i to its parent's; where both are one record, that has only to be shifted."""
+    if m.parent[i] < 0:
+        return
+    sums, up, at = record(plan, i), record(plan, m.parent[i]), (i + 1) * N
+    if up != sums or m.apart[i]:
+        M, h = load(scratch, sums + MASS), load3(scratch, sums + FIRST)
+        second, second_off = load3(scratch, sums + SECOND), load3(scratch, sums + SECOND + 3)
+        on, off = load3(scratch, sums + SYMMETRIC), load3(scratch, sums + SYMMETRIC + 3)
+        n, p = load3(scratch, sums + MOMENTUM), load3(scratch, sums + MOMENTUM + 3)
+        moment, f = load3(scratch, sums + FORCE), load3(scratch, sums + FORCE + 3)
         if m.apart[i]:
             d = load3(scratch, at + SHIFT)
+            h, second, second_off = inertia_before(M, h, second, second_off, d)
             more, more_off = parallel(p, d)
             on, off = add(on, more), add(off, more_off)
             n, moment = add(n, cross(d, p)), add(moment, cross(d, f))
-        add3(scratch, up + SYMMETRIC, on)
-        add3(scratch, up + SYMMETRIC + 3, off)
-        add3(scratch, up + MOMENTUM, n)
-        add3(scratch, up + MOMENTUM + 3, p)
-        add3(scratch, up + FORCE, moment)
-        add3(scratch, up + FORCE + 3, f)
-        if loaded:
-            hand_on_load(m, i, up, at, scratch)
+        if up == sums:
+            store3(scratch, up + FIRST, h)
+            store3(scratch, up + SECOND, second)
+            store3(scratch, up + SECOND + 3, second_off)
+            store3(scratch, up + SYMMETRIC, on)
+            store3(scratch, up + SYMMETRIC + 3, off)
+            store3(scratch, up + MOMENTUM, n)
+            store3(scratch, up + FORCE, moment)
+        else:
+            store(scratch, up + MASS, load(scratch, up + MASS) + M)
+            add3(scratch, up + FIRST, h)
+            add3(scratch, up + SECOND, second)
+            add3(scratch, up + SECOND + 3, second_off)
+            add3(scratch, up + SYMMETRIC, on)
+            add3(scratch, up + SYMMETRIC + 3, off)
+            add3(scratch, up + MOMENTUM, n)
+            add3(scratch, up + MOMENTUM + 3, p)
+            add3(scratch, up + FORCE, moment)
+            add3(scratch, up + FORCE + 3, f)
+    if loaded:
+        hand_on_load(m, i, up, sums, scratch)
 
 
 @inline
 def hand_on_load(m, i, up, at, scratch):
-    """Add L of subtree i to its parent's."""
+    """L of subtree i to its parent's; with loads each link has a record of its own."""
     turn, f = load9(scratch, at + TURN), load3(scratch, at + PULL)
     if m.apart[i]:
         d = load3(scratch, at + SHIFT)
@@ -285,14 +312,14 @@ def hand_on_load(m, i, up, at, scratch):
 
 
 @inline
-def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
+def inward(m, plan, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
     """τ into its array; all entries of the three matrices into the slots by_q, by_v, by_a + place."""
     n = len(m.parent)
     for i in range(n - 1, -1, -1):
-        at, path = (i + 1) * N, (n + 1) * N + i * PATH
+        sums, path = record(plan, i), (n + 1) * N + i * PATH
         z, s = load3(scratch, path), load3(scratch, path + 3)
-        scatter(tau, r, i, joint_force(m, i, at, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
-        t, t_, b, u, u_, w, w_, l = factors(m, i, at, path, loaded, scratch)  # noqa: E741
+        scatter(tau, r, i, joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
+        t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
 
         # j = i: one entry of each matrix
         row = place[first[i], 0]
@@ -302,7 +329,7 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
 
         # j above i: the part of column i, then that of row i
         pair, k, j = first[i] + 1, i, m.parent[i]
-        while j >= 0:
+        while j >= 0 and not plan[j, QUIET]:
             if m.apart[k]:
                 d = load3(scratch, path + 18)
                 t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
@@ -324,17 +351,30 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
             store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
             pair += 1
             k, j = j, m.parent[j]
-        hand_on(m, i, loaded, scratch)
+
+        # j quiet: z = 0, and ψ̇ = ψ̈ = 0, so that of row i nothing is left but the mass matrix
+        while j >= 0:
+            s = load3(scratch, (n + 1) * N + j * PATH + 3)
+            row, column = place[pair, 0], place[pair, 1]
+            entry = dot(s, t_)
+            store(scratch, by_q + column, dot(s, u_))
+            store(scratch, by_v + column, dot(s, w_))
+            store(scratch, by_a + column, entry)
+            store(scratch, by_a + row, entry)
+            pair += 1
+            j = m.parent[j]
+        hand_on(m, plan, i, loaded, scratch)
 
 
 @kernel
 def rnea_derivatives(
-    m, q, v, a, force, point, torque, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+    m, q, v, a, force, point, torque, plan, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
 ):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
     pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
             first, (n,), the first of these pairs of each i.
+    plan  : (n, 2), HOME and QUIET of the glossary.
     past  : whether to stream the results past the caches; blank, as in stream.py.
     """
     ok = finite((q, v, a, force, point, torque), start, stop)
@@ -363,7 +403,7 @@ def rnea_derivatives(
         done = 0 if 0 < b <= streamed else 3 * (columns // WIDTH)
         for i in range(n):
             if b < blocks:
-                enter(m, i, q, v, a, force, point, torque, r, scratch)
+                enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
             until = min(done + share, 3 * (columns // WIDTH))
             stream_some(out, before, scratch, by_q, blank, done, until)
             done = until
@@ -373,7 +413,7 @@ def rnea_derivatives(
 
         # inward
         if b < blocks:
-            inward(m, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
             if b >= streamed:
                 for k in range(3):
                     unload(out[k], r, scratch, by_q + k * columns)
