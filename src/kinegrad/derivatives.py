@@ -301,7 +301,8 @@ def forward_dynamics_derivatives(
     if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        arguments = (*state, none, none, none, engine.plan(model, False), engine.places(model, "padded"))
+        tables = _forward_tables(model, loaded=False, stream=False)
+        arguments = (*state, none, none, none, *tables)
         results = (np.empty((1, n)), one[None], *block, status)
         scratch = engine.scratch(aba_derivatives.slots(n, engine.pairs(model)))
         if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
@@ -311,11 +312,18 @@ def forward_dynamics_derivatives(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
     flat = [a[1], *(matrix[1] for matrix in matrices)]
-    spare, place = np.empty((batch.states, n)), engine.places(model, "padded")
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, engine.plan(model, loads is not None), place, spare, *flat)
+    tables = _forward_tables(model, loaded=loads is not None, stream=engine.streams(3 * flat[1].nbytes))
+    spare = np.empty((batch.states, n))
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, spare, *flat)
     slots = aba_derivatives.slots(n, engine.pairs(model))
     run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
     return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
+
+
+def _forward_tables(model: Model, loaded: bool, stream: bool) -> tuple[Any, ...]:
+    """What the kernel of ∂a wants to know of a model's structure."""
+    place, first = engine.places(model, "dense")
+    return engine.plan(model, loaded), (place, first, engine.reach(model)), (stream, engine.blanks(model, "full"))
 
 
 def inverse_dynamics_jvp(

@@ -82,7 +82,7 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )  # fmt: skip
-from kinegrad._kernels.stream import block_rows, fence, step_of, stream_some, unload_ends
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends
 from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
@@ -179,6 +179,29 @@ def outward(m, plan, q, v, a, force, point, torque, r, scratch):
     begin(m, scratch)
     for i in range(len(m.parent)):
         enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
+
+
+@inline
+def outward_while_streaming(
+    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slot, blank, scratch
+):
+    """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are in the
+    slots from `slot` on, go to memory, if it is one of those to be streamed."""
+    n, columns = len(m.parent), out[0].shape[1]
+    pieces = 3 * (columns // WIDTH)
+    share, done = pieces // n + 1, pieces
+    if b < blocks:
+        begin(m, scratch)
+    if 0 < b <= streamed:
+        done = 0
+        for k in range(3):
+            unload_ends(out[k], before, scratch, slot + k * columns)
+    for i in range(n):
+        if b < blocks:
+            enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
+        until = min(done + share, pieces)
+        stream_some(out, before, scratch, slot, blank, done, until)
+        done = until
 
 
 @inline
@@ -390,28 +413,13 @@ def rnea_derivatives(
     for k in range(by_q, by_a + columns):
         store(scratch, k, 0.0)
     step = step_of(columns)
-    blocks = (stop - start + WIDTH - 1) // WIDTH
-    streamed = (stop - start) // (step * WIDTH) * step if streaming else 0
-    share = 3 * (columns // WIDTH) // n + 1  # of blocks of the results before, to each joint
-
+    blocks, streamed = count_blocks(start, stop, step, streaming)
     before = Rows(start, step)
     for b in range(max(blocks, streamed + 1)):
-        # outward; meanwhile the results of the block before go to memory
         r = block_rows(b, start, streamed, step)
-        if b < blocks:
-            begin(m, scratch)
-        done = 0 if 0 < b <= streamed else 3 * (columns // WIDTH)
-        for i in range(n):
-            if b < blocks:
-                enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
-            until = min(done + share, 3 * (columns // WIDTH))
-            stream_some(out, before, scratch, by_q, blank, done, until)
-            done = until
-        if 0 < b <= streamed:
-            for k in range(3):
-                unload_ends(out[k], before, scratch, by_q + k * columns)
-
-        # inward
+        outward_while_streaming(
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, by_q, blank, scratch
+        )
         if b < blocks:
             inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
             if b >= streamed:

@@ -105,6 +105,13 @@ def step_of(columns):
 
 
 @inline
+def count_blocks(start, stop, step, streaming):
+    """How many blocks there are, and how many of them, the first, are in groups and so can be streamed."""
+    count = stop - start
+    return (count + WIDTH - 1) // WIDTH, count // (step * WIDTH) * step if streaming else 0
+
+
+@inline
 def block_rows(b, start, streamed, step):
     """The rows of block number b, of which the first `streamed` are in groups."""
     if b < streamed:
