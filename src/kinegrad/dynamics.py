@@ -179,7 +179,7 @@ def forward_dynamics(
             np.subtract(state[2], a, out=a)
         batch.check_results()
         place = engine.places(model, "dense")
-        slots = engine.pairs(model) + 4 * n
+        slots = engine.pairs(model) + n
         run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
         batch.check_results()
     return engine.finish(result, a)
