@@ -145,7 +145,7 @@ def small_parts(request, monkeypatch):
 
     def cut():
         monkeypatch.setattr(engine.threads, "_FIRST", 1)
-        monkeypatch.setattr(engine.steps, "_FIRST", 1)
+        monkeypatch.setattr(engine.steps, "FIRST", 1)
         monkeypatch.setattr(engine.steps, "_FEWEST", 1)
         monkeypatch.setattr(engine.pool, "PART", 1e-9)
         monkeypatch.setattr(engine.steps, "PART", 1e-9)
