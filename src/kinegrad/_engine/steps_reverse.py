@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine import steps as forward
-from kinegrad._engine.pool import Call
+from kinegrad._engine.pool import PART, Call
 from kinegrad._engine.threads import aligned, compiled, scratch, workers_for
 from kinegrad._kernels import rnea_adjoint
 from kinegrad._kernels import steps_reverse as kernels
@@ -84,11 +84,13 @@ class Reversal:
         when = np.ascontiguousarray(self._todo.when[-1:, :1])
         return self._replayed(q, v, when, scheme, 0.0, self._slots(kernels.TAPE * q.shape[1]))
 
-    def _replayed(self, q0: Array, v0: Array, *how: Any) -> Segment:
-        steps, stages = how[0].shape
-        room = [np.empty((steps + more, *self.to_q.shape)) for more in (1, 1, 0)]
-        part = Segment(*room, *how)
-        part.q[0], part.v[0] = q0, v0
+    def _replayed(
+        self, q0: Array, v0: Array, when: Integers, scheme: tuple[Array, ...], h: float, tape: Array
+    ) -> Segment:
+        steps, stages = when.shape
+        q, v, a = (np.empty((steps + more, *self.to_q.shape)) for more in (1, 1, 0))
+        part = Segment(q, v, a, when, scheme, h, tape)
+        q[0], v[0] = q0, v0
         slots = kernels.replay_slots(q0.shape[1], stages)
         given = (self._todo.tau, part.when, *self._todo.loads, tuple(part.scheme), part.h, part.a, part.tape)
 
@@ -139,7 +141,7 @@ class Reversal:
                 end = min(step + many, steps)
                 began = perf_counter()
                 some(step, end, start, stop)
-                many = max(int(many * min(forward.PART / max(perf_counter() - began, 1e-6), 4.0)), 1)
+                many = max(int(many * min(PART / max(perf_counter() - began, 1e-6), 4.0)), 1)
                 step = end
 
         call.run(part, alone_first=not compiled(kernel))

@@ -26,8 +26,8 @@ Glossary (c A Ā b b̄, tau, when as in steps.py; L steps of one segment, s stag
     push           Σ wⱼ of each step                                                  (L, states, n)
     to_q to_v      λ, on entry after the last step, at the end before the first       (states, n)
     sums           Σ wⱼᵀ ∂τ/∂c, added to, in the columns of rnea_adjoint.py          (blocks, columns, W)
-    slots          rnea_adjoint.py's, then of q, v, qᵢ, vᵢ, a₀ … aₛ₋₁ (as in steps.py), then of λ_q, λ_v, μ (which becomes
-                   w), Σ wⱼ, κ_q₀ … κ_qₛ₋₁, κ_v₀ … κ_vₛ₋₁, n each
+    slots          rnea_adjoint.py's, then of q, v, qᵢ, vᵢ, a₀ … aₛ₋₁ (as in steps.py), then of λ_q, λ_v, μ (which
+                   becomes w), Σ wⱼ, κ_q₀ … κ_qₛ₋₁, κ_v₀ … κ_vₛ₋₁, n each
 """
 
 from typing import Any, NamedTuple
@@ -160,7 +160,7 @@ def _solve(m, mu, tape, slot, scratch):
 @inline
 def _gather_mu(i, n, scheme, h, by_a, r, to, kappa, scratch):
     """μᵢ, from λ in the slots `to` … and from κ of the stages after."""
-    c, A, A_bar, b, b_bar = scheme
+    _c, A, A_bar, b, b_bar = scheme
     stages = len(b)
     for k in range(n):
         mu = h * h * b_bar[i] * load(scratch, to + k) + h * b[i] * load(scratch, to + n + k)
@@ -177,8 +177,7 @@ def _gather_mu(i, n, scheme, h, by_a, r, to, kappa, scratch):
 @inline
 def _before(n, scheme, h, by_q, by_v, r, to, kappa, scratch):
     """λ before the step in the place of λ after it."""
-    c, A, A_bar, b, b_bar = scheme
-    stages = len(b)
+    c, stages = scheme[0], len(scheme[3])
     for k in range(n):
         to_q, to_v = load(scratch, to + k), load(scratch, to + n + k)
         to_v = to_v + h * to_q + gather(by_v, r, k)
@@ -193,8 +192,8 @@ def _before(n, scheme, h, by_q, by_v, r, to, kappa, scratch):
 @inline
 def _step_back(m, q, v, tape, slot, force, point, torque, scheme, h, by_q, by_v, by_a, push, sums, r, scratch):
     """One step; λ is in its slots."""
-    c, A, A_bar, b, b_bar = scheme
-    n, stages = len(m.parent), len(b)
+    c, A, A_bar = scheme[0], scheme[1], scheme[2]
+    n, stages = len(m.parent), len(scheme[3])
     at = (n + 1) * _N
     to = at + (4 + stages) * n
     w, total, kappa = to + 2 * n, to + 3 * n, to + 4 * n

@@ -71,9 +71,7 @@ def compiled_run(
     return Run(columns, found.lost.reshape(shape), found.before.reshape(q.shape))
 
 
-def planned(
-    law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array
-) -> tuple[engine.March, Array]:
+def planned(law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array) -> tuple[engine.March, Array]:
     """What compiled code is to do, and the torques, (T, ..., n), to which its `when` refers."""
     tau, when = torque_table(law, scheme, h, steps, q.shape)
     loads = load_batch(law.model, law.loads, {"q0": q, "v0": v})[1]
