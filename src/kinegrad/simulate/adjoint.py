@@ -12,6 +12,9 @@ to which each time adds its own share of the integral.  Nothing of this depends 
 take their share, ∂J/∂p = ∂J/∂c · ∂c/∂p, once at the end.  It is the transpose of the tangent, so both give the same
 numbers.  States are kept a segment apart; what lies between is computed again when it is needed, a segment at once, so
 memory grows as the square root of the number of steps.  [anderson2002] compares the two methods in section 2.
+
+All this runs compiled (:mod:`kinegrad.simulate.compiled_adjoint`), unless torques are a :class:`Feedback`, whose Python
+functions are called at each stage; :class:`LoopAdjoint` then does the same, batch by batch, with n×n derivatives.
 """
 
 from __future__ import annotations
@@ -95,7 +98,7 @@ def adjoint_gradient(
         As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.
     objective : Objective
     segment : int, optional
-        Keep a state every so many steps and hold the derivatives of so many steps in memory; √steps if not given.
+        Keep a state every so many steps and hold so many steps in memory on the way back; √steps if not given.
 
     Returns
     -------
