@@ -32,12 +32,15 @@ from kinegrad._engine.gate import (
 )
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
+from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 
 __all__ = [
     "Batch",
     "March",
     "Marched",
+    "Reversal",
+    "Segment",
     "blanks",
     "check_model",
     "finish",

@@ -334,13 +334,19 @@ def add_terms(terms: Sequence[Term], at: Moments, weights: Array, value: Array, 
     scale = weights.reshape(-1, *(1,) * (at.q.ndim - 1))
     for term in terms:
         found = term.evaluate(at)
-        value += np.tensordot(weights, found.value, 1)
+        _add_weighted(value, weights, found.value)
         for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
             if x is not None:
                 total += scale * x
         if found.dp is not None and dp is not None:
-            dp += np.tensordot(weights, found.dp, 1)
+            _add_weighted(dp, weights, found.dp)
     return share
+
+
+def _add_weighted(total: Array, weights: Array, x: Array) -> None:
+    """total += Σ w x, moment by moment: the same bits whatever the batch, which a product of matrices is not."""
+    for weight, row in zip(weights, x, strict=True):
+        total += weight * row
 
 
 def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term]]:
