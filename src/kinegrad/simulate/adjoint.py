@@ -45,7 +45,7 @@ from kinegrad.simulate.integrators import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
-from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective
+from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective, check_sums
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -128,7 +128,7 @@ def adjoint_gradient(
         with engine.overflow_passes():
             midpoint = MidpointAdjoint(law, h, steps, length, q, v, objective)
         parts = (midpoint.value, midpoint.by_parameters(), midpoint.q, midpoint.v, midpoint.dtau)
-        _check_gradient(*(x for x in parts if x is not None))
+        check_sums(*(x for x in parts if x is not None))
         return AdjointGradient(*parts)
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
@@ -141,14 +141,8 @@ def adjoint_gradient(
                 backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
             backward.through(part, objective, weights, h)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
-    _check_gradient(*(x for x in vars(found).values() if x is not None))
+    check_sums(*(x for x in vars(found).values() if x is not None))
     return found
-
-
-def _check_gradient(*parts: Array) -> None:
-    """Refuse what is not finite, though the motion is."""
-    if not all(np.isfinite(x).all() for x in parts):
-        raise SolveError("the objective or its gradient overflows float64 on a finite motion; expected a shorter one")
 
 
 def _checkpoints(
@@ -221,7 +215,7 @@ class _Backward:
         for k in reversed(range(len(part.steps))):
             self._step(part, k, h, share[:, k], mu[k])
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
-        _check_gradient(pushed)
+        check_sums(pushed)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
