@@ -76,17 +76,22 @@ class Compared:
         terms = [J * dx[..., None, :] for J, dx in zip(self.derivatives(*self.state[:3]), self.state[3:], strict=True)]
         self.agree(result, sum(x.sum(axis=-1) for x in terms), *terms)
 
+    def weighted(self, q, v, a, w):
+        """Forces that may cancel, as above, by the largest weight."""
+        largest = self.largest(w)
+        return [x * largest.reshape(*self.shape, *[1] * (x.ndim - largest.ndim)) for x in self.terms(q, v, a)[0]]
+
     def inverse_dynamics_vjp(self, result):
         w = self.state[3]
         for actual, J in zip(vars(result).values(), self.derivatives(*self.state[:3]), strict=True):
             terms = J * w[..., :, None]
-            self.agree(actual, terms.sum(axis=-2), terms)
+            self.agree(actual, terms.sum(axis=-2), terms, *self.weighted(*self.state))
 
     def inverse_dynamics_design_vjp(self, result):
         q, v, a, y = self.state
         slopes = kg.inverse_dynamics_design_derivatives(self.case.design, q, v, a, **self.loads)
         terms = slopes * y[..., :, None]
-        self.agree(result, terms.sum(axis=-2), terms)
+        self.agree(result, terms.sum(axis=-2), terms, *self.weighted(*self.state))
 
     def inverse_dynamics_regressor(self, result):
         zero = np.zeros(self.model.n)
@@ -103,7 +108,8 @@ class Compared:
         v = np.broadcast_to(self.case.numbers.normal(size=self.model.n), self.q.shape)
         link, point = self.case.arguments["link"], self.case.arguments["point"]
         moved = kg.point_motion(self.model, self.q, v, link=link, point=point).velocity
-        self.agree((result.linear * v.reshape(*self.shape, *[1] * (result.linear.ndim - v.ndim), -1)).sum(axis=-1), moved)
+        along = v.reshape(*self.shape, *[1] * (result.linear.ndim - v.ndim), -1)
+        self.agree((result.linear * along).sum(axis=-1), moved, result.linear * along)
 
     def momentum_derivatives(self, result):
         q, v = self.state

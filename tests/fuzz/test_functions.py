@@ -1,15 +1,14 @@
 """Every public function of states, called with random mechanisms, states in all forms, and hostile values.
 
-Either a :class:`KinegradError` says in few words what is wrong, the same for any number of threads; or there is a result
-of the right shape, of finite numbers.  It has the same bits when asked for again, on one thread and on two, written to
-`out=` of any form that may overlap the inputs, and for one state alone.  Inputs keep their bits, and there are no
-warnings.  Of ordinary mechanisms, results are also compared with what another formulation says.
+Either a :class:`KinegradError` says in few words what is wrong, the same for any number of threads; or there is a
+result of the right shape, of finite numbers.  It has the same bits when asked for again, on one thread and on two,
+written to `out=` of any form that may overlap the inputs, and for one state alone.  Inputs keep their bits, and there
+are no warnings.  Of ordinary mechanisms, results are also compared with what another formulation says.
 
 Arguments are made by their names, so a new function is called as soon as ``CORES`` says what shape it returns.
 """
 
 import inspect
-import math
 import random
 import warnings
 
@@ -204,20 +203,16 @@ class Case:
         link = self.arguments.get("link")
         points = [] if link is None or isinstance(link, str) else [len(link)]
         words = {"n": [self.model.n], "10n": [10 * self.model.n], "p": [self.design.p], "k": points}
-        axes = [words[word] if word in words else [int(word)] for word in core.split()]
-        if self.arguments.get("packed") and len(axes) == 2:
-            axes = [[self.model.topology.nonzeros]]
-        return tuple(sum(axes, []))
+        axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]
+        return (self.model.topology.nonzeros,) if self.arguments.get("packed") and core == "n n" else tuple(axes)
 
-    def cores(self, result):
+    def cores(self):
         """The last axes of each array of a result that is to be there, by name."""
         named = CORES[self.name]
         if isinstance(named, str):
             return {"": self.axes(named)}
-        missing = [x for x in "va" if x in self.arguments and self.arguments[x] is None]
-        without = [{"v": ("velocity", "acceleration"), "a": ("acceleration",)}[x] for x in missing]
-        words = sum(without, ())
-        return {x: self.axes(core) for x, core in named.items() if not any(word in x for word in words)}
+        missing = [word for x, word in (("v", "velocity"), ("a", "acceleration")) if self.arguments.get(x, "") is None]
+        return {x: self.axes(core) for x, core in named.items() if not any(word in x for word in missing)}
 
     def alone(self, k):
         """Arguments for one state of the batch."""
@@ -275,7 +270,7 @@ def one_case(name, seed):
 
 def check_arrays(case, result):
     shape, arrays = case.common(), leaves(result)
-    cores = case.cores(result)
+    cores = case.cores()
     assert arrays.keys() == cores.keys()
     for what, x in arrays.items():
         assert x.dtype == np.float64

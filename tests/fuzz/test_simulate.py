@@ -24,6 +24,7 @@ from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism
 LONGEST = 1000  # characters of a message
 SHAPES = ((), (), (1,), (3,), (9,), (2, 2), (0,))
 EXPLICIT = ("rk4", "semi_implicit_euler")
+FAST = 1e3  # rad/s, m/s: steps are too long
 GOOD = 0.6  # of the cases have nothing hostile in them
 
 
@@ -98,12 +99,13 @@ class Mixed:
 
     def objective(self):
         n, rng = self.model.n, self.rng
+        link = rng.choice(self.model.link_names)
         terms = [
             sim.KineticEnergy(),
             sim.PotentialEnergy(),
             sim.TorqueSquared(**self.oddly(weight=self.normal(n))),
             sim.Tracking(**self.oddly(reference=self.normal(n), weight=2.0)),
-            sim.EndPosition(**self.oddly(link=rng.choice(self.model.link_names), target=self.normal(3), point=(1, 2, 3))),
+            sim.EndPosition(**self.oddly(link=link, target=self.normal(3), point=(1, 2, 3))),
             sim.UserTerm(lambda at: sim.Evaluation((at.v**2).sum(axis=-1), dv=2 * at.v)),
         ]
         some = rng.sample(terms, rng.randint(0, 2)), rng.sample(terms, rng.randint(0, 2))
@@ -153,7 +155,7 @@ def simulate(mix):
         prescribed=prescribed, design=mix.design, dq0_dp=None if prescribed else mix.follow(()),
         method=rng.choice(["DOP853", "RK45", "Radau", "BDF", "LSODA"]), rtol=rng.choice([1e-8, 1e-4]), atol=1e-8,
         max_step=rng.choice([np.inf, 0.01]), speed_limit=1e6,
-    ) | {"max_evaluations": 1000}  # fmt: skip
+    ) | {"max_evaluations": 300}  # fmt: skip
 
 
 def motion(mix):
@@ -170,7 +172,7 @@ def optimize_design(mix):
     p, n = design.p, mix.model.n
     if rng.random() < 0.5:
         q, v, a = (mix.normal(4, n) for _ in "qva")
-        objective = sim.TorqueEffort(**mix.oddly(q=q, v=v, a=a, t=[0, 0.1, 0.2, 0.4], weight=mix.normal(n) ** 2))
+        objective = sim.TorqueEffort(**mix.oddly(q=q, v=v, a=a, t=[0, 0.1, 0.2, 0.4], weight=mix.normal(n)))
     else:
         arguments = mix.oddly(**mix.fixed())
         arguments.pop("design")
@@ -295,9 +297,12 @@ def mix_core(mix):
 
 
 def check_gradient(arguments, result):
-    """The direct method, forwards, gives the same gradient of the same steps."""
+    """The direct method, forwards, gives the same gradient of the same steps, unless they are about to diverge."""
     named = {x: value for x, value in arguments.items() if x not in ("objective", "segment")}
-    forwards = sim.objective_gradient(sim.simulate_fixed(**named), arguments["objective"])
+    motion = sim.simulate_fixed(**named)
+    if np.abs(motion.v).max(initial=0.0) > FAST:
+        return
+    forwards = sim.objective_gradient(motion, arguments["objective"])
     for actual, wanted in ((result.value, forwards.value), (result.dvalue_dp, forwards.dvalue_dp)):
         size = np.abs(wanted).max(initial=1.0)
         assert np.abs(actual - wanted).max(initial=0.0) <= 1e-8 * size  # implicit steps are solved to about 1e-12
@@ -306,7 +311,7 @@ def check_gradient(arguments, result):
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name):
     good = 0
-    count = cases(few=20 if name == "optimize_design" else 60, cost=10)
+    count = cases(few=20 if name in ("optimize_design", "simulate") else 50, cost=10)
     for seed in range(count):
         try:
             good += one_case(name, seed)
