@@ -237,3 +237,20 @@ def test_nearly_everything_large_at_once_is_finite_below_the_bound():
     for name, function in FUNCTIONS.items():
         divides = any(word in name for word in ("forward_dynamics", "hybrid", "design a"))
         assert finite_or_refused(function, hinges if divides else TREE, *state) is None, name
+
+
+POINTS = {
+    "point_motion": lambda v, **point: kg.point_motion(TREE, np.ones(N), v, v, **point),
+    "jacobian": lambda v, **point: kg.jacobian(TREE, np.ones(N), **point),
+    "point_motion_derivatives": lambda v, **point: kg.point_motion_derivatives(TREE, np.ones(N), v, v, **point),
+    "design": lambda v, **point: kg.point_motion_design_derivatives(design_of(TREE), np.ones(N), v, v, **point),
+}
+
+
+@pytest.mark.parametrize("function", POINTS.values(), ids=POINTS.keys())
+def test_points_so_far_away_that_their_motion_overflows(function):
+    """Kernels look at states; points are looked at here."""
+    with pytest.raises(InputError, match=r"not finite: they overflow.*where `point` has numbers of up to 1\.7e\+308"):
+        function(np.full(N, 10.0), link="link4", point=[1.7e308, 1.7e308, 0.0])
+    for x in vars(function(np.full(N, 10.0), link="link4", point=[1e100, 0, 0])).values():
+        assert np.isfinite(x).all()

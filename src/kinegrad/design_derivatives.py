@@ -363,7 +363,9 @@ def point_motion_design_derivatives(
     results = engine.run_directions(
         kernels.points, batch, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
     )[: 1 + (v is not None) + (a is not None)]
-    _check(batch, results)
+    batch.results = list(results)
+    batch.check_results_of("point", local)
+    batch.check_results()
     shape = (*batch.shape, design.p, *core, 3)
     moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
     return PointMotionDesignDerivatives(*moved)

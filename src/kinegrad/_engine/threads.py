@@ -161,6 +161,7 @@ def _judge(batch: Batch, notes: list[tuple[int, int, tuple[Integers, ...]]], sta
         if not ordinary:
             batch.check_results()
         return None
+    batch.check_finite()  # of parts that were never begun: how a call was cut does not show in its errors
     joint, state = stuck[0]
     batch.check_results(state, pivot=True)
     return joint, state

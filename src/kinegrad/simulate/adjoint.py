@@ -47,7 +47,7 @@ from kinegrad.simulate.integrators import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
-from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective
+from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective, check_sums
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -134,14 +134,8 @@ def adjoint_gradient(
             how = CompiledAdjoint if law.feedback is None else LoopAdjoint
             backward = how(law, scheme, h, steps, length, q, v, objective)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
-    _check_gradient(*(x for x in vars(found).values() if x is not None))
+    check_sums(*(x for x in vars(found).values() if x is not None))
     return found
-
-
-def _check_gradient(*parts: Array) -> None:
-    """Refuse what is not finite, though the motion is."""
-    if not all(np.isfinite(x).all() for x in parts):
-        raise SolveError("the objective or its gradient overflows float64 on a finite motion; expected a shorter one")
 
 
 def _checkpoints(
@@ -227,7 +221,7 @@ class LoopAdjoint:
         for k in reversed(range(len(part.steps))):
             self._step(part, k, h, share[:, k], mu[k])
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
-        _check_gradient(pushed)
+        check_sums(pushed)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
