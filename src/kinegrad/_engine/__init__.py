@@ -30,12 +30,14 @@ from kinegrad._engine.gate import (
 from kinegrad._engine.memory import share_memory
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
+from kinegrad._kernels.compiling import apart as compile_apart
 
 __all__ = [
     "Batch",
     "March",
     "Marched",
     "check_model",
+    "compile_apart",
     "finish",
     "flag",
     "flags_if_varied",
