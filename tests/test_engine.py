@@ -2,7 +2,7 @@
 
 import multiprocessing
 import threading
-from collections import deque
+from collections import UserList, deque
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -85,6 +85,19 @@ def test_finite_numbers_that_would_overflow_in_a_sum_are_finite():
     assert engine.Batch(MODEL, {"q": np.zeros((2, N)), "v": np.full((2, N), 1.7e308)}).states == 2
 
 
+class Rows:
+    """What NumPy takes for a sequence: a length and items."""
+
+    def __init__(self, *rows):
+        self._rows = rows
+
+    def __len__(self):
+        return len(self._rows)
+
+    def __getitem__(self, k):
+        return self._rows[k]
+
+
 NOT_NUMBERS = {
     "text": "abcdef",
     "texts": ["1"] * N,
@@ -104,6 +117,8 @@ NOT_NUMBERS = {
     "list of masked": [np.zeros(N), np.ma.masked_array(np.zeros(N), mask=[0, 0, 1, 0, 0, 0])],
     "masked in tuples": ((np.ma.masked_array(np.zeros(N), mask=[0, 0, 1, 0, 0, 0]),), ([0.0] * N,)),
     "masked in a deque": deque([np.ma.masked_array(np.zeros(N), mask=True)]),
+    "masked in a sequence of one's own": UserList([np.ma.masked_array(np.zeros(N), mask=True)]),
+    "masked in what only looks like a sequence": Rows(np.ma.masked_array(np.zeros(N), mask=True)),
     "a masked number": [0.0, 1.0, np.ma.masked, 0.0, 0.0, 0.0],
 }
 

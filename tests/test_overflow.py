@@ -254,3 +254,19 @@ def test_points_so_far_away_that_their_motion_overflows(function):
         function(np.full(N, 10.0), link="link4", point=[1.7e308, 1.7e308, 0.0])
     for x in vars(function(np.full(N, 10.0), link="link4", point=[1e100, 0, 0])).values():
         assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("states", [(), (100,)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda *x, **point: kg.jacobian(TREE, x[0], **point),
+        lambda *x, **point: kg.point_motion(TREE, *x, **point),
+        lambda *x, **point: kg.point_motion_derivatives(TREE, *x, **point),
+    ],
+    ids=["jacobian", "point_motion", "point_motion_derivatives"],
+)
+def test_points_that_overflow_at_ordinary_states(function, states):
+    state = np.random.default_rng(0).normal(size=(3, *states, N))
+    with pytest.raises(InputError, match=r"the results.* are not finite: they overflow float64"):
+        function(*state, link="link4", point=[1.7e308, 1.7e308, -1.7e308])

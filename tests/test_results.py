@@ -90,3 +90,10 @@ def test_owned_leaves_functions_as_they_are():
     assert owned(2.5) == 2.5
     ragged = [[1.0], [2.0, 3.0]]
     assert owned(ragged) == ragged
+
+
+def test_what_is_owned_cannot_be_made_writable():
+    kept = owned({"a": [np.ones(2)], "b": np.ma.masked_array([1.0, 2.0], mask=[False, True])})
+    with pytest.raises(ValueError, match="WRITEABLE"):
+        kept["a"][0].flags.writeable = True
+    assert kept["b"].mask.tolist() == [False, True]  # not forgotten, so that it is refused by name

@@ -364,7 +364,8 @@ def inverse_dynamics_jvp(
     state = {"q": q, "v": v, "a": a, "dq": dq, "dv": dv, "da": da}
     batch, load_arrays = load_batch(model, loads, state)
     result, flat = batch.output((model.n,))
-    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, engine.plan(model, loads is not None), flat)
+    plan = engine.plan(model, loads is not None)
+    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, plan, flat)
     engine.run(rnea_products.jvp, batch, rnea_products.slots(model.n), threads, *arguments)
     return result
 
@@ -400,7 +401,8 @@ def inverse_dynamics_vjp(
     """
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
     fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
-    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, engine.plan(model, loads is not None), *flat)
+    plan = engine.plan(model, loads is not None)
+    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, plan, *flat)
     engine.run(rnea_products.vjp, batch, rnea_products.slots(model.n), threads, *arguments)
     return InverseDynamicsGradient(*fields)
 

@@ -22,7 +22,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.loads import PARTS, Loads
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, check_apart, find_constant
-from kinegrad.model.numbers import frozen
+from kinegrad.results import frozen
 
 __all__ = ["Design"]
 

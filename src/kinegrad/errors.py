@@ -50,6 +50,16 @@ class SolveError(KinegradError, RuntimeError):
     """A solver that stopped without an answer."""
 
 
+def said(error: Exception) -> str:
+    """What another library said, for a message: on one line, cut where it is long.
+
+    >>> said(OSError("no such\\nfile")), said(ValueError())
+    ('no such file', 'ValueError')
+    """
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 2 * LONGEST else f"{text[: 2 * LONGEST]}…"
+
+
 def shown(value: Any) -> str:
     """How a message shows what it was given: on one line, cut where it is long.
 

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad._engine import Batch, check_model, real
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
-from kinegrad.model.numbers import frozen, holds_masked
+from kinegrad.model.numbers import holds_masked
+from kinegrad.results import frozen
 
 __all__ = ["Loads"]
 

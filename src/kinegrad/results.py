@@ -8,8 +8,9 @@ from numbers import Number
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-__all__ = ["Result", "owned", "same"]
+__all__ = ["Result", "frozen", "owned", "same"]
 
 
 class Result:
@@ -57,8 +58,13 @@ def same(x: Any, y: Any) -> bool:
     return bool(x == y)
 
 
+def frozen(array: NDArray[Any]) -> NDArray[Any]:
+    """A copy that nobody can write to: its memory belongs to an immutable object, so the flag cannot be set back."""
+    return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
+
+
 def owned(value: Any) -> Any:
-    """A copy of what a caller gave, whose arrays are read-only: what the caller does to the original is not seen.
+    """A copy of what a caller gave, whose numbers nobody can write to: what is done to the original is not seen.
 
     >>> given = np.zeros(2)
     >>> kept = owned({"a": given})
@@ -67,9 +73,8 @@ def owned(value: Any) -> Any:
     array([0., 0.])
     """
     if isinstance(value, np.ndarray):
-        array = value.copy()
-        array.flags.writeable = False
-        return array
+        plain = value.dtype.kind in "biufc" and not isinstance(value, np.ma.MaskedArray)
+        return frozen(value) if plain else value.copy()  # what is not plain is refused by name, where it is used
     if isinstance(value, Mapping):
         return {key: owned(x) for key, x in value.items()}
     if isinstance(value, list | tuple) and type(value) in (list, tuple):

@@ -40,6 +40,16 @@ def test_a_trajectory_comes_back_to_the_last_bit(tmp_path, model, suffix, timed)
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("count", [1, 501, 3000])
+def test_any_number_of_instants_without_times(tmp_path, suffix, count):
+    """NetCDF has a placeholder for a dimension without coordinates, which says its length and stores nothing."""
+    qva = np.random.default_rng(1).normal(size=(3, count, ARM.n))
+    write_trajectory(tmp_path / f"x{suffix}", ARM, None, *qva)
+    found = read_trajectory(tmp_path / f"x{suffix}", ARM)
+    np.testing.assert_array_equal([found.q, found.v, found.a], qva)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
 def test_named_columns_are_put_in_the_models_order(tmp_path, suffix):
     _, qva = motion(ARM)
     q, v, a = qva[..., ::-1]
@@ -143,7 +153,7 @@ def test_what_is_a_decimal_number(tmp_path, text):
         ("0,1,2,3,1e999,5,6", "line 2, column 'v.elbow': is beyond the largest number"),
         ('0,1,2,3,"1"2,5,6', "is not a CSV text"),  # not 12
         ('0,1,2,3,"4,5,6', "is not a CSV text"),
-        ("0,1,2,3," + "9" * 5000 + "x,5,6", "is '9+…'; expected"),
+        ("0,1,2,3," + "9" * 5000 + "x,5,6", r"is '9+\.\.\.9+x'; expected"),
         ("0,1,2,3,4,5,6\r0,1,2,3,4,5", "line 3: has 6 values"),
     ],
 )
@@ -170,16 +180,14 @@ def test_messages_stay_short(tmp_path):
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize(
-    "name", ["a,b", 'a"b', "a;b", "q.q", "é", "肘", " a", "a [deg]", "a (b)", "t", "🦾", "a\tb", "'a'"]
+    "name",
+    ["a,b", 'a"b', "a;b", "q.q", "é", "肘", "a [deg]", "a (b)", "t", "🦾", "'a'", pytest.param("a" * 5000, id="long")],
 )
 def test_names_of_joints_come_back(tmp_path, suffix, name):
     builder = kg.ModelBuilder("odd")
     first = builder.add("first", None, kg.revolute("z"), link="one", inertia=kg.Inertia.sphere(1, 0.1))
-    try:
-        builder.add(name, first, kg.revolute("x"), link="two", inertia=kg.Inertia.sphere(1, 0.1))
-        model = builder.build()
-    except kg.KinegradError:
-        pytest.skip("no model has such a name")
+    builder.add(name, first, kg.revolute("x"), link="two", inertia=kg.Inertia.sphere(1, 0.1))
+    model = builder.build()
     qva = np.random.default_rng(4).normal(size=(3, 2, 2))
     write_trajectory(tmp_path / f"x{suffix}", model, [0, 1], *qva)
     found = read_trajectory(tmp_path / f"x{suffix}", model)

@@ -3,9 +3,11 @@
 import csv
 import json
 import re
+import threading
 
 import numpy as np
 import pytest
+from numba.core.event import Listener, install_listener
 from typer.testing import CliRunner
 
 from kinegrad import (
@@ -20,6 +22,7 @@ from kinegrad import (
     revolute,
     samples,
 )
+from kinegrad._kernels.jit import JIT
 from kinegrad.model.constants import find_constant
 from kinegrad.papers import (
     anderson2002,
@@ -28,7 +31,7 @@ from kinegrad.papers import (
     anderson2002_page,
     anderson2002_pendulum,
 )
-from kinegrad.papers.anderson2002_chain import chain_of
+from kinegrad.papers.anderson2002_chain import chain_of, compiled
 from kinegrad.papers.anderson2002_experiment import (
     Closest,
     Timing,
@@ -535,3 +538,29 @@ def test_ctrl_c_leaves_nothing(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         anderson2002.reproduce(tmp_path / "deep" / "out", quick=True, progress=interrupt, sizes=(2, 4))
     assert list(tmp_path.iterdir()) == []
+
+
+# --- interrupts -----------------------------------------------------------------------------------------------------
+
+
+class Compiled(Listener):
+    """Notes which threads compile."""
+
+    def __init__(self):
+        self.threads = set()
+
+    def on_start(self, event):
+        self.threads.add(threading.get_ident())
+
+    def on_end(self, event):
+        pass
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled without the JIT")
+def test_what_the_paper_compiles_is_out_of_reach_of_interrupts():
+    """On the main thread Ctrl-C was lost in a callback from LLVM, and ``reproduce`` went on."""
+    twice = compiled(lambda x: 2 * x)
+    with install_listener("numba:compile", found := Compiled()):
+        assert twice(1.5) == 3.0
+    assert found.threads
+    assert threading.get_ident() not in found.threads

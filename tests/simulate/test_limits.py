@@ -33,6 +33,18 @@ def test_absurd_torques_end(method, tau):
     assert motion.nfev < 1000
 
 
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit_euler", "implicit_midpoint"])
+@pytest.mark.parametrize("size", [1e150, 1e300])
+@pytest.mark.parametrize("what", ["constant", "function", "speed"])
+def test_absurd_numbers_diverge_in_equal_steps(method, size, what):
+    """Not an error about the arguments of a function that the caller does not know of."""
+    tau = {"constant": [size, size], "function": lambda t, q, v: np.full(2, size), "speed": None}[what]
+    speeds = [size, 0.0] if what == "speed" else STATE[1]
+    motion = simulate_fixed(MODEL, STATE[0], speeds, step=0.01, steps=20, tau=tau, method=method)
+    assert not motion.success
+    assert motion.message.startswith("diverged at t = ")
+
+
 @pytest.mark.parametrize("method", ["DOP853", "RK45"])
 def test_no_progress_is_given_up(method, monkeypatch):
     """Dampers as hard as this keep explicit methods at steps of 1e-13 s: the end would be 10¹⁴ evaluations away.
@@ -99,6 +111,8 @@ def test_more_steps_than_memory(steps, method):
         (lambda: simulate(MODEL, [1, 0.5], [1e200, 0], [0, 1]), r"or `q0` and `v0` are too large"),
         (lambda: simulate(MODEL, *STATE, [0, 1], rtol=1e-20), r"`rtol` is 1e-20; expected at least 2.2e-14"),
         (lambda: simulate(MODEL, *STATE, [0, 1], max_evaluations=0), r"`max_evaluations` is 0; expected a whole"),
+        (lambda: simulate(MODEL, *STATE, [0, 1], max_step=10**400), r"`max_step` is 10+\.\.\.0+; expected a positive"),
+        (lambda: simulate_fixed(MODEL, *STATE, step=0.1, steps=10**400), r"`steps` is 10+\.\.\.0+; expected a whole"),
         (lambda: UserTerm(None), r"`function` of a UserTerm is None"),
     ],
 )

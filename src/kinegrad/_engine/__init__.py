@@ -34,6 +34,7 @@ from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
+from kinegrad._kernels.compiling import apart as compile_apart
 
 __all__ = [
     "Batch",
@@ -43,6 +44,7 @@ __all__ = [
     "Segment",
     "blanks",
     "check_model",
+    "compile_apart",
     "finish",
     "flag",
     "flags_if_varied",

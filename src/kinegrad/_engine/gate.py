@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import ContextDecorator
@@ -18,10 +19,10 @@ from kinegrad._kernels.finite import LARGEST
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
+from kinegrad.model.numbers import holds_masked
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
-_NUMBERS = frozenset({float, int, np.float64, np.int64, np.float32})
 _FAR = 1e70  # where fourth powers, as in the square of an inertia, overflow
 _FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
 
@@ -224,7 +225,7 @@ def real(name: str, value: Any) -> Array:
     """`value` as a float64 array, or an InputError that says what it is instead."""
     if type(value) is np.ndarray and value.dtype is _FLOAT64:
         return value
-    if _holds_masked(value):
+    if holds_masked(value):
         what = "is a masked array" if isinstance(value, np.ndarray) else "holds a masked array"
         raise InputError(f"`{name}` {what} with masked entries; expected real numbers throughout")
     try:
@@ -238,20 +239,6 @@ def real(name: str, value: Any) -> Array:
         return array.astype(np.float64, copy=False)
 
 
-def _holds_masked(value: Any) -> bool:
-    """Whether an entry is masked, in lists of lists of arrays too, of which NumPy would take what the mask hides."""
-    if isinstance(value, np.ndarray):
-        return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
-    if not isinstance(value, Sequence) or isinstance(value, str | bytes | range):
-        return False
-    try:
-        if all(kind in _NUMBERS for kind in set(map(type, value))):
-            return False
-        return any(_holds_masked(x) for x in value if type(x) not in _NUMBERS)
-    except Exception:  # whatever a foreign object raises when asked for its items
-        return False
-
-
 def flag(name: str, value: Any) -> bool:
     """`value` as True or False."""
     if not isinstance(value, bool | np.bool_):
@@ -260,9 +247,11 @@ def flag(name: str, value: Any) -> bool:
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
-    """`value` as a whole number of at least `least`."""
+    """`value` as a whole number of at least `least` that a float64 can tell the size of."""
     if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, Integral) or value < least:
         raise InputError(f"`{name}` is {shown(value)}; expected a whole number of at least {least}")
+    if int(value) > sys.float_info.max:
+        raise InputError(f"`{name}` is {shown(value)}; expected a whole number below {sys.float_info.max:.2g}")
     return int(value)
 
 

@@ -19,6 +19,7 @@ The waiting side uses only what an interrupt cannot leave in a bad state: single
 import _thread
 import atexit
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -72,6 +73,13 @@ def run(work, *arguments):
     if job.error is not None:
         raise job.error
     return job.result
+
+
+def apart(dispatcher):
+    """Let a function that Numba compiles on its first call do that on the helper thread."""
+    if hasattr(dispatcher, "_compile_for_args"):  # not where the JIT is disabled
+        dispatcher._compile_for_args = functools.partial(run, dispatcher._compile_for_args)
+    return dispatcher
 
 
 def _helper_serves() -> bool:

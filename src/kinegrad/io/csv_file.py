@@ -18,8 +18,8 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError
-from kinegrad.io.names import check_names, said, short
+from kinegrad.errors import InputError, said, shown
+from kinegrad.io.names import check_names
 from kinegrad.io.units import joint_factor, time_factor
 from kinegrad.model import Model
 
@@ -104,7 +104,7 @@ def _columns(path: Path, header: Sequence[str], model: Model) -> tuple[list[str]
             factor = time_factor(unit) if name == "t" else joint_factor(*kinds[name], unit)
             if factor is None:
                 expected = "a unit of time" if name == "t" else _expected(*kinds[name])
-                raise InputError(f"{path}: column {short(name)!r} is in {short(unit)!r}; expected {expected}")
+                raise InputError(f"{path}: column {shown(name)} is in {shown(unit)}; expected {expected}")
             factors[k] = factor
     if len(names) == 1 and len(kinds) > 1:
         for separator in (";", "\t"):
@@ -139,7 +139,7 @@ def _blocks(path: Path, reader: Any, names: Sequence[str]) -> Iterator[Array]:
         except ValueError:
             k = next(k for k, text in enumerate(row) if not _is_number(text))
             hint = ", with a decimal point" if re.fullmatch(r"\s*[+-]?[0-9]+,[0-9]+\s*", row[k]) else ""
-            found = f"column {short(names[k])!r}: is {short(row[k])!r}"
+            found = f"column {shown(names[k])}: is {shown(row[k])}"
             raise InputError(f"{path}, line {line}, {found}; expected a finite decimal number{hint}") from None
         lines.append(line)
         if len(numbers) >= BLOCK:
@@ -152,7 +152,7 @@ def _blocks(path: Path, reader: Any, names: Sequence[str]) -> Iterator[Array]:
 def _finite(path: Path, block: Array, names: Sequence[str], lines: Sequence[int]) -> Array:
     """The block, if no number was too large."""
     for k, c in np.argwhere(~np.isfinite(block))[:1]:
-        found = f"column {short(names[c])!r}: is beyond the largest number, 1.8e308"
+        found = f"column {shown(names[c])}: is beyond the largest number, 1.8e308"
         raise InputError(f"{path}, line {lines[k]}, {found}; expected a finite decimal number")
     return block
 

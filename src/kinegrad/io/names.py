@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError
+from kinegrad.errors import LONGEST, InputError, shown
 from kinegrad.model import Model
 
-__all__ = ["check_names", "joint_order", "joint_texts", "said", "short"]
+__all__ = ["check_names", "joint_order", "joint_texts"]
 
-LONGEST = 60  # characters of a name in a message
 SEARCHED = 1000  # names that are looked through for a similar one
 
 
@@ -32,18 +31,18 @@ def check_names(
     expected = set(listed)
     for name in found:
         if name in seen:
-            raise InputError(f"{path}: {what} {short(name)!r} is there twice; expected once")
+            raise InputError(f"{path}: {what} {shown(name)} is there twice; expected once")
         if name not in expected and not others:
             close = difflib.get_close_matches(name[:LONGEST], listed[:SEARCHED], n=3)
             hint = f"did you mean {_listed(close, ' or ')}?" if close else f"expected {_listed(listed)}"
-            raise InputError(f"{path}: {what} {short(name)!r} is unknown; {hint}")
+            raise InputError(f"{path}: {what} {shown(name)} is unknown; {hint}")
         seen.add(name)
     for name in wanted:
         if name not in seen:
-            candidates = [short(each) for each in found[:SEARCHED]]
+            candidates = [each[:LONGEST] for each in found[:SEARCHED]]
             close = difflib.get_close_matches(name, candidates, n=3) or candidates
             hint = f"expected {_listed(wanted)}; found {_listed(close) or 'none'}"
-            raise InputError(f"{path}: {what} {short(name)!r} is missing; {hint}")
+            raise InputError(f"{path}: {what} {shown(name)} is missing; {hint}")
 
 
 def joint_order(path: Any, names: Sequence[str], model: Model) -> NDArray[np.int64] | None:
@@ -69,20 +68,5 @@ def joint_texts(path: Any, names: NDArray[Any]) -> list[str]:
     return list(values)
 
 
-def short(text: Any, most: int = LONGEST) -> str:
-    """`text` for a message: its beginning, if it is long.
-
-    >>> short("a" * 99, 5)
-    'aaaa…'
-    """
-    whole = str(text)
-    return whole if len(whole) <= most else whole[: most - 1] + "…"
-
-
-def said(error: Exception) -> str:
-    """What another library said, for a message: on one line, not too long."""
-    return short(" ".join(str(error).split()) or type(error).__name__, 200)
-
-
 def _listed(names: Sequence[str], separator: str = ", ") -> str:
-    return separator.join([*(repr(short(name)) for name in names[:6]), *(["…"] if len(names) > 6 else [])])
+    return separator.join([*(shown(name) for name in names[:6]), *(["…"] if len(names) > 6 else [])])

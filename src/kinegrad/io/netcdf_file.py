@@ -15,10 +15,10 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, said, shown
 from kinegrad.io.declared import check_kind, check_size
 from kinegrad.io.hdf5_heap import check_heaps
-from kinegrad.io.names import check_names, joint_order, joint_texts, said, short
+from kinegrad.io.names import check_names, joint_order, joint_texts
 from kinegrad.io.units import joint_factor, joint_units, kind_units, time_factor
 from kinegrad.model import Model
 
@@ -27,7 +27,7 @@ __all__ = ["check_packages", "read_netcdf", "write_netcdf"]
 Array = NDArray[np.float64]
 PACKAGES = ("h5py", "h5netcdf", "xarray")
 TEXTS = {"decode_vlen_strings": True}
-LONGEST_UNIT = 200  # characters
+ALONE = b"This is a netCDF dimension but not a netCDF variable"  # by the NetCDF 4 format specification
 
 
 def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
@@ -102,11 +102,19 @@ def _check_headers(path: Path, h5py: Any) -> list[str]:
             if not isinstance(file.get(name, getlink=True), h5py.HardLink | None):
                 raise InputError(f"{path}: variable {name!r} is a link to another place; expected the numbers here")
             variable = file.get(name)
-            if isinstance(variable, h5py.Dataset):
+            if isinstance(variable, h5py.Dataset) and not _is_dimension_alone(variable):
                 check_size(path, name, variable.shape, variable.dtype, variable.id.get_storage_size())
                 if name in "qva":
                     check_kind(path, name, variable.dtype)
         return [name for name in file if name not in read]
+
+
+def _is_dimension_alone(variable: Any) -> bool:
+    """Whether it only stands for a dimension without coordinates, of which nothing is stored or read."""
+    name = variable.attrs.get("NAME", b"")
+    return bool(
+        variable.attrs.get("CLASS") == b"DIMENSION_SCALE" and isinstance(name, bytes) and name.startswith(ALONE)
+    )
 
 
 def _variable(path: Path, variable: Any, x: str, names: Sequence[str], model: Model) -> Array:
@@ -123,7 +131,7 @@ def _variable(path: Path, variable: Any, x: str, names: Sequence[str], model: Mo
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         factor = joint_factor(x, kinds[name], unit)
         if factor is None:
-            found = f"`{x}` of joint {short(name)!r} is in {unit!r}"
+            found = f"`{x}` of joint {shown(name)} is in {shown(unit)}"
             raise InputError(f"{path}: {found}; expected {kind_units(x, kinds[name])!r} or a unit that converts to it")
         factors[k] = factor
     return np.asarray(values, np.float64) if (factors == 1).all() else values * factors
@@ -138,7 +146,7 @@ def _time(path: Path, variable: Any) -> Array:
     (units,) = _units(path, "time", variable.attrs.get("units", "s"), 1)
     factor = time_factor(units)
     if factor is None:
-        raise InputError(f"{path}: `time` is in {units!r}; expected 's' or a unit that converts to it")
+        raise InputError(f"{path}: `time` is in {shown(units)}; expected 's' or a unit that converts to it")
     return np.asarray(values, np.float64) if factor == 1 else values * factor
 
 
@@ -147,6 +155,6 @@ def _units(path: Path, name: str, given: Any, count: int) -> list[str]:
     texts = np.atleast_1d(np.asarray(given)).tolist()
     texts = [each.decode("utf-8", "replace") if isinstance(each, bytes) else each for each in texts]
     if len(texts) not in (1, count) or not all(isinstance(each, str) for each in texts):
-        found = f"`{name}` has the units {short(given)}"
+        found = f"`{name}` has the units {shown(texts[0] if len(texts) == 1 else texts)}"
         raise InputError(f"{path}: {found}; expected one text, or one for each of {count} joints")
-    return [short(each, LONGEST_UNIT) for each in texts] * (count // len(texts))
+    return texts * (count // len(texts))

@@ -12,15 +12,15 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, said
 from kinegrad.io.declared import check_declared
-from kinegrad.io.names import check_names, joint_order, joint_texts, said
+from kinegrad.io.names import check_names, joint_order, joint_texts
 from kinegrad.model import Model
 
 __all__ = ["read_npz", "write_npz"]
 
 Array = NDArray[np.float64]
-LONGEST_NAME = 4096  # characters that a joint's name may take in a file, with its padding
+LONGEST_NAME = 4096  # characters that a joint's name may take in a file, with its padding, if the model has no longer
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -78,9 +78,10 @@ def _check_header(path: Path, archive: zipfile.ZipFile, name: str, member: zipfi
     if name == "joint_names":
         if dtype.kind not in "US" or len(shape) != 1:
             raise InputError(f"{path}: joint names are {dtype} of shape {shape}; expected a row of texts")
-        if shape[0] > model.n or dtype.itemsize > 4 * LONGEST_NAME:
+        longest = max(LONGEST_NAME, *map(len, model.joint_names))
+        if shape[0] > model.n or dtype.itemsize > 4 * longest:
             found = f"{shape[0]} joint names of up to {dtype.itemsize // (4 if dtype.kind == 'U' else 1)} characters"
-            raise InputError(f"{path}: has {found}; expected {model.n}, of at most {LONGEST_NAME}")
+            raise InputError(f"{path}: has {found}; expected {model.n}, of at most {longest}")
     else:
         check_declared(path, name, shape, dtype, model, member.compress_size)
     if begin + prod(shape) * dtype.itemsize != member.file_size:

@@ -28,10 +28,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.io.csv_file import read_csv, write_csv
 from kinegrad.io.declared import check_shape
-from kinegrad.io.names import short
 from kinegrad.io.netcdf_file import check_packages, read_netcdf, write_netcdf
 from kinegrad.io.npz_file import read_npz, write_npz
 from kinegrad.io.whole_file import checked_path, regular_file, replacing
@@ -78,7 +77,7 @@ def file_format(path: str | os.PathLike[str]) -> str:
     place = checked_path(path)
     suffix = place.suffix.lower()
     if suffix not in _READERS:
-        raise InputError(f"{place}: files of kind {short(suffix)!r} are unknown; expected .csv, .npz or .nc")
+        raise InputError(f"{place}: files of kind {shown(suffix)} are unknown; expected .csv, .npz or .nc")
     return suffix
 
 

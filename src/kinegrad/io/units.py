@@ -40,6 +40,7 @@ _TIMES = (
     | _spelled(1e-9, "ns", "nanosecond", "nanoseconds")
     | _spelled(60.0, "min", "minute", "minutes")
     | _spelled(3600.0, "h", "hr", "hour", "hours")
+    | _spelled(86400.0, "d", "day", "days")
 )
 _KNOWN = {
     name: (dimension, size)

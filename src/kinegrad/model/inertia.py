@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError, shown
-from kinegrad.model.numbers import LARGEST, flag, frozen, numbers, too_large
+from kinegrad.model.numbers import LARGEST, flag, numbers, too_large
+from kinegrad.results import frozen
 
 __all__ = ["Inertia", "check_inertia"]
 

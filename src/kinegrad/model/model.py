@@ -20,10 +20,11 @@ from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.names import as_tuple, check_name, check_names, find_name
-from kinegrad.model.numbers import LARGEST, frozen, real_array
+from kinegrad.model.numbers import LARGEST, real_array
 from kinegrad.model.placement import check_transform
 from kinegrad.model.summary import summary
 from kinegrad.model.topology import Topology
+from kinegrad.results import frozen
 
 __all__ = ["Model"]
 

@@ -7,9 +7,10 @@ such a number by sums, products, quotients and analytic functions comes out with
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ Array = NDArray[np.float64]
 STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
 LARGEST = 1e100  # of a model's constants, in SI units: a product of three, such as m c², is still finite
 
+_PLAIN = frozenset({float, int, np.float64, np.int64, np.float32})
 _carrying = ContextVar("carrying", default=False)
 
 
@@ -53,15 +55,24 @@ def numbers(value: Any, kinds: str = "iuf") -> Array:
 
 
 def holds_masked(value: Any) -> bool:
-    """Whether a masked array, alone or inside lists, hides numbers, which NumPy would use all the same."""
-    if isinstance(value, list | tuple):
-        return any(holds_masked(x) for x in value if not isinstance(x, float | int))
-    return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+    """Whether a masked array, alone or inside any kind of sequence, hides numbers, which NumPy would use all the same.
 
-
-def frozen(array: NDArray[Any]) -> NDArray[Any]:
-    """A copy that nobody can write to: its memory belongs to an immutable object, so the flag cannot be set back."""
-    return np.ndarray(array.shape, array.dtype, buffer=array.tobytes())
+    >>> holds_masked([[1.0, 2.0], np.ma.array([3.0, 4.0], mask=[False, True])])
+    True
+    """
+    if isinstance(value, np.ndarray):
+        return isinstance(value, np.ma.MaskedArray) and bool(np.ma.is_masked(value))
+    if isinstance(value, str | bytes | range | Mapping) or hasattr(value, "__array__"):
+        return False
+    if not (hasattr(value, "__len__") and hasattr(value, "__getitem__")):  # what NumPy takes for a sequence
+        return False
+    try:
+        items = list(islice(iter(value), len(value)))
+        if _PLAIN.issuperset(map(type, items)):
+            return False
+        return any(holds_masked(x) for x in items if type(x) not in _PLAIN)
+    except Exception:  # whatever a foreign object raises when asked for its items
+        return False
 
 
 def too_large(array: Array) -> bool:

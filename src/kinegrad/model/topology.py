@@ -20,8 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.names import as_tuple, check_name
-from kinegrad.model.numbers import flag, frozen
+from kinegrad.model.numbers import flag
 from kinegrad.model.topology_checks import WORLD, IntArray, check_parents, integers, join, second_column
+from kinegrad.results import frozen
 
 __all__ = ["PaperMatrices", "Pattern", "Storage", "Topology", "joint_ranges"]
 

@@ -34,6 +34,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.model.constants import find_constant
@@ -71,8 +72,8 @@ OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first use: the one style in which all methods are timed."""
-    return cast(Function, cast(Any, numba.njit)(**OPTIONS)(function))
+    """Compile on first use, out of reach of interrupts: the one style in which all methods are timed."""
+    return cast(Function, cast(Any, engine.compile_apart)(cast(Any, numba.njit)(**OPTIONS)(function)))
 
 
 def inner(function: Function) -> Function:

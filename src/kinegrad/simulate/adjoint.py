@@ -30,7 +30,7 @@ from kinegrad import _engine as engine
 from kinegrad.derivatives import forward_dynamics_derivatives
 from kinegrad.design import Design
 from kinegrad.design_derivatives import constants_gradient, share_of_parameters
-from kinegrad.errors import InputError, SolveError
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result

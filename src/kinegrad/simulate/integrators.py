@@ -222,7 +222,8 @@ def simulate_fixed(
     dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
-            found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
+            with engine.overflow_passes():
+                found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
         else:
             run = loop_run if law.feedback is not None else compiled_run
             found = run(law, scheme, h, steps, every, q, v, dq, dv, models)

@@ -49,9 +49,9 @@ Array = NDArray[np.float64]
 Gains = tuple[Array, Array] | None
 LIMIT = 30  # iterations of Newton's method: from a predictor it takes two to four
 NOISE = 16 * float(np.finfo(float).eps)  # the part of its terms to which the residual of (1) has to vanish,
-PREDICTOR = (1.0, -5.0, 10.0, -10.0, 5.0)
-TINY = float(np.finfo(float).tiny)  # a state at rest has no terms
 NEAR = 1e6  # or, once it stops getting smaller, so many times that: what rounding leaves where terms cancel
+TINY = float(np.finfo(float).tiny)  # a state at rest has no terms
+PREDICTOR = (1.0, -5.0, 10.0, -10.0, 5.0)  # the next value of a polynomial of degree 4, from the last five
 
 
 class Middle(NamedTuple):
