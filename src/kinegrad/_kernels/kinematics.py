@@ -249,7 +249,7 @@ def motion(m, q, v, a, T, linear_v, angular_v, linear_a, angular_a, scratch, sta
 @kernel
 def points(m, q, v, a, links, local, position, velocity, acceleration, scratch, start, stop):
     """Motion of the points `local`, (states or 1, 3 k), fixed in `links`, (k,).  [zhakatayev2023] (6)"""
-    ok = finite((q, v, a, local), start, stop)
+    ok = finite((q, v, a), start, stop)
     if not ok:
         return ok
     m = unpack(m)
@@ -271,7 +271,7 @@ def jacobians(m, q, links, local, linear, angular, scratch, start, stop):
 
     `linear`, `angular`: (states, 3 n k), zero on entry.
     """
-    ok = finite((q, local), start, stop)
+    ok = finite((q,), start, stop)
     if not ok:
         return ok
     m = unpack(m)

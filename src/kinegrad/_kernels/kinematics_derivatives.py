@@ -114,7 +114,7 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
 
     Of the points `local`, (states or 1, 3 k), fixed in `links`, (k,).
     """
-    ok = finite((q, v, a, local), start, stop)
+    ok = finite((q, v, a), start, stop)
     if not ok:
         return ok
     m = unpack(m)
