@@ -1,7 +1,7 @@
 # kinegrad: two commands do everything on a machine with Python (3.11 or newer) and make.
 #   make demo    set up, run the main job, say where its results are
 #   make test    set up, run all tests
-# Also: make lint, make bench, make fuzz, make clean.
+# Also: make warm (compile everything beforehand), make lint, make bench, make fuzz, make clean.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -11,13 +11,16 @@ TOOLS  := $(VENV)/.tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test lint bench fuzz clean
+.PHONY: demo test warm lint bench fuzz clean
 
 demo: $(READY)
 	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
 
 test: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal
+
+warm: $(READY)
+	$(BIN)/kinegrad compile
 
 lint: $(TOOLS)
 	$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 
 Each number is measured in a new Python process, with a folder of compiled code of its own: warm for the
 import and the first call (best of 5), empty for each compilation, which happens once on a machine.
+Compilation is given in seconds of the processor, which other work on the machine hardly changes, after Numba's own
+start; the call itself, a few milliseconds at most, is part of it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ import kinegrad
 print(perf_counter() - start)
 """
 CALL = """
-from time import perf_counter
+from time import perf_counter, process_time
 import numba
 import numpy as np
 import kinegrad as kg
@@ -31,9 +33,9 @@ human = kg.samples.human43(thickness=0.1)  # slender limbs would be singular in 
 design = kg.Design(human, ["head.mass"])
 q = v = a = np.zeros((301, 43))
 {before}
-start = perf_counter()
+start = {clock}()
 {call}
-print(perf_counter() - start)
+print({clock}() - start)
 """
 KERNELS = {
     "rnea": "kg.inverse_dynamics(human, q, v, a, threads=1)",
@@ -41,6 +43,7 @@ KERNELS = {
     "crba": "kg.mass_matrix(human, q, threads=1)",
     "aba": "kg.forward_dynamics(human, q, v, a, threads=1)",
     "tree_solve": "kg.forward_dynamics(human, q, v, a, method='crba', threads=1)",
+    "hybrid": "kg.hybrid_dynamics(human, q, v, a, a, prescribed=human.joint_names[:6], threads=1)",
     "rnea_derivatives": "kg.inverse_dynamics_derivatives(human, q, v, a, threads=1)",
     "lagrange_derivatives": "kg.inverse_dynamics_derivatives(human, q, v, a, method='lagrange', threads=1)",
     "jvp": "kg.inverse_dynamics_jvp(human, q, v, a, q, v, a, threads=1)",
@@ -52,18 +55,27 @@ KERNELS = {
     "points": "kg.point_motion(human, q, v, a, link='head', threads=1)",
     "jacobians": "kg.jacobian(human, q, link='head', threads=1)",
     "energies": "kg.kinetic_energy(human, q, v, threads=1)",
+    "regressor": "kg.inverse_dynamics_regressor(human, q[:1], v[:1], a[:1], threads=1)",
+    "rnea_adjoint": "kg.inverse_dynamics_design_vjp(design, q, v, a, v, threads=1)",
     "kinematics_derivatives.links": "kg.forward_kinematics_derivatives(human, q[:1], threads=1)",
     "kinematics_derivatives.points": "kg.point_motion_derivatives(human, q, v, a, link='head', threads=1)",
     "momentum_derivatives": "kg.momentum_derivatives(human, q, v, threads=1)",
     "design.inverse_dynamics": "kg.inverse_dynamics_design_derivatives(design, q, v, a, threads=1)",
     "design.forward_dynamics": "kg.forward_dynamics_design_derivatives(design, q, v, a, threads=1)",
+    "design.hybrid_dynamics": "kg.hybrid_dynamics_design_derivatives("
+    "design, q, v, a, a, prescribed=human.joint_names[:6], threads=1)",
     "design.mass_matrix": "kg.mass_matrix_design_derivatives(design, q, threads=1)",
     "design.energies": "kg.energy_design_derivatives(design, q, v, threads=1)",
     "design.transforms": "kg.transform_design_derivatives(design, q, threads=1)",
+    "design.points": "kg.point_motion_design_derivatives(design, q, v, a, link='head', threads=1)",
     "steps.along_states": "simulate_fixed(human, q[0], v[0], step=1e-3, steps=1)",
     "steps.along_designs": "simulate_fixed([human, human], q[0], v[0], step=1e-3, steps=1)",
     "steps.along_directions": "simulate_fixed(human, q[0], v[0], step=1e-3, steps=1, design=design)",
 }
+TARGETS = dict.fromkeys(("rnea", "crba", "aba", "transforms", "motion", "points", "jacobians", "energies"), 2.0)
+TARGETS |= dict.fromkeys(("rnea_derivatives", "aba_derivatives"), 6.0)
+TARGETS |= {name: 8.0 for name in KERNELS if name.startswith(("design.", "steps."))}
+ALL = 124.0  # seconds: a third of what all of these took before building blocks were traced
 # The other kernels that a call needs are compiled before the clock starts.
 BEFORE = {
     "tree_solve": "kg.mass_matrix(human, q, threads=1); kg.inverse_dynamics(human, q, v, a, threads=1)",
@@ -75,7 +87,7 @@ START = "numba.njit(lambda x: x[0, 0] + 1.0)(q)"
 
 def run(repeats: int) -> list[Row]:
     kernels = dict(list(KERNELS.items())[:1]) if repeats <= QUICK else KERNELS
-    first_call = CALL.format(before="", call=KERNELS["rnea"])
+    first_call = CALL.format(before="", call=KERNELS["rnea"], clock="perf_counter")
     repeats = min(repeats, 5)
     with tempfile.TemporaryDirectory() as folder:
         _seconds(first_call, folder)
@@ -89,7 +101,11 @@ def run(repeats: int) -> list[Row]:
                 target=1.5,
             ),
         ]
-    return rows + [_compilation(name, call) for name, call in kernels.items()]
+    compilations = [_compilation(name, call) for name, call in kernels.items()]
+    if kernels is KERNELS:
+        total = sum(compilation.value for compilation in compilations)
+        compilations.append(Measurement(f"compile all {len(kernels)}, one after the other", total, "s", ALL))
+    return rows + compilations
 
 
 def _best(name: str, code: str, folder: str, repeats: int, target: float) -> Measurement:
@@ -101,8 +117,8 @@ def _best(name: str, code: str, folder: str, repeats: int, target: float) -> Mea
 def _compilation(name: str, call: str) -> Measurement:
     with tempfile.TemporaryDirectory() as folder:
         before = "\n".join(filter(None, (START, BEFORE.get(name))))
-        seconds = _seconds(CALL.format(before=before, call=call), folder)
-    return Measurement(f"compile `{name}`", seconds, "s")
+        seconds = _seconds(CALL.format(before=before, call=call, clock="process_time"), folder)
+    return Measurement(f"compile `{name}`", seconds, "s", TARGETS.get(name), "processor time")
 
 
 def _seconds(code: str, folder: str) -> float:

@@ -185,6 +185,24 @@ def demo(
     console.print(f"figure: {_plain(path)}", soft_wrap=True)
 
 
+@app.command(name="compile")
+def compile_command(
+    functions: Annotated[
+        list[str] | None, typer.Argument(metavar="[FUNCTION]...", help="Such as inverse_dynamics; by default all.")
+    ] = None,
+    processes: Annotated[int | None, typer.Option(metavar="N", help="At a time; by default all processors.")] = None,
+) -> None:
+    """Compile kernels before they are needed, in parallel; they are kept for all programs of this user."""
+    from kinegrad.warm import compile_kernels
+
+    found = _with_progress(
+        lambda show: compile_kernels(
+            functions or None, processes=processes, progress=lambda _, done, total: show("compiling", done, total)
+        )
+    )
+    _console().print(f"{len(found.labels)} kernels compiled or found in {_duration(found.seconds)}")
+
+
 @app.command()
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"A paper: {', '.join(PAPERS)}.")],

@@ -197,8 +197,8 @@ def test_errors_of_the_function_are_its_own():
         (lambda x: [[1], [2, 3]], {}, "`function` returned a list of uneven rows; expected one shape"),
         (lambda x: np.sign(x) * 1.7e308, {}, "`function` changes by more than the largest number"),
         (lambda x: np.sign(x) * 1.7e308, {"batched": True}, "`function` changes by more than the largest number"),
-        (np.sin, {"step": -np.arange(1.0, 301.0)}, "`step` is a ndarray; expected positive finite numbers"),
-        (np.sin, {"step": [1.0] * 300, "method": "adaptive"}, "`step` is a list; the adaptive method chooses"),
+        (np.sin, {"step": -np.arange(1.0, 301.0)}, r"`step` is array\(.*\); expected positive finite numbers"),
+        (np.sin, {"step": [1.0] * 300, "method": "adaptive"}, r"`step` is \[1.0, .*\]; the adaptive method chooses"),
     ],
 )
 def test_no_raw_errors_no_warnings_no_long_messages(function, options, message):

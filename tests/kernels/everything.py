@@ -11,8 +11,8 @@ def models() -> list[kg.Model]:
     return [kg.samples.spatial_chain(5), kg.samples.random_tree(7, seed=4)]
 
 
-def everything(model: kg.Model, states: int, seed: int = 5, *, tangents: bool = True) -> dict[str, np.ndarray]:
-    """All that can be computed for `states` random states under random loads; tangents of fixed steps, if wanted."""
+def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndarray]:
+    """All that can be computed for `states` random states under random loads."""
     rng = np.random.default_rng(seed)
     q, v, a = rng.normal(size=(3, states, model.n))
     force, point, torque = rng.normal(size=(3, states, model.n, 3))
@@ -47,7 +47,7 @@ def everything(model: kg.Model, states: int, seed: int = 5, *, tangents: bool = 
         for name, loads in (("none", None), ("every", every), ("one", one)):
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)
     found |= by_design(model, q, v, a, one, links, points)
-    found |= in_steps(model, q, v, a, one, tangents)
+    found |= in_steps(model, q, v, a, one)
     flat = {}
     for name, value in found.items():
         fields = {"": value} if isinstance(value, np.ndarray) else vars(value)
@@ -81,7 +81,7 @@ def by_design(model, q, v, a, loads, links, points):
     }
 
 
-def in_steps(model, q, v, tau, loads, tangents):
+def in_steps(model, q, v, tau, loads):
     """Fixed steps: states, tangents, and a design for each state."""
     stiff = model.replace(armature=model.armature + 0.5)
     design = design_of(stiff)
@@ -89,7 +89,7 @@ def in_steps(model, q, v, tau, loads, tangents):
     run = {"step": 0.01, "steps": 2, "loads": loads}
     held = np.stack([tau, -tau])
     motions = {
-        "steps": simulate_fixed(stiff, q, v, tau=held, design=design if tangents else None, **run),
+        "steps": simulate_fixed(stiff, q, v, tau=held, design=design, **run),
         "steps by euler": simulate_fixed(stiff, q, v, method="semi_implicit_euler", every=2, **run),
         "steps of designs": simulate_fixed(models, q, v, tau=held, **run),
     }

@@ -39,7 +39,7 @@ def kernel(function):
         return dispatcher
     dispatcher._cache = cache.Cache(function)
     # both ways in: from a call with arguments of new types, and from the compilation of another function
-    dispatcher.compile = functools.partial(_compile, function.__name__, dispatcher.compile)
+    dispatcher.compile = functools.partial(_apart, _compile_with_notice, dispatcher, dispatcher.compile)
     dispatcher._compile_for_args = functools.partial(_apart, dispatcher._compile_for_args)
     return dispatcher
 
@@ -53,15 +53,15 @@ def _apart(work, *arguments):
     return result
 
 
-def _compile(name, compile_now, signature):
-    return _apart(_compile_with_notice, name, compile_now, signature)
-
-
-def _compile_with_notice(name, compile_now, signature):
-    timer = threading.Timer(_NOTICE_AFTER, _notice, [name])
+def _compile_with_notice(dispatcher, compile_now, signature):
+    timer = threading.Timer(_NOTICE_AFTER, _notice, [dispatcher.py_func.__name__])
     timer.daemon = True
-    with contextlib.suppress(RuntimeError):  # the process may have no more threads
-        timer.start()
+
+    def start():
+        with contextlib.suppress(RuntimeError):  # the process may have no more threads
+            timer.start()
+
+    dispatcher._cache.missed = start
     try:
         return compile_now(signature)
     finally:
@@ -80,4 +80,5 @@ def exact(function):
 
 def _notice(name):
     if not os.environ.get("KINEGRAD_QUIET"):
-        print(f"kinegrad: compiling {name} (once; kept in {cache.folder() or 'memory'})", file=sys.stderr)
+        kept = cache.folder() or "memory"
+        print(f"kinegrad: compiling {name} (once, usually for a few seconds; kept in {kept})", file=sys.stderr)

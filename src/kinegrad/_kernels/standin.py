@@ -32,10 +32,13 @@ _thread = threading.local()
 class Mute:
     """A builder, context or LLVM value that emits nothing."""
 
-    def _itself(self, *args, **kwargs):
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
         return self
 
-    __getattr__ = __getitem__ = __call__ = _itself
+    def __call__(self, *args, **kwargs):
+        return self
 
     def __bool__(self):
         return False
@@ -84,6 +87,7 @@ class Value:
 
     __slots__ = ("t", "v")
     __hash__ = object.__hash__
+    __array_ufunc__ = None  # numbers of NumPy leave arithmetic to the stand-in
 
     def __init__(self, t, v):
         self.t, self.v = t, v
@@ -92,7 +96,7 @@ class Value:
         return f"<stand-in of {self.t}>"
 
     def __bool__(self):
-        raise TypeError("the truth of this value is known at run time only")
+        raise TypeError(f"whether {self.t} is true is known at run time only")
 
     def __iter__(self):
         raise TypeError(f"{self.t} cannot be iterated over in a building block")
@@ -113,6 +117,13 @@ class Value:
     def __setitem__(self, where, x):
         emit(operator.setitem, self, where, x)
 
+
+def _left_to_numba(op):
+    return lambda *args: emit(op, *args)
+
+
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Value, f"__{_name}__", _left_to_numba(getattr(operator, _name)))
 
 _kinds: dict[type, type[Value]] = {}
 
@@ -243,19 +254,14 @@ for _name, _on_floats, _on_integers in [
     ("pow", None, None),
 ]:
     _arithmetic(_name, _on_floats, _on_integers)
-
-
-def _left_to_numba(op):
-    return lambda *args: emit(op, *args)
-
-
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "and", "or", "xor", "lshift", "rshift", "invert"):
+for _name in ("and", "or", "xor", "lshift", "rshift", "invert"):
     setattr(Number, f"__{_name}__", _left_to_numba(getattr(operator, f"__{_name}__")))
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------
 
 
+_DATA, _SHAPE = map(default_manager.lookup(types.float64[::1]).get_field_position, ("data", "shape"))
 _outside: Any = weakref.WeakKeyDictionary()  # of an LLVM function: the block that raises IndexError
 
 
@@ -282,8 +288,8 @@ class Array(Value):
     def __init__(self, t, v):
         super().__init__(t, v)
         builder = tracer().builder
-        self.data = builder.extract_value(v, _field("data"))
-        shape = builder.extract_value(v, _field("shape"))
+        self.data = builder.extract_value(v, _DATA)
+        shape = builder.extract_value(v, _SHAPE)
         self.shape = tuple(Number(types.int64, builder.extract_value(shape, axis)) for axis in range(t.ndim))
 
     def offset(self, index):
@@ -329,16 +335,10 @@ class Array(Value):
         t = self.t.copy(ndim=self.t.ndim - len(index))
         if tr.builder is MUTE:
             return stand_in(t, MUTE)
-        whole, part = (
-            tr.context.make_array(a)(tr.context, tr.builder, value=v) for a, v in ((self.t, self.v), (t, None))
-        )
+        whole = tr.context.make_array(self.t)(tr.context, tr.builder, value=self.v)
+        part = tr.context.make_array(t)(tr.context, tr.builder)
         strides = cgutils.unpack_tuple(tr.builder, whole.strides)[len(index) :]
         shape = [length.v for length in self.shape[len(index) :]]
         data = self.pointer(*index)
         populate_array(part, data, shape, strides, whole.itemsize, meminfo=whole.meminfo, parent=whole.parent)
         return stand_in(t, part._getvalue())
-
-
-def _field(name):
-    """Place of a field in the structure of an array."""
-    return default_manager.lookup(types.float64[::1]).get_field_position(name)

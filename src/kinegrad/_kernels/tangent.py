@@ -20,6 +20,7 @@ from numba import types
 
 from kinegrad._kernels.jit import inline
 from kinegrad._kernels.lanes import (
+    Lane,
     LaneType,
     gather,
     lane,
@@ -33,7 +34,7 @@ from kinegrad._kernels.lanes import (
 )
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.standin import tracing
-from kinegrad._kernels.trace import operator_on
+from kinegrad._kernels.trace import operation, operator_on
 from kinegrad._kernels.trigonometry import sincos
 
 _H = 1e-30  # with the JIT disabled a dual is the complex number value + i·_H·slope
@@ -104,9 +105,15 @@ class Dual(NamedTuple):
         return Dual(-self.value, -self.slope)
 
 
+@operation
 def make(value, slope):
     """A dual from two lane values."""
-    return Dual(value, slope) if tracing() else value + 1j * _H * slope
+    return value + 1j * _H * slope
+
+
+@make.register(Lane)
+def _(value, slope):
+    return Dual(value, slope)
 
 
 def parts(u):
