@@ -1,8 +1,8 @@
 """Adjoint gradients: dJ/dp against the number of parameters, memory against the number of steps
 
 J is the distance of a chain's joints from a posture, at the end and along the way; RK4, one thread.  The peer of the
-adjoint is the direct method, `simulate_fixed` with a design and `objective_gradient`, whose result is the same.  The
-exponent k of time ∝ pᵏ of the adjoint is fitted to the best times.  Memory is the most that NumPy holds during the
+adjoint is the direct method, `simulate_fixed` with a design and `objective_gradient`, whose result is the same; or the
+motion alone, `simulate_fixed` without a design, of which the adjoint may take the five-fold time (≥ 0.2×).  The exponent k of time ∝ pᵏ of the adjoint is fitted to the best times.  Memory is the most that NumPy holds during the
 call, less dJ/dτ, which is a result and as long as the motion; with checkpoints (√steps of them) and, to compare, with
 all steps kept (`segment=steps`); its exponent is that of the steps.
 """
@@ -29,9 +29,10 @@ INERTIAL = ("mass", "com.x", "com.y", "com.z", *(f"inertia.{m}" for m in ("xx", 
 def run(repeats: int) -> list[Row]:
     with one_thread():
         times = [_time(p, repeats) for p in PARAMETERS]
+        forward = [_time(p, repeats, forward=True) for p in (PARAMETERS[0], PARAMETERS[-1])]
         grows = exponent([row.ours.best for row in times], PARAMETERS)
         note = f"p = {PARAMETERS[0]}…{PARAMETERS[-1]}"
-        return [*times, Measurement("dJ/dp, adjoint, exponent of p", grows, note=note), *_memory()]
+        return [*times, *forward, Measurement("dJ/dp, adjoint, exponent of p", grows, note=note), *_memory()]
 
 
 def _setting(n: int) -> tuple[np.ndarray, Objective]:
@@ -39,22 +40,29 @@ def _setting(n: int) -> tuple[np.ndarray, Objective]:
     return 0.3 * np.random.default_rng(0).normal(size=(STATES, n)), Objective(end=[away], integral=[away])
 
 
-def _time(p: int, repeats: int) -> Comparison:
-    """Fixed motions, more and more of a chain's inertial parameters."""
+def _time(p: int, repeats: int, forward: bool = False) -> Comparison:
+    """Fixed motions, more and more of a chain's inertial parameters; against the direct method, or the motion alone."""
     chain = spatial_chain(LINKS)
     names = [f"{link}.{what}" for what in INERTIAL for link in chain.link_names]
     design = Design(chain, names[:p])
     q0, objective = _setting(LINKS)
-    options = {"step": H, "steps": 40, "design": design}
+    options = {"step": H, "steps": 40}
 
     def adjoint() -> np.ndarray:
-        return adjoint_gradient(chain, q0, np.zeros(LINKS), objective, **options).dvalue_dp
+        return adjoint_gradient(chain, q0, np.zeros(LINKS), objective, design=design, **options).dvalue_dp
 
     def direct() -> np.ndarray:
-        return objective_gradient(simulate_fixed(chain, q0, np.zeros(LINKS), **options), objective).dvalue_dp
+        motion = simulate_fixed(chain, q0, np.zeros(LINKS), design=design, **options)
+        return objective_gradient(motion, objective).dvalue_dp
+
+    def alone() -> None:
+        simulate_fixed(chain, q0, np.zeros(LINKS), **options)
 
     name = f"dJ/dp of {STATES} motions, 40 steps, n = {LINKS}, p = {p}"
-    [row] = compare([Case(name, adjoint, direct, "direct, compiled")], min(repeats, 5))
+    if forward:
+        [row] = compare([Case(name, adjoint, alone, "the motion alone", 0.2)], repeats)
+    else:
+        [row] = compare([Case(name, adjoint, direct, "direct, compiled")], min(repeats, 5))
     assert isinstance(row, Comparison)
     return row
 

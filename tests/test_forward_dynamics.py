@@ -573,3 +573,25 @@ def test_unknown_method_is_named(method):
     zero = [0, 0]
     with pytest.raises(InputError, match=r"`method` is .*; expected 'aba' or 'crba'"):
         kg.forward_dynamics(samples.two_link(), zero, zero, zero, method=method)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_what_out_holds_beforehand_does_not_matter(method):
+    """Where results have to be looked at, for large numbers or extreme constants, only what was written is."""
+    usual = samples.random_tree(3, seed=1)
+    for model, size in ((usual, 1e20), (usual.replace(gravity=[0, 0, 1e20]), 1.0)):
+        q, v, tau = random_state(model, 0, (4,))
+        wanted = kg.forward_dynamics(model, q, v, size * tau, method=method)
+        out = kg.forward_dynamics(model, q, v, size * tau, method=method, out=np.full((4, 3), np.nan))
+        assert out.tobytes() == wanted.tobytes()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_numbers_that_are_not_finite_are_told_before_singular_states(small_grain, threads):
+    """Wherever they are: the part of the call that finds the one may end it before another finds the other."""
+    model = crane()
+    q, v, tau = np.zeros((3, 50 * WIDTH, model.n))
+    tau[-1, 0] = np.nan
+    bare = model.replace(mass=np.zeros(model.n), inertia=np.zeros((model.n, 3, 3)))
+    with pytest.raises(InputError, match=r"`tau` at index .* is nan"):
+        kg.forward_dynamics(bare, q, v, tau, threads=threads)

@@ -404,3 +404,14 @@ def test_difference_is_seen():
     (q, v, tau, a), loads, _, names = case(model, 1)
     one, other = (kg.hybrid_dynamics(model, q, v, tau, x, prescribed=names, loads=loads).a for x in (a, 0 * a))
     assert difference(one, other) > 1e-3
+
+
+class _Refuses:
+    def __iter__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("prescribed", [_Refuses(), 3, None, "track", np.array("track")])
+def test_what_is_no_list_of_names_is_named(prescribed):
+    with pytest.raises(InputError, match=r"`prescribed` is .*; expected names of joints"):
+        kg.hybrid_dynamics(samples.cart_pendulum(), *np.zeros((4, 2)), prescribed=prescribed)

@@ -18,7 +18,7 @@ import kinegrad as kg
 from kinegrad import _engine as engine
 from kinegrad._engine.pool import Call
 from kinegrad._kernels.width import WIDTH
-from kinegrad.simulate import simulate_fixed
+from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
 from tests.kernels.child import child
 
 MODEL = kg.samples.spatial_chain(6)
@@ -145,10 +145,11 @@ def small_parts(request, monkeypatch):
 
     def cut():
         monkeypatch.setattr(engine.threads, "_FIRST", 1)
-        monkeypatch.setattr(engine.steps, "_FIRST", 1)
+        monkeypatch.setattr(engine.steps, "FIRST", 1)
         monkeypatch.setattr(engine.steps, "_FEWEST", 1)
         monkeypatch.setattr(engine.pool, "PART", 1e-9)
         monkeypatch.setattr(engine.steps, "PART", 1e-9)
+        monkeypatch.setattr(engine.steps_reverse, "PART", 1e-9)
 
     yield cut
     kg.set_threads(before)
@@ -160,6 +161,7 @@ def flat(result):
 
 
 DESIGN = kg.Design(MODEL, ["gravity.x", f"{MODEL.link_names[2]}.mass", f"{MODEL.joint_names[1]}.damping"])
+EFFORT = Objective(end=[KineticEnergy()], integral=[KineticEnergy()])
 CALLS = {
     "inverse_dynamics": lambda q, v, a: kg.inverse_dynamics(MODEL, q, v, a),
     "forward_dynamics": lambda q, v, a: kg.forward_dynamics(MODEL, q, v, a),
@@ -173,6 +175,8 @@ CALLS = {
     "the end": lambda q, v, a: simulate_fixed(MODEL, q, v, step=0.01, steps=12, every=12),
     "tangents": lambda q, v, a: simulate_fixed(MODEL, q, v, step=0.01, steps=12, design=DESIGN, every=4),
     "tangents of two": lambda q, v, a: simulate_fixed(MODEL, q[:2], v[:2], step=0.01, steps=5, design=DESIGN),
+    "adjoint": lambda q, v, a: adjoint_gradient(MODEL, q, v, EFFORT, step=0.01, steps=12, design=DESIGN),
+    "adjoint of two": lambda q, v, a: adjoint_gradient(MODEL, q[:2], v[:2], EFFORT, step=0.01, steps=5, segment=5),
     "designs": lambda q, v, a: simulate_fixed([MODEL] * 30, q[:30], v[:30], step=0.01, steps=5),
     "euler": lambda q, v, a: simulate_fixed(MODEL, q, v, step=0.01, steps=12, method="semi_implicit_euler", every=6),
 }

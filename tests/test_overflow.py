@@ -237,3 +237,36 @@ def test_nearly_everything_large_at_once_is_finite_below_the_bound():
     for name, function in FUNCTIONS.items():
         divides = any(word in name for word in ("forward_dynamics", "hybrid", "design a"))
         assert finite_or_refused(function, hinges if divides else TREE, *state) is None, name
+
+
+POINTS = {
+    "point_motion": lambda v, **point: kg.point_motion(TREE, np.ones(N), v, v, **point),
+    "jacobian": lambda v, **point: kg.jacobian(TREE, np.ones(N), **point),
+    "point_motion_derivatives": lambda v, **point: kg.point_motion_derivatives(TREE, np.ones(N), v, v, **point),
+    "design": lambda v, **point: kg.point_motion_design_derivatives(design_of(TREE), np.ones(N), v, v, **point),
+}
+
+
+@pytest.mark.parametrize("function", POINTS.values(), ids=POINTS.keys())
+def test_points_so_far_away_that_their_motion_overflows(function):
+    """Kernels look at states; points are looked at here."""
+    with pytest.raises(InputError, match=r"not finite: they overflow.*where `point` has numbers of up to 1\.7e\+308"):
+        function(np.full(N, 10.0), link="link4", point=[1.7e308, 1.7e308, 0.0])
+    for x in vars(function(np.full(N, 10.0), link="link4", point=[1e100, 0, 0])).values():
+        assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize("states", [(), (100,)])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda *x, **point: kg.jacobian(TREE, x[0], **point),
+        lambda *x, **point: kg.point_motion(TREE, *x, **point),
+        lambda *x, **point: kg.point_motion_derivatives(TREE, *x, **point),
+    ],
+    ids=["jacobian", "point_motion", "point_motion_derivatives"],
+)
+def test_points_that_overflow_at_ordinary_states(function, states):
+    state = np.random.default_rng(0).normal(size=(3, *states, N))
+    with pytest.raises(InputError, match=r"the results.* are not finite: they overflow float64"):
+        function(*state, link="link4", point=[1.7e308, 1.7e308, -1.7e308])

@@ -224,7 +224,11 @@ def inverse_dynamics_derivatives(
     if plain and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
-        arguments = (*state, none, none, none, engine.places(model, "dense"))
+        arguments, place = (*state, none, none, none), engine.places(model, "dense")
+        if method == "spatial":
+            arguments = (*arguments, engine.plan(model, False), place, (False, engine.blanks(model, "dense")))
+        else:
+            arguments = (*arguments, place)
         if kernel(*arguments, torque[None], *block, engine.scratch(slots(model, n * n)), 0, 1) == FINE:
             return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
     engine.check_model(model)
@@ -239,8 +243,15 @@ def inverse_dynamics_derivatives(
         names = ("dtau_dq", "dtau_dv", "dtau_da")
         matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    place = engine.places(model, "packed" if packed else "dense")
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, place, *flat)
+    layout = "packed" if packed else "dense"
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays)
+    place = engine.places(model, layout)
+    if method == "spatial":
+        past = engine.streams(3 * flat[1].nbytes), engine.blanks(model, layout)
+        arguments = (*arguments, engine.plan(model, loads is not None), place, past)
+    else:
+        arguments = (*arguments, place)
+    arguments = (*arguments, *flat)
     engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:
@@ -290,7 +301,8 @@ def forward_dynamics_derivatives(
     if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        arguments = (*state, none, none, none, engine.places(model, "padded"))
+        tables = _forward_tables(model, loaded=False, stream=False)
+        arguments = (*state, none, none, none, *tables)
         results = (np.empty((1, n)), one[None], *block, status)
         scratch = engine.scratch(aba_derivatives.slots(n, engine.pairs(model)))
         if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
@@ -300,11 +312,18 @@ def forward_dynamics_derivatives(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
     flat = [a[1], *(matrix[1] for matrix in matrices)]
-    spare, place = np.empty((batch.states, n)), engine.places(model, "padded")
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, place, spare, *flat)
+    tables = _forward_tables(model, loaded=loads is not None, stream=engine.streams(3 * flat[1].nbytes))
+    spare = np.empty((batch.states, n))
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, spare, *flat)
     slots = aba_derivatives.slots(n, engine.pairs(model))
     run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
     return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
+
+
+def _forward_tables(model: Model, loaded: bool, stream: bool) -> tuple[Any, ...]:
+    """What the kernel of ∂a wants to know of a model's structure."""
+    place, first = engine.places(model, "dense")
+    return engine.plan(model, loaded), (place, first, engine.reach(model)), (stream, engine.blanks(model, "full"))
 
 
 def inverse_dynamics_jvp(
@@ -345,7 +364,8 @@ def inverse_dynamics_jvp(
     state = {"q": q, "v": v, "a": a, "dq": dq, "dv": dv, "da": da}
     batch, load_arrays = load_batch(model, loads, state)
     result, flat = batch.output((model.n,))
-    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, flat)
+    plan = engine.plan(model, loads is not None)
+    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, plan, flat)
     engine.run(rnea_products.jvp, batch, rnea_products.slots(model.n), threads, *arguments)
     return result
 
@@ -381,7 +401,8 @@ def inverse_dynamics_vjp(
     """
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
     fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
-    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, *flat)
+    plan = engine.plan(model, loads is not None)
+    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, plan, *flat)
     engine.run(rnea_products.vjp, batch, rnea_products.slots(model.n), threads, *arguments)
     return InverseDynamicsGradient(*fields)
 

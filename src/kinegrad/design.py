@@ -233,6 +233,16 @@ class Design:
         return tuple(map(engine.kernel_array, self.slopes)), loads
 
     @cached_property
+    def _kernel_constants(self) -> tuple[Any, ...]:
+        return engine.flags_if_varied(engine.mechanism(self.model), self.slopes)
+
+    @cached_property
+    def _sparse_slopes(self) -> Any:
+        from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
+
+        return csr_array(np.concatenate([*self.slopes, *(self.load_slopes or ())], axis=1))
+
+    @cached_property
     def _variation(self) -> dict[str, Array]:
         """Slopes of fields of the model and of the loads along each parameter, (p, *shape of the field)."""
         if self._function is not None:
@@ -315,6 +325,16 @@ def _read_only(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
 def kernel_slopes(design: Design) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
     """Slopes of a design's constants and of its loads as kernels are compiled for; kernels never write to them."""
     return design._kernel_slopes
+
+
+def kernel_constants(design: Design) -> tuple[Any, ...]:
+    """Constants of a design's model, with which kernels skip nothing that varies."""
+    return design._kernel_constants
+
+
+def sparse_slopes(design: Design) -> Any:
+    """Slopes of all constants and loads, (p, columns), as a sparse array: a parameter moves few of them."""
+    return design._sparse_slopes
 
 
 def _check_loads(loads: Any) -> None:

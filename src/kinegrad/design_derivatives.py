@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, energy, kinematics, rnea, rnea_adjoint
 from kinegrad._kernels import design as kernels
-from kinegrad.design import Design, kernel_slopes
+from kinegrad.design import Design, kernel_constants, kernel_slopes, sparse_slopes
 from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
 from kinegrad.errors import InputError, SingularError
 from kinegrad.kinematics import _points, _state
@@ -161,20 +161,14 @@ def constants_gradient(
     loads = loads_of(design, loads)
     batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
     _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
-    constants = engine.flags_if_varied(engine.mechanism(model), kernel_slopes(design)[0])
-    slots = (model.n + 1) * rnea_adjoint.N
-    engine.run(rnea_adjoint.rnea_adjoint, batch, slots, threads, constants, *batch.arguments[:4], *load_rows, gradient)
+    arguments = kernel_constants(design), *batch.arguments[:4], *load_rows, gradient
+    engine.run(rnea_adjoint.rnea_adjoint, batch, (model.n + 1) * rnea_adjoint.N, threads, *arguments)
     return gradient, batch
 
 
 def share_of_parameters(design: Design, gradient: Array) -> Array:
     """From gradients by constants, (..., columns), to gradients by parameters, (..., p)."""
-    from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
-
-    parts = design.slopes if design.load_slopes is None else design.slopes + design.load_slopes
-    slopes = csr_array(
-        np.concatenate(parts, axis=1)
-    )  # sparse: few constants each; and it adds in the same order always
+    slopes = sparse_slopes(design)  # which adds in the same order always
     rows = gradient[..., : slopes.shape[1]].reshape(-1, slopes.shape[1])
     with np.errstate(all="ignore"):  # what overflows is found in the end
         shares: Array = (slopes @ rows.T).T
@@ -369,7 +363,9 @@ def point_motion_design_derivatives(
     results = engine.run_directions(
         kernels.points, batch, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
     )[: 1 + (v is not None) + (a is not None)]
-    _check(batch, results)
+    batch.results = list(results)
+    batch.check_results_of("point", local)
+    batch.check_results()
     shape = (*batch.shape, design.p, *core, 3)
     moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
     return PointMotionDesignDerivatives(*moved)

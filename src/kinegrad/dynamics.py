@@ -171,15 +171,15 @@ def forward_dynamics(
         run_or_singular(model, aba.aba, batch, (n + 1) * aba.N, threads, *arguments)
     else:
         batch.check_finite()
-        _, M = batch.output((n, n), zero=True)
-        engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
         zero = np.zeros((1, n))
         engine.run(rnea.rnea, batch, (n + 1) * rnea.N, threads, constants, *state[:2], zero, *load_arrays, a)
+        _, M = batch.output((n, n), zero=True)  # not before `a` is filled: each run looks at all results there are
+        engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
         with np.errstate(all="ignore"):
             np.subtract(state[2], a, out=a)
         batch.check_results()
         place = engine.places(model, "dense")
-        slots = engine.pairs(model) + 4 * n
+        slots = engine.pairs(model) + n
         run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
         batch.check_results()
     return engine.finish(result, a)
@@ -249,12 +249,16 @@ def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
     """1 for each joint named, 0 for the others, (n,)."""
     engine.check_model(model)
     one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
-    if one or not isinstance(prescribed, Iterable):
+    try:
+        names = None if one else tuple(prescribed)
+    except Exception:  # whatever a foreign object raises when asked for its items
+        names = None
+    if names is None:
         raise InputError(
             f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.joint_names[0]!r}]"
         )
     flags = np.zeros(model.n, dtype=np.int64)
-    for name in prescribed:
+    for name in names:
         flags[model.joint_index(name)] += 1
     if (flags > 1).any():
         raise InputError(f"`prescribed` names joint {model.joint_names[int(np.argmax(flags))]!r} twice; expected once")

@@ -137,6 +137,7 @@ def point_motion(
     slots = (model.n + 1) * kernels.N
     constants = engine.mechanism(model)
     engine.run(kernels.points, batch, slots, threads, constants, q_, v_, a_, links, local, *flat)
+    batch.check_results_of("point", local)
     return PointMotion(*fields[:wanted])
 
 
@@ -172,6 +173,7 @@ def jacobian(
     slots = (model.n + 1) * kernels.N
     arguments = (engine.mechanism(model), batch.arguments[0], links, local, linear_flat, angular_flat)
     engine.run(kernels.jacobians, batch, slots, threads, *arguments)
+    batch.check_results_of("point", local)
     return Jacobian(linear, angular)
 
 

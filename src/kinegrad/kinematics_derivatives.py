@@ -206,6 +206,7 @@ def point_motion_derivatives(
     fields, flat = zip(*(_wanted(batch, (*core, 3, model.n), wanted) for wanted in given), strict=True)
     arguments = (engine.mechanism(model), *state, links, local, *flat)
     engine.run(kernels.points, batch, kernels.slots(model.n), threads, *arguments)
+    batch.check_results_of("point", local)
     dx_dq, ddx_dq, dddx_dq = fields
     if v is None:
         return PointMotionDerivatives(dx_dq)

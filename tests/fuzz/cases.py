@@ -3,6 +3,7 @@
 import os
 
 
-def cases(few: int) -> int:
-    """The number asked for in the environment, or `few`."""
-    return int(os.environ.get("KINEGRAD_FUZZ_CASES", few))
+def cases(few: int, *, cost: int = 1) -> int:
+    """The number asked for in the environment, or `few`; of cases that take `cost` times as long, fewer by that."""
+    asked = os.environ.get("KINEGRAD_FUZZ_CASES")
+    return few if asked is None else max(int(asked) // cost, 1)

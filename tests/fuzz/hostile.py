@@ -90,9 +90,12 @@ def hostile(rng: random.Random, good):
         key = rng.choice(list(good))
         return rng.choice([{**good, key: rng.choice(VALUES)}, {str(key) + ".": good[key]}, list(good.items())])
     try:
-        x = np.asarray(good, dtype=float)
-    except (TypeError, ValueError):
+        x = np.asarray(good)
+    except ValueError:  # of lists of different lengths
         return rng.choice(VALUES)
+    if x.dtype.kind not in "biuf":
+        return rng.choice(VALUES)
+    x = x.astype(float)
     with np.errstate(all="ignore"):
         scaled = x * rng.choice([-1.0, 0.0, 1e-9, 1e-200, 1e9, 1e99, 1e200, np.nan, np.inf, 1 + 1e-12, 1.001])
         nudged = x + np.random.default_rng(rng.randrange(10**6)).normal(size=x.shape) * rng.choice([1e-14, 1e-6, 1.0])

@@ -3,7 +3,7 @@
 import numpy as np
 
 import kinegrad as kg
-from kinegrad.simulate import simulate_fixed
+from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
 
 
 def models() -> list[kg.Model]:
@@ -82,7 +82,7 @@ def by_design(model, q, v, a, loads, links, points):
 
 
 def in_steps(model, q, v, tau, loads):
-    """Fixed steps: states, tangents, and a design for each state."""
+    """Fixed steps: states, tangents, a design for each state, and backwards."""
     stiff = model.replace(armature=model.armature + 0.5)
     design = design_of(stiff)
     models = [design.at(design.values * (1 + 0.1 * k)).model for k in range(len(q))]
@@ -93,6 +93,11 @@ def in_steps(model, q, v, tau, loads):
         "steps by euler": simulate_fixed(stiff, q, v, method="semi_implicit_euler", every=2, **run),
         "steps of designs": simulate_fixed(models, q, v, tau=held, **run),
     }
-    fields = ("q", "v", "a", "dq_dp", "dv_dp", "da_dp")
+    effort = Objective(end=[KineticEnergy()], integral=[KineticEnergy()])
+    motions |= {
+        "adjoint": adjoint_gradient(stiff, q, v, effort, tau=held, design=design, **run),
+        "adjoint of euler": adjoint_gradient(stiff, q, v, effort, method="semi_implicit_euler", step=0.01, steps=2),
+    }
+    fields = ("q", "v", "a", "dq_dp", "dv_dp", "da_dp", "dvalue_dp", "dvalue_dq0", "dvalue_dv0", "dvalue_dtau")
     return {f"{name} {x}": getattr(motion, x) for name, motion in motions.items() for x in fields
-            if getattr(motion, x) is not None}  # fmt: skip
+            if getattr(motion, x, None) is not None}  # fmt: skip

@@ -18,6 +18,8 @@ from tests.kernels.child import child, output
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
 TWICE = {"design.inverse_dynamics", "design.forward_dynamics", "design.hybrid_dynamics", "steps.along_directions"}
 
+OBJECTIVE = sim.Objective(integral=[sim.TorqueSquared()])
+
 SCRIPT = """
 import threading
 from collections import defaultdict
@@ -200,6 +202,7 @@ def in_steps(design, q, v, a, loads):
     for tau in torques:
         if tau is None or np.ndim(tau) == 1 or np.shape(tau)[1:] == q.shape:
             sim.simulate_fixed(model, q, v, tau=tau, design=design, **run)
+            sim.adjoint_gradient(model, q, v, OBJECTIVE, tau=tau, design=design, **run)
     count = q.size // model.n
     if count > 1 and design.loads is None:
         models = [design.at(design.values * (1 + k)).model for k in range(count)]

@@ -159,3 +159,23 @@ def test_mujoco_follows():
     motion = simulate_fixed(model, *STATE, step=0.001, steps=2000)
     assert np.ptp(motion.q, axis=0).min() > 0.5, "it moves"
     np.testing.assert_allclose(motion.q, path, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("method", ["rk4", "implicit_midpoint"])
+@pytest.mark.parametrize("tau", [None, feedback()], ids=["free", "feedback"])
+def test_no_states_with_a_design(method, tau):
+    """A batch may be empty; its derivatives then are, too."""
+    model = samples.double_pendulum()
+    design = kg.Design(model, ["gravity.z", "gravity.x"])
+    run = simulate_fixed(model, np.zeros((0, 2)), [0, 0], step=0.1, steps=3, design=design, tau=tau, method=method)
+    assert run.success
+    assert run.dv_dp.shape == (4, 0, 2, 2)
+
+
+@pytest.mark.parametrize("named", ["step", "method", "every", "steps"])
+def test_messages_are_on_one_line(named):
+    """Whatever was given: arrays are printed on several."""
+    given = {"step": 0.1, "steps": 3, named: np.ones((3, 3))}
+    with pytest.raises(InputError, match=f"`{named}` is ") as error:
+        simulate_fixed(samples.double_pendulum(), *STATE, **given)
+    assert "\n" not in str(error.value)

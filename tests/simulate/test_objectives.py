@@ -12,6 +12,7 @@ from kinegrad.simulate import (
     Feedback,
     KineticEnergy,
     Objective,
+    TorqueSquared,
     UserTerm,
     adjoint_gradient,
     objective_gradient,
@@ -158,3 +159,24 @@ def test_adjoint_of_a_motion_whose_last_torque_overflows(method):
             steps=2,
             method=method,
         )
+
+
+@pytest.mark.parametrize("weight", [1e308, [1.0, 1e308]])
+def test_objectives_that_overflow_are_refused(weight):
+    """Of a finite motion, without a warning: forwards as backwards."""
+    model = samples.double_pendulum()
+    heavy = Objective(integral=[TorqueSquared(weight)])
+    run = {"step": 0.01, "steps": 5, "tau": [10, 10], "design": kg.Design(model, ["gravity.z"])}
+    motion = simulate_fixed(model, *STATE, **run)
+    for refused in (
+        lambda: objective_value(motion, heavy),
+        lambda: objective_gradient(motion, heavy),
+        lambda: adjoint_gradient(model, *STATE, heavy, **run),
+    ):
+        with pytest.raises(SolveError, match="not finite on a finite motion"):
+            refused()
+
+
+def test_terms_that_are_no_terms_are_shown_briefly():
+    with pytest.raises(InputError, match=r"`end` is .{1,200}; expected a list of terms"):
+        Objective(end=np.ones((30, 30)))

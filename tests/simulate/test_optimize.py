@@ -575,3 +575,22 @@ def test_malformed_objectives():
         TorqueEffort(good, good, good, [0, 1, 2, 3])
     with pytest.raises(InputError, match=r"`weight` has shape \(3,\); expected a number, or \(2,\) of them"):
         TorqueEffort(good, good, good, [0, 1, 2], weight=[1, 2, 3])
+
+
+def test_an_effort_that_overflows_is_refused():
+    """Without a warning, and by the objective itself."""
+    design, q = Design(samples.double_pendulum(), ["gravity.z"]), np.ones((3, 2))
+    for hold in (TorqueEffort(q, q, q, [0, 1, 2], weight=1e308), TorqueEffort(q, q, 1e200 * q, [0, 1, 2])):
+        with pytest.raises(SolveError, match="not finite"):
+            hold(design)
+
+
+class _Refuses:
+    def __iter__(self):
+        raise RuntimeError("no")
+
+
+@pytest.mark.parametrize("bounds", [_Refuses(), [_Refuses()] * 2, [(1j, 2)] * 2, [("0", "9")] * 2, [(0, [9, 9])] * 2])
+def test_bounds_that_are_no_numbers_are_named(bounds):
+    with pytest.raises(InputError, match="`bounds`"):
+        optimize_design(MASSES, lambda design: (0.0, [0.0, 0.0]), bounds=bounds)

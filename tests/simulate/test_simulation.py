@@ -203,3 +203,11 @@ def test_a_function_without_derivatives_is_refused_with_a_design():
         simulate(design.model, *STATE, T, tau=lambda t, q, v: -q, design=design)
     with pytest.raises(InputError, match=r"`dv0_dp` has shape \(3,\)"):
         simulate(design.model, *STATE, T, design=Design(design.model, ["P.mass"]), dv0_dp=[1, 2, 3])
+
+
+def test_tolerances_of_any_size_and_kind():
+    """A whole number too large for float64 is as good as infinite; what is no number is named on one line."""
+    assert simulate(samples.double_pendulum(), [1, 0], [0, 0], [0, 0.1], max_step=10**400).success
+    with pytest.raises(InputError, match="`rtol` is ") as error:
+        simulate(samples.double_pendulum(), [1, 0], [0, 0], [0, 0.1], rtol=np.ones((3, 3)))
+    assert "\n" not in str(error.value)

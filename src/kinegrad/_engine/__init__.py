@@ -5,10 +5,13 @@ call a kernel on blocks of states, and shapes the result back.  Nothing of this 
 """
 
 from kinegrad._engine.constants import (
+    blanks,
     flags_if_varied,
     mechanism,
     pairs,
     places,
+    plan,
+    reach,
     slopes,
     tame,
     variable_fields,
@@ -27,8 +30,9 @@ from kinegrad._engine.gate import (
     real,
     whole,
 )
-from kinegrad._engine.memory import share_memory
+from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
+from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 from kinegrad._kernels.compiling import apart as compile_apart
 
@@ -36,6 +40,9 @@ __all__ = [
     "Batch",
     "March",
     "Marched",
+    "Reversal",
+    "Segment",
+    "blanks",
     "check_model",
     "compile_apart",
     "finish",
@@ -51,7 +58,9 @@ __all__ = [
     "overflow_passes",
     "pairs",
     "places",
+    "plan",
     "positive",
+    "reach",
     "real",
     "run",
     "run_directions",
@@ -60,6 +69,7 @@ __all__ = [
     "set_threads",
     "share_memory",
     "slopes",
+    "streams",
     "tame",
     "variable_fields",
     "whole",

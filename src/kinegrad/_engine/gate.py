@@ -157,6 +157,12 @@ class Batch:
         q = self.arguments[0]
         return not tame(self.model) or bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
 
+    def check_results_of(self, name: str, x: Array) -> None:
+        """The same if `x`, (1, columns), an argument that kernels do not look at, is of uncommon size."""
+        if (np.abs(x) > LARGEST).any():
+            self._given, self.arguments = {**self._given, name: x}, [*self.arguments, x]
+            self.check_results()
+
     def overflow(self, state: int) -> InputError:
         """What to raise when the results of a state overflow, with what is to blame: the largest number given for it
         if that is large, else the model's constants if those are."""
@@ -251,13 +257,13 @@ def whole(name: str, value: Any, least: int = 1) -> int:
 
 def positive(name: str, value: Any) -> float:
     """`value` as a positive number, which may be infinite."""
-    try:
-        number = float(value) if isinstance(value, Real) and not isinstance(value, bool | np.bool_) else 0.0
-    except OverflowError:  # a whole number of more than 308 digits
-        number = 0.0
+    number: Any = math.nan if isinstance(value, bool | np.bool_) or not isinstance(value, Real) else value
     if not number > 0:
         raise InputError(f"`{name}` is {shown(value)}; expected a positive number")
-    return number
+    try:
+        return float(number)
+    except OverflowError:  # of a whole number with hundreds of digits
+        return math.inf
 
 
 def check_model(model: Any) -> None:

@@ -1,13 +1,28 @@
-"""Which arrays overlap, others or themselves: exactly, where that can be found out without long searching."""
+"""Which results go past the caches; which arrays overlap, exactly where that is found without long searching."""
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._kernels.stream import X86
+from kinegrad.errors import InputError, shown
+
+_LARGE = 4_000_000  # bytes of results that the caches nearest to a processor certainly do not hold
+_STREAM = os.environ.get("KINEGRAD_STREAM", "")  # 0 never, 1 always
 _WORK: Any = 100_000  # steps of NumPy's search; arrays that need more count as overlapping
+
+
+def streams(size: int) -> bool:
+    """Whether results of so many bytes are to be written past the caches (``_kernels/stream.py``)."""
+    if not _STREAM:
+        return X86 and size >= _LARGE
+    if _STREAM not in ("0", "1"):
+        raise InputError(f"the environment variable KINEGRAD_STREAM is {shown(_STREAM)}; expected 0 or 1, or unset")
+    return _STREAM == "1"
 
 
 def share_memory(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:

@@ -26,7 +26,7 @@ from kinegrad.model import Model
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Kernel = Callable[..., None]
-_FIRST = 200_000  # joint-states to evaluate before it is known how long that takes
+FIRST = 200_000  # joint-states to evaluate before it is known how long that takes
 _FEWEST = 16  # steps at a time, lest one evaluation more for each time counts
 
 
@@ -72,7 +72,7 @@ class March:
     def first_rows(self) -> int:
         """States to begin with, so that some hundred steps of them take a fraction of a second."""
         joints, stages = self.q0.shape[1], self.when.shape[1]
-        return _FIRST // (int(joints) * int(stages) * min(len(self.when), 100))
+        return FIRST // (int(joints) * int(stages) * min(len(self.when), 100))
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,7 @@ class _Walk:
         """From q, v before a step on, to the end; states of which a joint is free end there."""
         todo, last = self.todo, len(self.todo.when) - 1
         stages = todo.when.shape[1]
-        self.many = max(_FIRST // ((stop - start) * todo.q0.shape[1] * stages), _FEWEST)
+        self.many = max(FIRST // ((stop - start) * todo.q0.shape[1] * stages), _FEWEST)
         while step <= last and not self.call.cancelled:
             end = self._end(step, last)
             marked = self.lost[start:stop] >= 0, self.free[start:stop, 0] >= 0

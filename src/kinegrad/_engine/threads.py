@@ -82,7 +82,7 @@ def scratch(slots: int) -> Array:
     """At least `slots` rows of W numbers, private to this thread and reused by its next call."""
     buffer: Array | None = getattr(_local, "buffer", None)
     if buffer is None or len(buffer) < slots:
-        buffer = _local.buffer = _aligned(slots)
+        buffer = _local.buffer = aligned(slots)
     return buffer
 
 
@@ -90,11 +90,11 @@ def scratch_pair(slots: int) -> Pair:
     """The same twice: values and slopes."""
     pair: Pair | None = getattr(_local, "pair", None)
     if pair is None or len(pair.value) < slots:
-        pair = _local.pair = Pair(_aligned(slots), _aligned(slots))
+        pair = _local.pair = Pair(aligned(slots), aligned(slots))
     return pair
 
 
-def _aligned(slots: int) -> Array:
+def aligned(slots: int) -> Array:
     """(slots, W) zeros that begin on a cache line, so that no slot straddles two."""
     memory = np.zeros(slots * WIDTH + 8)
     skip = -(memory.ctypes.data // 8) % 8
@@ -161,6 +161,7 @@ def _judge(batch: Batch, notes: list[tuple[int, int, tuple[Integers, ...]]], sta
         if not ordinary:
             batch.check_results()
         return None
+    batch.check_finite()  # of parts that were never begun: how a call was cut does not show in its errors
     joint, state = stuck[0]
     batch.check_results(state, pivot=True)
     return joint, state

@@ -6,76 +6,86 @@ At the acceleration a that τ causes, τ = ID(q, q̇, a) holds for every state, 
 
 with the derivatives of ``rnea_derivatives.py`` at that a, and M factored once (``tree_solve.py``).
 
-Glossary (slots; matrices row by row, a row padded to a multiple of four)
+Accelerations of all states come first, state after state, so that the first that fails is the one reported; then
+derivatives, in the order in which results can be streamed (``stream.py``).
+
+Glossary (slots; matrices row by row)
     by_q, by_v    ∂ID/∂q, ∂ID/∂q̇, in the end ∂a/∂q, ∂a/∂q̇
     by_t          M, in the end M⁻¹
     M             its entries, closely packed, then its factors
+    panels        two panels of tree_solve.py
 """
 
 from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import load, store, unload_part
+from kinegrad._kernels.lanes import Rows, load, store, unload
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward
-from kinegrad._kernels.tree_solve import factor, invert, solve
+from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward_while_streaming
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of
+from kinegrad._kernels.tree_solve import PANEL, factor, invert, solve
 from kinegrad._kernels.width import WIDTH
 
 
 def slots(n: int, pairs: int) -> int:
     """Scratch slots for n joints."""
-    return max((n + 1) * N + n * PATH, (n + 1) * _BODY) + pairs + 3 * n * padded(n)
-
-
-def padded(n: int) -> int:
-    """Columns of a matrix row: n and up to three more."""
-    return (n + 3) // 4 * 4
+    return max((n + 1) * N + n * PATH, (n + 1) * _BODY) + pairs + 2 * PANEL * n + 3 * n * n
 
 
 @inline
-def unload_rows(x, r, n, width, scratch, slot):
-    """Write n rows of n slots, `width` apart, as the n·n columns of x."""
-    for i in range(n):
-        unload_part(x, r, i * n, n, scratch, slot + i * width)
+def through_mass_matrix(m, place, first, reach, M, panels, by_q, by_v, by_t, scratch):
+    """∂a from ∂ID, in place."""
+    for k in range(len(place)):
+        store(scratch, M + k, load(scratch, by_t + place[k, 0]))
+    factor(m, first, M, scratch)
+    solve(m, first, M, by_q, by_v, reach, panels, scratch)
+    invert(m, first, M, by_t, reach, panels, scratch)
 
 
 @kernel
 def aba_derivatives(
-    m, q, v, tau, force, point, torque, pairs, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
+    m, q, v, tau, force, point, torque, plan, pairs, past, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
 ):
-    """q̈, (states, n), and its derivatives, (states, n·n); `pairs` as in rnea_derivatives but with rows padded to
-    a multiple of four columns, status as in aba; `spare`, (states, n), is written to."""
+    """q̈, (states, n), and its derivatives, (states, n·n); plan and past as in rnea_derivatives, pairs too, and `reach`
+    of tree_solve.py; status as in aba; `spare`, (states, n), is written to."""
     ok = finite((q, v, tau, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
-    place, first = pairs
-    n = len(m.parent)
-    width = (n + 3) // 4 * 4
+    place, first, reach = pairs
+    streaming, blank = past
+    out = (da_dq, da_dv, da_dtau)
+    n, columns = len(m.parent), da_dq.shape[1]
     M = max((n + 1) * N + n * PATH, (n + 1) * _BODY)
-    by_q = M + len(place)
-    by_v, by_t = by_q + n * width, by_q + 2 * n * width
+    panels = M + len(place)
+    by_q = panels + 2 * PANEL * n
+    by_v, by_t = by_q + columns, by_q + 2 * columns
+
     for r in range(start, stop, WIDTH):
         joint, w = forward_dynamics(m, q, v, tau, force, point, torque, a, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(a) - 1)
-            return ok
+            stop = r
+            break
 
-        # derivatives of inverse dynamics there
-        for k in range(by_q, by_t):
-            store(scratch, k, 0.0)
-        outward(m, q, v, a, force, point, torque, r, scratch)
-        inward(m, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
-        for k in range(len(place)):
-            store(scratch, M + k, load(scratch, by_t + place[k, 0]))
-
-        # through the mass matrix
-        factor(m, first, M, scratch)
-        solve(m, first, M, by_q, width, -1.0, scratch)
-        solve(m, first, M, by_v, width, -1.0, scratch)
-        invert(m, first, M, by_t, width, scratch)
-        unload_rows(da_dq, r, n, width, scratch, by_q)
-        unload_rows(da_dv, r, n, width, scratch, by_v)
-        unload_rows(da_dtau, r, n, width, scratch, by_t)
+    step = step_of(columns)
+    blocks, streamed = count_blocks(start, stop, step, streaming)
+    before = Rows(start, step)
+    for b in range(max(blocks, streamed + 1)):
+        r = block_rows(b, start, streamed, step)
+        outward_while_streaming(
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, by_q, blank, scratch
+        )
+        if b < blocks:
+            for k in range(by_q, by_t):
+                store(scratch, k, 0.0)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
+            through_mass_matrix(m, place, first, reach, M, panels, by_q, by_v, by_t, scratch)
+            if b >= streamed:
+                for k in range(3):
+                    unload(out[k], r, scratch, by_q + k * columns)
+        before = r
+    if streamed:
+        fence(a)
     return with_results(ok, (a,), start, stop)

@@ -67,16 +67,21 @@ def parallel(g, d):
 
 
 @inline
+def inertia_before(M, h, diagonal, rest, d):
+    """h and I (diagonal, rest) of a body of mass M about a point that is d before its reference point."""
+    half = scale(0.5 * M, d)
+    more, more_rest = parallel(add(h, half), d)
+    return add(add(h, half), half), add(diagonal, more), add(rest, more_rest)
+
+
+@inline
 def hand_on_inertia(m, i, up, at, mass, scratch):
     """m, h and I of subtree i to its parent's; they follow each other from slot `mass` on."""
     first, second = mass + 1, mass + 4
     M, h = load(scratch, at + mass), load3(scratch, at + first)
     diagonal, rest = load3(scratch, at + second), load3(scratch, at + second + 3)
     if m.apart[i]:
-        d = load3(scratch, at + SHIFT)
-        half = scale(0.5 * M, d)
-        more, more_rest = parallel(add(h, half), d)
-        h, diagonal, rest = add(add(h, half), half), add(diagonal, more), add(rest, more_rest)
+        h, diagonal, rest = inertia_before(M, h, diagonal, rest, load3(scratch, at + SHIFT))
     store(scratch, up + mass, load(scratch, up + mass) + M)
     add3(scratch, up + first, h)
     add3(scratch, up + second, diagonal)

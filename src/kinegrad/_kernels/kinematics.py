@@ -72,15 +72,26 @@ def joint_frame(m, i, R, q):
 
 
 @inline
-def frames(m, q, r, scratch, stride):
-    """R and d of all joints."""
+def store_world(scratch):
+    """R of the world."""
     one, zero = spread(1.0), spread(0.0)
     store9(scratch, FRAME, (one, zero, zero, zero, one, zero, zero, zero, one))
+
+
+@inline
+def store_frame(m, i, up, at, q, scratch):
+    """R and d of joint i, from its parent's."""
+    R, d = joint_frame(m, i, load9(scratch, up + FRAME), q)
+    store9(scratch, at + FRAME, R)
+    store3(scratch, at + SHIFT, d)
+
+
+@inline
+def frames(m, q, r, scratch, stride):
+    """R and d of all joints."""
+    store_world(scratch)
     for i in range(len(m.parent)):
-        up, at = (m.parent[i] + 1) * stride, (i + 1) * stride
-        R, d = joint_frame(m, i, load9(scratch, up + FRAME), gather(q, r, i))
-        store9(scratch, at + FRAME, R)
-        store3(scratch, at + SHIFT, d)
+        store_frame(m, i, (m.parent[i] + 1) * stride, (i + 1) * stride, gather(q, r, i), scratch)
 
 
 @inline

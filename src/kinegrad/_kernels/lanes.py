@@ -12,6 +12,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
 
+In the place of r may stand ``Rows(first, step)``: the rows first, first + step, … (``stream.py`` says what for).
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
 idle lanes and writes the same bits again, and an array of one row is the same for all states: no masks, no copies.
 What stands for an array without being one (``slots.py``, ``tangent.py``) is a named tuple that registers with these
@@ -19,6 +20,7 @@ operations.  Each operation is given twice: its meaning in plain Python, and the
 """
 
 import operator
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -31,9 +33,9 @@ from kinegrad._kernels.standin import INT, Array, Number, Value, as_type, check,
 from kinegrad._kernels.trace import operation, operator_on
 from kinegrad._kernels.width import WIDTH
 
-_VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
-_INT32 = ir.IntType(32)
-_UNDEFINED = ir.Constant(_VECTOR, ir.Undefined)
+VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+INT32 = ir.IntType(32)
+_UNDEFINED = ir.Constant(VECTOR, ir.Undefined)
 
 
 class LaneType(types.Type):
@@ -49,7 +51,7 @@ lane = LaneType()
 @register_model(LaneType)
 class _LaneModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _VECTOR)
+        super().__init__(dmm, fe_type, VECTOR)
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------
@@ -70,14 +72,14 @@ def as_lane(x):
     if isinstance(x, Lane):
         return x.v
     if not isinstance(x, Value):
-        return ir.Constant(_VECTOR, [float(x)] * WIDTH)
+        return ir.Constant(VECTOR, [float(x)] * WIDTH)
     builder = tracer().builder
-    first = builder.insert_element(_UNDEFINED, as_type(x, types.float64), _INT32(0))
+    first = builder.insert_element(_UNDEFINED, as_type(x, types.float64), INT32(0))
     return builder.shuffle_vector(first, _UNDEFINED, _mask([0] * WIDTH))
 
 
 def _mask(lanes):
-    return ir.Constant(ir.VectorType(_INT32, WIDTH), lanes)
+    return ir.Constant(ir.VectorType(INT32, WIDTH), lanes)
 
 
 def is_plain(x):
@@ -110,6 +112,24 @@ operator_on(operator.neg, (LaneType,), applies=lambda args: args == (lane,))
 # --- memory -----------------------------------------------------------------------------------------------------
 
 
+class Rows(NamedTuple):
+    """The rows first, first + step, …: one for each lane."""
+
+    first: Any
+    step: Any
+
+
+def first_and_step(r):
+    """Of Rows, or of a row that others follow."""
+    return r if isinstance(r, Rows) else (r, 1)
+
+
+def row_numbers(x, r):
+    """The rows of each lane in an array x, clamped (plain Python)."""
+    first, step = first_and_step(r)
+    return np.minimum(first + step * np.arange(WIDTH), len(x) - 1)
+
+
 @operation
 def load(x, k):
     """Row k of scratch x, (slots, W)."""
@@ -125,13 +145,13 @@ def store(x, k, u):
 @operation
 def gather(x, r, k):
     """Column k of rows r … r+W−1 of x, (rows, columns); rows past the last are the last."""
-    return x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k]
+    return x[row_numbers(x, r), k]
 
 
 @operation
 def scatter(x, r, k, u):
     """Write u into column k of rows r … r+W−1 of x, (rows, columns); rows past the last are the last."""
-    x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k] = u
+    x[row_numbers(x, r), k] = u
 
 
 @operation
@@ -143,7 +163,7 @@ def layer(x, s):
 @operation
 def unload_block(x, r, k, scratch, slot):
     """Write slots slot … slot+W−1 of scratch into columns k … k+W−1 of rows r … r+W−1 of x, transposed."""
-    x[np.minimum(r + np.arange(WIDTH), len(x) - 1), k : k + WIDTH] = scratch[slot : slot + WIDTH].T
+    x[row_numbers(x, r), k : k + WIDTH] = scratch[slot : slot + WIDTH].T
 
 
 def _slot(x, k, count=1):
@@ -154,17 +174,18 @@ def _slot(x, k, count=1):
         check(WIDTH - 1, columns)
         for end in {0, count - 1}:
             check(k + end, rows)
-    rows = builder.bitcast(x.data, _VECTOR.as_pointer())
+    rows = builder.bitcast(x.data, VECTOR.as_pointer())
     return builder.gep(rows, [as_type(k, types.int64)])
 
 
-def _elements(x, r, k, count=1):
+def elements(x, r, k, count=1):
     """Pointers to column k, of which `count` are used, of the W rows from r on, clamped, of a C-contiguous array."""
     builder = tracer().builder
     rows, columns = x.shape
-    last, first = as_type(rows - 1, types.int64), as_type(r, types.int64)
+    first, step = (as_type(x, types.int64) for x in first_and_step(r))
+    last = as_type(rows - 1, types.int64)
     for w in range(WIDTH):
-        row = builder.add(first, INT(w))
+        row = builder.add(first, builder.mul(step, INT(w)))
         row = Number(types.int64, builder.select(builder.icmp_signed("<", row, last), row, last))
         if w == 0 and tracer().context.enable_boundscheck:
             check(row, rows)
@@ -186,27 +207,27 @@ def _(x, k, u):
 @gather.register(Array)
 def _(x, r, k):
     builder, u = tracer().builder, _UNDEFINED
-    for w, pointer in enumerate(_elements(x, r, k)):
-        u = builder.insert_element(u, builder.load(pointer), _INT32(w))
+    for w, pointer in enumerate(elements(x, r, k)):
+        u = builder.insert_element(u, builder.load(pointer), INT32(w))
     return Lane(lane, u)
 
 
 @scatter.register(Array)
 def _(x, r, k, u):
     builder, u = tracer().builder, as_lane(u)
-    for w, pointer in enumerate(_elements(x, r, k)):
-        builder.store(builder.extract_element(u, _INT32(w)), pointer)
+    for w, pointer in enumerate(elements(x, r, k)):
+        builder.store(builder.extract_element(u, INT32(w)), pointer)
 
 
 @unload_block.register(Array)
 def _(x, r, k, scratch, slot):
     builder, first = tracer().builder, _slot(scratch, slot, WIDTH)
-    rows = [builder.load(builder.gep(first, [_INT32(w)]), align=8) for w in range(WIDTH)]
-    for pointer, row in zip(_elements(x, r, k, WIDTH), _transpose(rows), strict=True):
-        builder.store(row, builder.bitcast(pointer, _VECTOR.as_pointer()), align=8)
+    rows = [builder.load(builder.gep(first, [INT32(w)]), align=8) for w in range(WIDTH)]
+    for pointer, row in zip(elements(x, r, k, WIDTH), transpose(rows), strict=True):
+        builder.store(row, builder.bitcast(pointer, VECTOR.as_pointer()), align=8)
 
 
-def _transpose(rows):
+def transpose(rows):
     """W vectors of W, transposed by exchanging off-diagonal blocks of size 1, 2, 4, …"""
     size = 1
     while size < WIDTH:

@@ -1,4 +1,4 @@
-"""Gradient of yᵀτ with respect to every constant of the mechanism at once, O(n): inverse dynamics, backwards.
+"""Gradient of yᵀτ by every constant of the mechanism, and by q and q̇, at once, O(n): inverse dynamics, backwards.
 
 The weights y are virtual speeds.  With the virtual velocity Y_i = Σ_{j⪯i} S_j y_j of each link, yᵀτ is the power that
 the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), so its differentials are those of one link
@@ -12,13 +12,17 @@ the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), s
     E_i = Σ_{k⪰i} (e_k + S_k×*S̄_k)                     as all of subtree i is displaced, axes too
 
 where ξ·(S×*u) = u·(ξ×S).  Each constant then moves something of this: a joint's placement X displaces subtree i; the
-pitch of a screw displaces it along the axis and changes S; a link's inertia enters f; gravity is −A of the world.
+pitch of a screw displaces it along the axis and changes S; a link's inertia enters f; gravity is −A of the world.  So
+does the state: q_i displaces subtree i along S_i, and q̇_i enters the velocities of subtree i and A_i,
+
+    ∂φ/∂q_i = S_i·E_i + stiffness y_i         ∂φ/∂q̇_i = S_i·(D_i − V_parent×*H_i) + damping y_i
 
 Motions are handed on outward and forces (F H D E) inward from reference point to reference point, as in kinematics.py.
 
 Glossary (world axes, about the reference point of link i; 6-vectors are (angular, linear) pairs)
     V A Y        velocity, acceleration, virtual velocity of link i       6 slots each
     F H D E      sums over subtree i, as above                             6 each
+    BY_Q BY_V    ∂φ/∂q_i, ∂φ/∂q̇_i                                          1 each
     c, u, b      centre of mass; its virtual velocity and acceleration     3 each
     g            ∂φ/∂c                                                     3
     N x          inertia about the centre of mass times x                  3
@@ -27,7 +31,7 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
-from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.lanes import gather, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
@@ -52,7 +56,8 @@ from kinegrad._kernels.spatial import (
 from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 12, 18, 24, 30, 36, 42, 48  # V | A | Y | F | H | D | E
-N = 54  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+BY_Q, BY_V = 54, 55
+N = 56  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 
 # columns of the gradient, by joint: rate, X, F, inertia, passive; then gravity; then force, point, torque of loads
 RATE, PLACE, TIP, INERTIA, PASSIVE = 2, 12, 12, 10, 4
@@ -145,13 +150,12 @@ def by_placement(m, i, r, up, at, column, q, turn, push, gradient, scratch):
 
 @inline
 def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
-    """The gradient of the states r … r+W−1."""
+    """The gradient of the states r … r+W−1, of which the frames are there."""
     n, loaded = len(m.parent), len(force) > 0
     place, tip = RATE * n, (RATE + PLACE) * n
     inertia, passive = (RATE + PLACE + TIP) * n, (RATE + PLACE + TIP + INERTIA) * n
     gravity = passive + PASSIVE * n
-    frames(m, q, r, scratch, N)
-    for k in range(VELOCITY, N, 3):
+    for k in range(VELOCITY, BY_Q, 3):
         store3(scratch, k, origin())
     gravity_at_base(m, scratch, ACCELERATION)
 
@@ -166,7 +170,7 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
         if m.massive[i]:
             own_link(m, i, r, at, inertia + INERTIA * i, gradient, scratch)
         else:
-            for k in range(FORCE, N, 3):
+            for k in range(FORCE, BY_Q, 3):
                 store3(scratch, at + k, origin())
         if loaded:
             own_load(m, i, r, at, force, point, torque, tip + TIP * i, gravity + 3, gradient, scratch)
@@ -182,11 +186,14 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
         D, D_ = load3(scratch, at + DRAG), load3(scratch, at + DRAG + 3)
         angle, dq, ddq, weight = gather(q, r, i), gather(v, r, i), gather(a, r, i), gather(y, r, i)
         along, along_ = twist_force(w, x, H, H_)
-        S = add(scale(weight, F), add(scale(dq, sub(D, along)), scale(ddq, H)))
-        S_ = add(scale(weight, F_), add(scale(dq, sub(D_, along_)), scale(ddq, H_)))
+        speed, speed_ = sub(D, along), sub(D_, along_)
+        S = add(scale(weight, F), add(scale(dq, speed), scale(ddq, H)))
+        S_ = add(scale(weight, F_), add(scale(dq, speed_), scale(ddq, H_)))
         turn, push = twist_force(z, slide, S, S_)
         E, E_ = add(load3(scratch, at + MOVED), turn), add(load3(scratch, at + MOVED + 3), push)
 
+        store(scratch, at + BY_Q, dot(z, E) + dot(slide, E_) + m.passive[i, 0] * weight)
+        store(scratch, at + BY_V, dot(z, speed) + dot(slide, speed_) + m.passive[i, 2] * weight)
         by_placement(m, i, r, up, at, place + PLACE * i, angle, E, E_, gradient, scratch)
         scatter(gradient, r, RATE * i, angle * dot(along_axis, E) + dot(along_axis, S))
         scatter(gradient, r, RATE * i + 1, angle * dot(along_axis, E_) + dot(along_axis, S_))
@@ -216,5 +223,6 @@ def rnea_adjoint(m, q, v, a, y, force, point, torque, gradient, scratch, start, 
         return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
+        frames(m, q, r, scratch, N)
         block(m, q, v, a, y, force, point, torque, gradient, r, scratch)
     return ok

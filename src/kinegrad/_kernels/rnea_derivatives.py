@@ -43,13 +43,25 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     symmetric n p    of 2B                                                          12, summed
     n_f f            force                                                           6, summed
     turn pull        of L: its 3×3 block, and f                                     12, summed
+    home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
+                     nothing to those of its only child, that child's
+    quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
-from kinegrad._kernels.crba import body_inertia, hand_on_inertia, parallel
+from kinegrad._kernels.crba import body_inertia, inertia_before, parallel
 from kinegrad._kernels.finite import finite
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.kinematics import FRAME, SHIFT, carried, frames, link_point, origin, subspace
-from kinegrad._kernels.lanes import gather, load, scatter, store, unload
+from kinegrad._kernels.kinematics import (
+    FRAME,
+    SHIFT,
+    carried,
+    link_point,
+    origin,
+    store_frame,
+    store_world,
+    subspace,
+)  # fmt: skip
+from kinegrad._kernels.lanes import Rows, gather, load, scatter, store, unload
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
@@ -70,11 +82,13 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )  # fmt: skip
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends
 from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
 MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
 N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+HOME, QUIET = 0, 1  # columns of a plan
 PATH = 21  # path slots per joint, after all of those
 
 
@@ -114,42 +128,84 @@ def coriolis_symmetric(w, v, h, diagonal, rest):
 
 
 @inline
-def outward(m, q, v, a, force, point, torque, r, scratch):
-    """Frames and motion of all links, what each contributes to the sums, and the path slots."""
-    n = len(m.parent)
-    frames(m, q, r, scratch, N)
+def begin(m, scratch):
+    """The world: at rest, but for its acceleration."""
+    store_world(scratch)
     store3(scratch, VELOCITY, origin())
     store3(scratch, VELOCITY + 3, origin())
     gravity_at_base(m, scratch, ACCELERATION)
-    for i in range(n):
-        up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
-        w, x = carried(m, i, up + VELOCITY, at, scratch)
-        dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
-        z, s = subspace(m, i, scratch, at)
-        dz, ds = twist(w, x, z, s)
-        az, as_ = twist(dw, dx, z, s)
-        bz, bs = twist(w, x, dz, ds)
-        store3(scratch, path, z)
-        store3(scratch, path + 3, s)
-        store3(scratch, path + 6, dz)
-        store3(scratch, path + 9, ds)
-        store3(scratch, path + 12, add(az, bz))
-        store3(scratch, path + 15, add(as_, bs))
-        store3(scratch, path + 18, load3(scratch, at + SHIFT))
-        dq, ddq = gather(v, r, i), gather(a, r, i)
-        w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
-        dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
-        store3(scratch, at + VELOCITY, w)
-        store3(scratch, at + VELOCITY + 3, x)
-        store3(scratch, at + ACCELERATION, dw)
-        store3(scratch, at + ACCELERATION + 3, dx)
-        own_sums(m, i, at, w, x, dw, dx, scratch)
-        if len(force) > 0:
-            own_load(m, i, at, r, force, point, torque, scratch)
 
 
 @inline
-def own_sums(m, i, at, w, v, dw, dv, scratch):
+def record(plan, i):
+    """Where the sums of subtree i are."""
+    return (plan[i, HOME] + 1) * N
+
+
+@inline
+def enter(m, plan, i, q, v, a, force, point, torque, r, scratch):
+    """Frame and motion of link i, what it contributes to the sums, and the path slots of its joint."""
+    n = len(m.parent)
+    up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
+    store_frame(m, i, up, at, gather(q, r, i), scratch)
+    w, x = carried(m, i, up + VELOCITY, at, scratch)
+    dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
+    z, s = subspace(m, i, scratch, at)
+    dz, ds = twist(w, x, z, s)
+    az, as_ = twist(dw, dx, z, s)
+    bz, bs = twist(w, x, dz, ds)
+    store3(scratch, path, z)
+    store3(scratch, path + 3, s)
+    store3(scratch, path + 6, dz)
+    store3(scratch, path + 9, ds)
+    store3(scratch, path + 12, add(az, bz))
+    store3(scratch, path + 15, add(as_, bs))
+    store3(scratch, path + 18, load3(scratch, at + SHIFT))
+    dq, ddq = gather(v, r, i), gather(a, r, i)
+    w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
+    dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
+    store3(scratch, at + VELOCITY, w)
+    store3(scratch, at + VELOCITY + 3, x)
+    store3(scratch, at + ACCELERATION, dw)
+    store3(scratch, at + ACCELERATION + 3, dx)
+    own_sums(m, plan, i, at, w, x, dw, dx, scratch)
+    if len(force) > 0:
+        own_load(m, i, at, r, force, point, torque, scratch)
+
+
+@inline
+def outward(m, plan, q, v, a, force, point, torque, r, scratch):
+    """All links entered, parents before children."""
+    begin(m, scratch)
+    for i in range(len(m.parent)):
+        enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
+
+
+@inline
+def outward_while_streaming(
+    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slot, blank, scratch
+):
+    """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are in the
+    slots from `slot` on, go to memory, if it is one of those to be streamed."""
+    n, columns = len(m.parent), out[0].shape[1]
+    pieces = 3 * (columns // WIDTH)
+    share, done = pieces // n + 1, pieces
+    if b < blocks:
+        begin(m, scratch)
+    if 0 < b <= streamed:
+        done = 0
+        for k in range(3):
+            unload_ends(out[k], before, scratch, slot + k * columns)
+    for i in range(n):
+        if b < blocks:
+            enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
+        until = min(done + share, pieces)
+        stream_some(out, before, scratch, slot, blank, done, until)
+        done = until
+
+
+@inline
+def own_sums(m, plan, i, at, w, v, dw, dv, scratch):
     """Link i's own part of all sums but L."""
     if m.massive[i]:
         h, diagonal, rest = body_inertia(m, i, scratch, at)
@@ -166,7 +222,7 @@ def own_sums(m, i, at, w, v, dw, dv, scratch):
         moment, f = inertia_force(m, i, load9(scratch, at + FRAME), w, v, dw, dv)
         store3(scratch, at + FORCE, moment)
         store3(scratch, at + FORCE + 3, f)
-    else:
+    elif plan[i, HOME] == i:
         for k in range(MASS, TURN):
             store(scratch, at + k, 0.0)
 
@@ -220,32 +276,49 @@ def factors(m, i, at, path, loaded, scratch):
 
 
 @inline
-def hand_on(m, i, loaded, scratch):
-    """Add the sums of subtree i to its parent's."""
-    if m.parent[i] >= 0:
-        up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        hand_on_inertia(m, i, up, at, MASS, scratch)
-        on, off = load3(scratch, at + SYMMETRIC), load3(scratch, at + SYMMETRIC + 3)
-        n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
-        moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
+def hand_on(m, plan, i, loaded, scratch):
+    """The sums of subtree i to its parent's; where both are one record, that has only to be shifted."""
+    if m.parent[i] < 0:
+        return
+    sums, up, at = record(plan, i), record(plan, m.parent[i]), (i + 1) * N
+    if up != sums or m.apart[i]:
+        M, h = load(scratch, sums + MASS), load3(scratch, sums + FIRST)
+        second, second_off = load3(scratch, sums + SECOND), load3(scratch, sums + SECOND + 3)
+        on, off = load3(scratch, sums + SYMMETRIC), load3(scratch, sums + SYMMETRIC + 3)
+        n, p = load3(scratch, sums + MOMENTUM), load3(scratch, sums + MOMENTUM + 3)
+        moment, f = load3(scratch, sums + FORCE), load3(scratch, sums + FORCE + 3)
         if m.apart[i]:
             d = load3(scratch, at + SHIFT)
+            h, second, second_off = inertia_before(M, h, second, second_off, d)
             more, more_off = parallel(p, d)
             on, off = add(on, more), add(off, more_off)
             n, moment = add(n, cross(d, p)), add(moment, cross(d, f))
-        add3(scratch, up + SYMMETRIC, on)
-        add3(scratch, up + SYMMETRIC + 3, off)
-        add3(scratch, up + MOMENTUM, n)
-        add3(scratch, up + MOMENTUM + 3, p)
-        add3(scratch, up + FORCE, moment)
-        add3(scratch, up + FORCE + 3, f)
-        if loaded:
-            hand_on_load(m, i, up, at, scratch)
+        if up == sums:
+            store3(scratch, up + FIRST, h)
+            store3(scratch, up + SECOND, second)
+            store3(scratch, up + SECOND + 3, second_off)
+            store3(scratch, up + SYMMETRIC, on)
+            store3(scratch, up + SYMMETRIC + 3, off)
+            store3(scratch, up + MOMENTUM, n)
+            store3(scratch, up + FORCE, moment)
+        else:
+            store(scratch, up + MASS, load(scratch, up + MASS) + M)
+            add3(scratch, up + FIRST, h)
+            add3(scratch, up + SECOND, second)
+            add3(scratch, up + SECOND + 3, second_off)
+            add3(scratch, up + SYMMETRIC, on)
+            add3(scratch, up + SYMMETRIC + 3, off)
+            add3(scratch, up + MOMENTUM, n)
+            add3(scratch, up + MOMENTUM + 3, p)
+            add3(scratch, up + FORCE, moment)
+            add3(scratch, up + FORCE + 3, f)
+    if loaded:
+        hand_on_load(m, i, up, sums, scratch)
 
 
 @inline
 def hand_on_load(m, i, up, at, scratch):
-    """Add L of subtree i to its parent's."""
+    """L of subtree i to its parent's; with loads each link has a record of its own."""
     turn, f = load9(scratch, at + TURN), load3(scratch, at + PULL)
     if m.apart[i]:
         d = load3(scratch, at + SHIFT)
@@ -262,14 +335,14 @@ def hand_on_load(m, i, up, at, scratch):
 
 
 @inline
-def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
+def inward(m, plan, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
     """τ into its array; all entries of the three matrices into the slots by_q, by_v, by_a + place."""
     n = len(m.parent)
     for i in range(n - 1, -1, -1):
-        at, path = (i + 1) * N, (n + 1) * N + i * PATH
+        sums, path = record(plan, i), (n + 1) * N + i * PATH
         z, s = load3(scratch, path), load3(scratch, path + 3)
-        scatter(tau, r, i, joint_force(m, i, at, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
-        t, t_, b, u, u_, w, w_, l = factors(m, i, at, path, loaded, scratch)  # noqa: E741
+        scatter(tau, r, i, joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
+        t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
 
         # j = i: one entry of each matrix
         row = place[first[i], 0]
@@ -279,7 +352,7 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
 
         # j above i: the part of column i, then that of row i
         pair, k, j = first[i] + 1, i, m.parent[i]
-        while j >= 0:
+        while j >= 0 and not plan[j, QUIET]:
             if m.apart[k]:
                 d = load3(scratch, path + 18)
                 t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
@@ -301,30 +374,58 @@ def inward(m, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
             store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
             pair += 1
             k, j = j, m.parent[j]
-        hand_on(m, i, loaded, scratch)
+
+        # j quiet: z = 0, and ψ̇ = ψ̈ = 0, so that of row i nothing is left but the mass matrix
+        while j >= 0:
+            s = load3(scratch, (n + 1) * N + j * PATH + 3)
+            row, column = place[pair, 0], place[pair, 1]
+            entry = dot(s, t_)
+            store(scratch, by_q + column, dot(s, u_))
+            store(scratch, by_v + column, dot(s, w_))
+            store(scratch, by_a + column, entry)
+            store(scratch, by_a + row, entry)
+            pair += 1
+            j = m.parent[j]
+        hand_on(m, plan, i, loaded, scratch)
 
 
 @kernel
-def rnea_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
+def rnea_derivatives(
+    m, q, v, a, force, point, torque, plan, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
     pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
             first, (n,), the first of these pairs of each i.
+    plan  : (n, 2), HOME and QUIET of the glossary.
+    past  : whether to stream the results past the caches; blank, as in stream.py.
     """
     ok = finite((q, v, a, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
     place, first = pairs
+    streaming, blank = past
+    out = (dtau_dq, dtau_dv, dtau_da)
     n, columns = len(m.parent), dtau_dq.shape[1]
     by_q = (n + 1) * N + n * PATH
     by_v, by_a = by_q + columns, by_q + 2 * columns
     for k in range(by_q, by_a + columns):
         store(scratch, k, 0.0)
-    for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
-        inward(m, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
-        unload(dtau_dq, r, scratch, by_q)
-        unload(dtau_dv, r, scratch, by_v)
-        unload(dtau_da, r, scratch, by_a)
+    step = step_of(columns)
+    blocks, streamed = count_blocks(start, stop, step, streaming)
+    before = Rows(start, step)
+    for b in range(max(blocks, streamed + 1)):
+        r = block_rows(b, start, streamed, step)
+        outward_while_streaming(
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, by_q, blank, scratch
+        )
+        if b < blocks:
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
+            if b >= streamed:
+                for k in range(3):
+                    unload(out[k], r, scratch, by_q + k * columns)
+        before = r
+    if streamed:
+        fence(dtau_dq)
     return ok

@@ -19,7 +19,7 @@ from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import carried, handed_on, origin
 from kinegrad._kernels.lanes import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward
+from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward, record
 from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
 from kinegrad._kernels.width import WIDTH
 
@@ -44,7 +44,7 @@ def clear_sums(n, scratch):
 
 
 @kernel
-def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop):
+def jvp(m, q, v, a, dq, dv, da, force, point, torque, plan, dtau, scratch, start, stop):
     """δτ, (states, n).  Sums: for b (3) | for t (6) | for l (3), outward; for S (6), inward."""
     ok = finite((q, v, a, dq, dv, da, force, point, torque), start, stop)
     if not ok:
@@ -52,7 +52,7 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
     m = unpack(m)
     n, loaded = len(m.parent), len(force) > 0
     for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
+        outward(m, plan, q, v, a, force, point, torque, r, scratch)
         clear_sums(n, scratch)
         for i in range(n):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
@@ -70,7 +70,7 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
         for i in range(n - 1, -1, -1):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
             e, de, dde = gather(dq, r, i), gather(dv, r, i), gather(da, r, i)
-            t, t_, b, u, u_, w, w_, l = factors(m, i, (i + 1) * N, path, loaded, scratch)  # noqa: E741
+            t, t_, b, u, u_, w, w_, l = factors(m, i, record(plan, i), path, loaded, scratch)  # noqa: E741
             z, s = load3(scratch, path), load3(scratch, path + 3)
             below, below_ = load3(scratch, at + 12), load3(scratch, at + 15)
             change = dot(b, load3(scratch, at)) + dot(t, load3(scratch, at + 3)) + dot(t_, load3(scratch, at + 6))
@@ -81,12 +81,12 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, dtau, scratch, start, stop
             below_ = add(below_, add(scale(e, u_), add(scale(de, w_), scale(dde, t_))))
             add3(scratch, up + 12, handed_on(m, i, (i + 1) * N, below, below_, scratch))
             add3(scratch, up + 15, below_)
-            hand_on(m, i, loaded, scratch)
+            hand_on(m, plan, i, loaded, scratch)
     return ok
 
 
 @kernel
-def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
+def vjp(m, q, v, a, y, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
     """Gradients of yᵀτ, three times (states, n).  Sums: of S (6), outward; of b (3) | t (6) | l (3), inward."""
     ok = finite((q, v, a, y, force, point, torque), start, stop)
     if not ok:
@@ -94,7 +94,7 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
     m = unpack(m)
     n, loaded = len(m.parent), len(force) > 0
     for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
+        outward(m, plan, q, v, a, force, point, torque, r, scratch)
         clear_sums(n, scratch)
         for i in range(n):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
@@ -105,7 +105,7 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
         for i in range(n - 1, -1, -1):
             path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
             weight = gather(y, r, i)
-            t, t_, b, u, u_, w, w_, l = factors(m, i, (i + 1) * N, path, loaded, scratch)  # noqa: E741
+            t, t_, b, u, u_, w, w_, l = factors(m, i, record(plan, i), path, loaded, scratch)  # noqa: E741
             z, s = load3(scratch, path), load3(scratch, path + 3)
             dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
             ddz, dds = load3(scratch, path + 12), load3(scratch, path + 15)
@@ -124,5 +124,5 @@ def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, s
             add3(scratch, up + 9, handed_on(m, i, (i + 1) * N, sum_t, sum_t_, scratch))
             add3(scratch, up + 12, sum_t_)
             add3(scratch, up + 15, sum_l)
-            hand_on(m, i, loaded, scratch)
+            hand_on(m, plan, i, loaded, scratch)
     return ok

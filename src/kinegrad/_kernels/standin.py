@@ -23,7 +23,6 @@ from numba import types
 from numba.core import cgutils
 from numba.core.datamodel import default_manager
 from numba.core.errors import TypingError
-from numba.np.arrayobj import populate_array
 
 INT, FLOAT = ir.IntType(64), ir.DoubleType()
 _thread = threading.local()
@@ -331,6 +330,8 @@ class Array(Value):
 
     def part(self, index):
         """What the first axes leave: a view that owns nothing."""
+        from numba.np.arrayobj import populate_array  # loads much of Numba that importing kinegrad does not need
+
         tr = tracer()
         t = self.t.copy(ndim=self.t.ndim - len(index))
         if tr.builder is MUTE:

@@ -78,7 +78,7 @@ def _accelerate(m, q, v, tau, force, point, torque, a, r, scratch, evaluation, f
 
 
 @inline
-def _stage(i, n, c, A, A_bar, h, scratch, at):
+def stage(i, n, c, A, A_bar, h, scratch, at):
     """qᵢ and vᵢ from q, v and the accelerations before."""
     for k in range(n):
         v = load(scratch, at + n + k)
@@ -94,7 +94,7 @@ def _stage(i, n, c, A, A_bar, h, scratch, at):
 
 
 @inline
-def _finish(n, b, b_bar, h, scratch, at):
+def finish(n, b, b_bar, h, scratch, at):
     """q⁺ and v⁺ in the place of q and v; v moves to the slots of vᵢ.  Returns zero in lanes that are finite."""
     doubt = load(scratch, at) - load(scratch, at)
     for k in range(n):
@@ -149,7 +149,7 @@ def block(m, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a,
     q_i, v_i = Slots(scratch, at + 2 * n, n), Slots(scratch, at + 3 * n, n)
     for step in range(steps + 1):
         for i in range(stages if step < steps else 1):
-            _stage(i, n, c, A, A_bar, h, scratch, at)
+            stage(i, n, c, A, A_bar, h, scratch, at)
             a_i, tau_i = Slots(scratch, at + (4 + i) * n, n), layer(tau, when[step, i])
             if _accelerate(m, q_i, v_i, tau_i, force, point, torque, a_i, r, scratch, step * stages + i, free):
                 return
@@ -157,7 +157,7 @@ def block(m, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a,
                 _keep_state(n, step // every, q, v, a, r, scratch, at)
         if step == steps:
             return
-        doubt = _finish(n, b, b_bar, h, scratch, at)
+        doubt = finish(n, b, b_bar, h, scratch, at)
         if not within(doubt, 0.0) and _mark_lost(doubt, step + 1, n, r, scratch, at, lost, before):
             for k in range((4 + stages) * n):
                 store(scratch, at + k, load(scratch, at + k) * math.nan)

@@ -12,6 +12,9 @@ to which each time adds its own share of the integral.  Nothing of this depends 
 take their share, ∂J/∂p = ∂J/∂c · ∂c/∂p, once at the end.  It is the transpose of the tangent, so both give the same
 numbers.  States are kept a segment apart; what lies between is computed again when it is needed, a segment at once, so
 memory grows as the square root of the number of steps.  [anderson2002] compares the two methods in section 2.
+
+All this runs compiled (:mod:`kinegrad.simulate.compiled_adjoint`), unless torques are a :class:`Feedback`, whose Python
+functions are called at each stage; :class:`LoopAdjoint` then does the same, batch by batch, with n×n derivatives.
 """
 
 from __future__ import annotations
@@ -27,25 +30,24 @@ from kinegrad import _engine as engine
 from kinegrad.derivatives import forward_dynamics_derivatives
 from kinegrad.design import Design
 from kinegrad.design_derivatives import constants_gradient, share_of_parameters
-from kinegrad.errors import InputError, SolveError
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
-from kinegrad.simulate.compiled_steps import compiled_run
+from kinegrad.simulate.compiled_adjoint import CompiledAdjoint
 from kinegrad.simulate.integrators import (
     SCHEMES,
     Scheme,
     check_reached,
     check_size,
     finish_step,
-    first_divergence,
     gregory,
     make_stages,
     prepare,
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
-from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective
+from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective, check_sums
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -96,7 +98,7 @@ def adjoint_gradient(
         As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.
     objective : Objective
     segment : int, optional
-        Keep a state every so many steps and hold the derivatives of so many steps in memory; √steps if not given.
+        Keep a state every so many steps and hold so many steps in memory on the way back; √steps if not given.
 
     Returns
     -------
@@ -124,43 +126,22 @@ def adjoint_gradient(
     length = max(1, isqrt(steps)) if segment is None else min(engine.whole("segment", segment), steps)
     q, v = initial(model, q0, v0, single=False)
     check_size(steps, 1, q.size, 0)
-    if scheme is None:
-        with engine.overflow_passes():
-            midpoint = MidpointAdjoint(law, h, steps, length, q, v, objective)
-        parts = (midpoint.value, midpoint.by_parameters(), midpoint.q, midpoint.v, midpoint.dtau)
-        _check_gradient(*(x for x in parts if x is not None))
-        return AdjointGradient(*parts)
+    backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
-        checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
-        backward = _Backward(law, scheme, q.shape, steps)
-        weights = gregory(steps, h)
-        for first in reversed(range(0, steps, length)):
-            count = min(length, steps - first)
-            part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
-            if first + count == steps:
-                backward.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
-            backward.through(part, objective, weights, h)
+        if scheme is None:
+            backward = MidpointAdjoint(law, h, steps, length, q, v, objective)
+        else:
+            how = CompiledAdjoint if law.feedback is None else LoopAdjoint
+            backward = how(law, scheme, h, steps, length, q, v, objective)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
-    _check_gradient(*(x for x in vars(found).values() if x is not None))
+    check_sums(*(x for x in vars(found).values() if x is not None))
     return found
-
-
-def _check_gradient(*parts: Array) -> None:
-    """Refuse what is not finite, though the motion is."""
-    if not all(np.isfinite(x).all() for x in parts):
-        raise SolveError("the objective or its gradient overflows float64 on a finite motion; expected a shorter one")
 
 
 def _checkpoints(
     law: Law, scheme: Scheme, h: float, steps: int, length: int, q: Array, v: Array
 ) -> list[tuple[Array, Array]]:
     """The states q, v before steps 0, length, 2 length, …; SolveError if the motion diverges."""
-    if law.feedback is None:
-        run = compiled_run(law, scheme, h, steps, length, q, v)
-        if (run.lost >= 0).any():
-            first = run.lost[run.lost >= 0].min()
-            raise SolveError(first_divergence(law.model, first * h, run.before, run.lost != first))
-        return list(zip(*run.columns[:2], strict=True))
     kept = []
     for k in range(steps):
         if k % length == 0:
@@ -203,15 +184,34 @@ class _Segment:
             self.gains = K[:, :, 0]
 
 
-class _Backward:
-    """∂J/∂(state) at the earliest time reached so far, and what has gathered of J and its other derivatives."""
+class LoopAdjoint:
+    """J and its derivatives, gathered from the end of a motion to its start; batch by batch in Python, with matrices.
 
-    def __init__(self, law: Law, scheme: Scheme, shape: tuple[int, ...], steps: int) -> None:
+    Attributes
+    ----------
+    value : ndarray, shape (...)
+    q, v : ndarray, shape (..., n)
+        ∂J by the state at the earliest time reached so far.
+    dtau : ndarray, shape (steps, ..., n)
+    """
+
+    def __init__(
+        self, law: Law, scheme: Scheme, h: float, steps: int, length: int, q: Array, v: Array, objective: Objective
+    ) -> None:
+        shape = q.shape
         self.law, self.scheme = law, scheme
         self.q, self.v, self.dtau = np.zeros(shape), np.zeros(shape), np.zeros((steps, *shape))
         self.value = np.zeros(shape[:-1])
         self.dp = None if law.design is None else np.zeros((*shape[:-1], law.design.p))  # explicit in the terms
         self.dconstants: Array | float = 0.0
+        checkpoints = _checkpoints(law, scheme, h, steps, length, q, v)
+        weights = gregory(steps, h)
+        for first in reversed(range(0, steps, length)):
+            count = min(length, steps - first)
+            part = _Segment(law, scheme, h, first, count, *checkpoints[first // length], steps)
+            if first + count == steps:
+                self.through(_Segment(law, END, h, steps, 1, *part.end, steps), objective, weights, 0.0)
+            self.through(part, objective, weights, h)
 
     def through(self, part: _Segment, objective: Objective, weights: Array, h: float) -> None:
         """Take the gradient from the end of a segment to its start; h = 0 for the end of the motion."""
@@ -221,7 +221,7 @@ class _Backward:
         for k in reversed(range(len(part.steps))):
             self._step(part, k, h, share[:, k], mu[k])
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
-        _check_gradient(pushed)
+        check_sums(pushed)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
         if self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)

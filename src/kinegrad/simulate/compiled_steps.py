@@ -17,7 +17,7 @@ from kinegrad.model import Model
 from kinegrad.simulate.law import Law
 from kinegrad.simulate.splines import SPLINES, within
 
-__all__ = ["Run", "check_alike", "compiled_run"]
+__all__ = ["Run", "check_alike", "check_free", "compiled_run", "planned"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -56,22 +56,27 @@ def compiled_run(
     `models`, where each state has one of its own.
     """
     n, shape = law.model.n, q.shape[:-1]
-    tau, when = torque_table(law, scheme, h, steps, q.shape)
-    loads = load_batch(law.model, law.loads, {"q0": q, "v0": v})[1]
-    q0, v0 = (engine.kernel_array(x.reshape(-1, n)) for x in (q, v))
-    todo = engine.March(q0, v0, _rows(tau, shape), when, tuple(loads), tuple(scheme), h, every)
+    todo, tau = planned(law, scheme, h, steps, every, q, v)
     found = engine.march([law.model] if models is None else models, todo)
-    _check_free(models or [law.model], scheme, h, shape, found.free)
+    check_free(models or [law.model], scheme, h, shape, found.free)
     kept = steps // every + 1  # if `every` does not divide the steps, the end is not among them
     columns = [x.reshape(kept, *q.shape) for x in (found.q, found.v, found.a)]
-    columns.append(np.array(np.broadcast_to(tau[when[::every, 0]], (kept, *q.shape))))
+    columns.append(np.array(np.broadcast_to(tau[todo.when[::every, 0]], (kept, *q.shape))))
     if law.design is not None and dq is not None and dv is not None:
         initial = [engine.kernel_array(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
         slopes, free = engine.march_slopes(law.model, *kernel_slopes(law.design), todo, *initial)
-        _check_free([law.model], scheme, h, shape, free)
+        check_free([law.model], scheme, h, shape, free)
         columns += [x.reshape(kept, *dq.shape) for x in slopes]
         columns.append(np.zeros((kept, *dq.shape)))
     return Run(columns, found.lost.reshape(shape), found.before.reshape(q.shape))
+
+
+def planned(law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array) -> tuple[engine.March, Array]:
+    """What compiled code is to do, and the torques, (T, ..., n), to which its `when` refers."""
+    tau, when = torque_table(law, scheme, h, steps, q.shape)
+    loads = load_batch(law.model, law.loads, {"q0": q, "v0": v})[1]
+    q0, v0 = (engine.kernel_array(x.reshape(-1, law.model.n)) for x in (q, v))
+    return engine.March(q0, v0, _rows(tau, q.shape[:-1]), when, tuple(loads), tuple(scheme), h, every), tau
 
 
 def torque_table(law: Law, scheme: Any, h: float, steps: int, shape: tuple[int, ...]) -> tuple[Array, Integers]:
@@ -109,7 +114,7 @@ def _rows(tau: Array, shape: tuple[int, ...]) -> Array:
     return engine.kernel_array(rows)
 
 
-def _check_free(models: Sequence[Model], scheme: Any, h: float, shape: tuple[int, ...], free: Integers) -> None:
+def check_free(models: Sequence[Model], scheme: Any, h: float, shape: tuple[int, ...], free: Integers) -> None:
     """Raise for the first joint, in time, that nothing resists."""
     stuck = np.flatnonzero(free[:, 0] >= 0)
     if len(stuck):

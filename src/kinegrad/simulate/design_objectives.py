@@ -16,13 +16,13 @@ from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.design_derivatives import inverse_dynamics_design_vjp, loads_of
 from kinegrad.dynamics import inverse_dynamics
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads
 from kinegrad.results import Result
 from kinegrad.simulate.adjoint import adjoint_gradient
 from kinegrad.simulate.integrators import simulate_fixed
 from kinegrad.simulate.law import own_torques
-from kinegrad.simulate.objectives import Objective, objective_gradient
+from kinegrad.simulate.objectives import Objective, check_sums, objective_gradient
 
 __all__ = ["Simulated", "TorqueEffort"]
 
@@ -71,7 +71,7 @@ class Simulated(Result):
             found = type(self.objective).__name__
             raise InputError(f"`objective` is a {found}; expected an Objective(end=[...], integral=[...])")
         if self.gradient not in GRADIENTS:
-            raise InputError(f"`gradient` is {self.gradient!r}; expected {' or '.join(map(repr, GRADIENTS))}")
+            raise InputError(f"`gradient` is {shown(self.gradient)}; expected {' or '.join(map(repr, GRADIENTS))}")
         for name in ("q0", "v0", "tau"):
             object.__setattr__(self, name, own_torques(getattr(self, name)))
 
@@ -143,6 +143,11 @@ class TorqueEffort(Result):
         q, v, a, t = (np.asarray(x) for x in (self.q, self.v, self.a, self.t))
         loads = loads_of(design, self.loads)
         tau = inverse_dynamics(design.model, q, v, a, loads=loads)
-        weighted = np.asarray(self.weight) * tau
-        slope = inverse_dynamics_design_vjp(design, q, v, a, 2 * weighted, loads=loads)
-        return float(simpson((weighted * tau).sum(axis=-1), x=t)), np.asarray(simpson(slope, x=t, axis=0))
+        with np.errstate(all="ignore"):  # what overflows is found in the end
+            weighted = np.asarray(self.weight) * tau
+            check_sums(2 * weighted)
+            with engine.overflow_passes():
+                slope = inverse_dynamics_design_vjp(design, q, v, a, 2 * weighted, loads=loads)
+            value, gradient = simpson((weighted * tau).sum(axis=-1), x=t), np.asarray(simpson(slope, x=t, axis=0))
+        check_sums(value, gradient)
+        return float(value), gradient

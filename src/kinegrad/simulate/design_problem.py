@@ -31,7 +31,7 @@ from scipy.optimize import BFGS, NonlinearConstraint, nnls
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError, ModelError, SingularError, SolveError
+from kinegrad.errors import InputError, ModelError, SingularError, SolveError, shown
 from kinegrad.results import Result, owned
 
 __all__ = ["DesignIterate", "Limit", "Lost", "Problem", "Stopped"]
@@ -71,7 +71,7 @@ class Limit(Result):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"`function` of a Limit is {self.function!r}; expected a callable of a Design")
+            raise InputError(f"`function` of a Limit is {shown(self.function)}; expected a callable of a Design")
         low, high = engine.real("lower", self.lower), engine.real("upper", self.upper)
         if np.isnan(low).any() or np.isnan(high).any() or low.ndim > 1 or high.ndim > 1 or not np.all(low <= high):
             raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}; expected numbers, lower ≤ upper")
@@ -356,14 +356,14 @@ def _per_parameter(design: Design, name: str, given: Any, expected: str) -> dict
     if isinstance(given, Mapping):
         for key in given:
             if key not in design.names:
-                raise InputError(f"`{name}` has {key!r}; expected names of parameters: {', '.join(design.names)}")
+                raise InputError(f"`{name}` has {shown(key)}; expected names of parameters: {', '.join(design.names)}")
         return {design.names.index(key): value for key, value in given.items()}
     try:
         items = list(given)
-    except TypeError:
+    except Exception:  # whatever a foreign object raises when asked for its items
         items = []
     if isinstance(given, str) or len(items) != design.p:
-        raise InputError(f"`{name}` is {given!r}; expected {expected}, one for each of the {design.p} parameters")
+        raise InputError(f"`{name}` is {shown(given)}; expected {expected}, one for each of the {design.p} parameters")
     return dict(enumerate(items))
 
 
@@ -377,10 +377,10 @@ def _bounds(design: Design, given: PerParameter | None) -> tuple[Array, Array]:
         name, start = design.names[k], design.values[k]
         try:
             low, high = pair
-            lower[k] = -np.inf if low is None else low
-            upper[k] = np.inf if high is None else high
-        except (TypeError, ValueError):
-            raise InputError(f"`bounds` of {name!r} is {pair!r}; expected (lower, upper), or None") from None
+            lower[k] = -np.inf if low is None else engine.real("lower", low).item()
+            upper[k] = np.inf if high is None else engine.real("upper", high).item()
+        except Exception:  # whatever is no pair of numbers, or raises when asked for them
+            raise InputError(f"`bounds` of {name!r} is {shown(pair)}; expected (lower, upper), or None") from None
         if not lower[k] <= start <= upper[k]:
             raise InputError(f"`bounds` of {name!r} are {lower[k]:g} and {upper[k]:g}; the design has {start:g}")
     return lower, upper
@@ -394,6 +394,6 @@ def _scale(design: Design, given: PerParameter | None, lower: Array, upper: Arra
         for k, value in _per_parameter(design, "scale", given, "positive numbers").items():
             number = engine.real(f"scale of {design.names[k]!r}", value)
             if number.shape != () or not 0 < number < np.inf:
-                raise InputError(f"`scale` of {design.names[k]!r} is {value!r}; expected a positive number")
+                raise InputError(f"`scale` of {design.names[k]!r} is {shown(value)}; expected a positive number")
             scale[k] = number
     return scale

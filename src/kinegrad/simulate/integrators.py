@@ -26,12 +26,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError, SolveError
+from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import Run, check_alike, compiled_run
-from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
+from kinegrad.simulate.law import Law, diverged, finite, finite_slopes, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.torques import Constant, PerStep
 
@@ -294,7 +294,7 @@ def _finished(
 
 def _lost_slopes(slopes: list[Array], between: float) -> str:
     """Which derivatives, (kept, ..., n, p), are not finite though the motion is; or nothing."""
-    good = np.logical_and.reduce([np.isfinite(x).all(axis=(-2, -1)) for x in slopes]) if slopes else np.True_
+    good = finite_slopes(*slopes) if slopes else np.True_
     if good.all():
         return ""
     k, *state = np.argwhere(~good)[0].tolist()
@@ -340,10 +340,10 @@ def prepare(
 ) -> tuple[Law, Scheme | None, float]:
     """The checked law of motion, scheme (None of the implicit method) and step."""
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {method!r}; expected {' or '.join(map(repr, METHODS))}")
+        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, METHODS))}")
     h = engine.real("step", step)
     if h.shape != () or not (np.isfinite(h) and h > 0):
-        raise InputError(f"`step` is {step!r}; expected a positive number of seconds")
+        raise InputError(f"`step` is {shown(step)}; expected a positive number of seconds")
     steps = engine.whole("steps", steps)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
     return law, SCHEMES.get(method), float(h)

@@ -236,7 +236,7 @@ class Law:
         dtau = np.zeros_like(dq) if gains is None else gains[0] @ dq + gains[1] @ dv
         if self.prescribed is not None:
             dtau[..., self.prescribed.held, :] = 0.0
-        good = finite(q, v, tau) & finite(*(x.reshape(*q.shape[:-1], -1) for x in (dq, dv, dtau)))
+        good = finite(q, v, tau) & finite_slopes(dq, dv, dtau)
         da = np.full(dq.shape, np.nan)
         state = q[good], v[good], tau[good]
         slopes: dict[str, Any] = {"dq_dp": dq[good], "dv_dp": dv[good], "dtau_dp": dtau[good]}
@@ -297,6 +297,12 @@ def _broadcast(what: str, given: Array, t: float, shape: tuple[int, ...]) -> Arr
 def finite(*arrays: Array) -> NDArray[np.bool_]:
     """Whether all numbers of each state are, shape (...)."""
     good: NDArray[np.bool_] = np.logical_and.reduce([np.isfinite(x).all(axis=-1) for x in arrays])
+    return good
+
+
+def finite_slopes(*arrays: Array) -> NDArray[np.bool_]:
+    """The same of slopes, (..., n, p)."""
+    good: NDArray[np.bool_] = np.logical_and.reduce([np.isfinite(x).all(axis=(-2, -1)) for x in arrays])
     return good
 
 

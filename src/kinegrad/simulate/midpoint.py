@@ -41,7 +41,7 @@ from kinegrad.dynamics import forward_dynamics, inverse_dynamics
 from kinegrad.errors import SingularError
 from kinegrad.model import Model
 from kinegrad.simulate.compiled_steps import Run
-from kinegrad.simulate.law import Law, finite
+from kinegrad.simulate.law import Law, finite, finite_slopes
 
 __all__ = ["Middle", "Stepper", "midpoint_run"]
 
@@ -205,7 +205,7 @@ class Stepper:
     def tangent(self, k: int, q: Array, w: Array, dq: Array, dp: Array) -> tuple[Array, Array]:
         """dq⁺ and dp⁺, (..., n, p), from dq and dp."""
         h = self.h
-        good = finite(q, w) & finite(*(x.reshape(*q.shape[:-1], -1) for x in (dq, dp)))
+        good = finite(q, w) & finite_slopes(dq, dp)
         at, q_m = self.exact(k, _held(q, good), _held(w, good))
         P_p, G_p = by_design(self.law, q_m, _held(w, good))
         dw = solve(at.matrix(h), dp - (at.P_q - (h / 2) * at.G_q) @ dq - P_p + (h / 2) * G_p, good)
@@ -219,7 +219,7 @@ class Stepper:
 
     def speed_slope(self, q: Array, v: Array, dq: Array, dp: Array) -> Array:
         """dv of v = M(q)⁻¹ p."""
-        good = finite(q, v) & finite(*(x.reshape(*q.shape[:-1], -1) for x in (dq, dp)))
+        good = finite(q, v) & finite_slopes(dq, dp)
         dv = np.full(dq.shape, np.nan)
         M, drift = self._momentum_parts(q[good], v[good], dq[good])
         dv[good] = np.linalg.solve(M, dp[good] - drift)

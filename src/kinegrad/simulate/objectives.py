@@ -19,7 +19,7 @@ from kinegrad.design import Design
 from kinegrad.design_derivatives import energy_design_derivatives, transform_design_derivatives
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.energy import kinetic_energy, potential_energy
-from kinegrad.errors import InputError, SolveError
+from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
 from kinegrad.model import Model
@@ -183,7 +183,7 @@ class UserTerm(Result):
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"`function` of a UserTerm is {self.function!r}; expected a callable of Moments")
+            raise InputError(f"`function` of a UserTerm is {shown(self.function)}; expected a callable of Moments")
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Call the function with copies, which it may change, and check what it returns."""
@@ -224,7 +224,7 @@ class Objective(Result):
         for name in ("end", "integral"):
             terms = getattr(self, name)
             if not isinstance(terms, list | tuple) or not all(map(_is_term, terms)):
-                raise InputError(f"`{name}` is {terms!r}; expected a list of terms, such as [TorqueSquared()]")
+                raise InputError(f"`{name}` is {shown(terms)}; expected a list of terms, such as [TorqueSquared()]")
             object.__setattr__(self, name, tuple(terms))
 
 
@@ -274,8 +274,10 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     """
     parts = _parts(simulation, objective)
     value = np.zeros(simulation.q.shape[1:-1])
-    for x, weights, term in parts:
-        value += np.tensordot(weights, term.evaluate(moments(x)).value, 1)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        for x, weights, term in parts:
+            value += np.tensordot(weights, term.evaluate(moments(x)).value, 1)
+    check_sums(value)
     return value
 
 
@@ -308,16 +310,27 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
         raise InputError("`simulation` was made without a design; expected simulate(..., design=Design(model, [...]))")
     batch = simulation.q.shape[1:-1]
     value, gradient = np.zeros(batch), np.zeros((*batch, design.p))
-    for x, weights, term in parts:
-        found = term.evaluate(moments(x))
-        value += np.tensordot(weights, found.value, 1)
-        pairs = ((found.dq, x.dq_dp), (found.dv, x.dv_dp), (found.da, x.da_dp), (found.dtau, x.dtau_dp))
-        for partial, slope in pairs:
-            if partial is not None and slope is not None:
-                gradient += np.einsum("m,m...i,m...ip->...p", weights, partial, slope)
-        if found.dp is not None:
-            gradient += np.tensordot(weights, found.dp, 1)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        for x, weights, term in parts:
+            found = term.evaluate(moments(x))
+            value += np.tensordot(weights, found.value, 1)
+            pairs = ((found.dq, x.dq_dp), (found.dv, x.dv_dp), (found.da, x.da_dp), (found.dtau, x.dtau_dp))
+            for partial, slope in pairs:
+                if partial is not None and slope is not None:
+                    gradient += np.einsum("m,m...i,m...ip->...p", weights, partial, slope)
+            if found.dp is not None:
+                gradient += np.tensordot(weights, found.dp, 1)
+    check_sums(value, gradient)
     return ObjectiveGradient(value, gradient)
+
+
+def check_sums(*parts: Array) -> None:
+    """Refuse an objective and its gradient that are not finite, though the motion is."""
+    if not all(np.isfinite(x).all() for x in parts):
+        raise SolveError(
+            "the objective or its gradient is not finite on a finite motion: it overflows float64, or a term returns "
+            "what is no number; expected smaller numbers, or a shorter motion"
+        )
 
 
 def moments(x: Any) -> Moments:
@@ -334,13 +347,19 @@ def add_terms(terms: Sequence[Term], at: Moments, weights: Array, value: Array, 
     scale = weights.reshape(-1, *(1,) * (at.q.ndim - 1))
     for term in terms:
         found = term.evaluate(at)
-        value += np.tensordot(weights, found.value, 1)
+        _add_weighted(value, weights, found.value)
         for total, x in zip(share, (found.dq, found.dv, found.da, found.dtau), strict=True):
             if x is not None:
                 total += scale * x
         if found.dp is not None and dp is not None:
-            dp += np.tensordot(weights, found.dp, 1)
+            _add_weighted(dp, weights, found.dp)
     return share
+
+
+def _add_weighted(total: Array, weights: Array, x: Array) -> None:
+    """total += Σ w x, moment by moment: the same bits whatever the batch, which a product of matrices is not."""
+    for weight, row in zip(weights, x, strict=True):
+        total += weight * row
 
 
 def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term]]:

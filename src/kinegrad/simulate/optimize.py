@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult, minimize
 
 from kinegrad.design import Design
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.results import Result
 from kinegrad.simulate.design_problem import DesignFunction, DesignIterate, Limit, Lost, PerParameter, Problem, Stopped
 
@@ -223,12 +223,13 @@ def _check_arguments(
         if not isinstance(limit, Limit):
             raise InputError(f"`constraints[{k}]` is a {type(limit).__name__}; expected Limit(function, lower, upper)")
     if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, METHODS))}")
+        raise InputError(f"`method` is {shown(method)}; expected one of {', '.join(map(repr, METHODS))}")
     if method == "L-BFGS-B" and constraints:
         raise InputError("`method` is 'L-BFGS-B', which takes no `constraints`; expected 'SLSQP' or 'trust-constr'")
-    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < float(tolerance) < 1:
-        raise InputError(f"`tolerance` is {tolerance!r}; expected a number between 0 and 1")
+    number: Any = tolerance
+    if isinstance(tolerance, bool) or not isinstance(tolerance, Real) or not 0 < number < 1:
+        raise InputError(f"`tolerance` is {shown(tolerance)}; expected a number between 0 and 1")
     if isinstance(max_iterations, bool) or not isinstance(max_iterations, Integral) or max_iterations < 1:
-        raise InputError(f"`max_iterations` is {max_iterations!r}; expected a whole number of at least 1")
+        raise InputError(f"`max_iterations` is {shown(max_iterations)}; expected a whole number of at least 1")
     if progress is not None and not callable(progress):
         raise InputError(f"`progress` is a {type(progress).__name__}; expected a function of a DesignIterate")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 
 __all__ = ["telling"]
 
@@ -28,4 +28,4 @@ def telling(progress: Any, first: float, last: float) -> Iterator[Callable[[floa
     elif callable(progress):
         yield lambda t: progress((t - first) / (last - first))
     else:
-        raise InputError(f"`progress` is {progress!r}; expected True, or a function of the part done, 0 to 1")
+        raise InputError(f"`progress` is {shown(progress)}; expected True, or a function of the part done, 0 to 1")

@@ -25,7 +25,7 @@ from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -203,12 +203,12 @@ def simulate(
     array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
     """
     if not isinstance(method, str) or method not in EXPLICIT | IMPLICIT:
-        raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
+        raise InputError(f"`method` is {shown(method)}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
     times = _times(t, least=2)
-    for name, value in {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}.items():
-        engine.positive(name, value)
+    numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
+    rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())
     if rtol < LEAST_RTOL:
-        raise InputError(f"`rtol` is {rtol!r}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
+        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
     if max_evaluations is not None:
         engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)

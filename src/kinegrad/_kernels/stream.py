@@ -1,0 +1,158 @@
+"""Results past the caches, and where in memory the rows of a block have to be for that.
+
+A store that hits no cache first reads the line that it is about to write.  Results larger than the caches thus cross
+the bus three times: read, written back, and whatever they push out of the cache read again.  A *streaming* store
+writes whole lines to memory at once.  It wants the W numbers that it writes to stand at a multiple of W numbers in
+memory.  Rows of c columns are equal in that if they are W / gcd(W, c) apart, so lanes take rows that far apart:
+
+    Rows(r, step), r = 0 … step−1        a *group* of step·W rows in step blocks, as far as there are whole groups
+    Rows(r, 1)                           the rest, with ordinary stores
+
+No state's numbers depend on the lane or the block that computes them.  Of each row the columns before the first
+multiple and after the last are written by ordinary stores.
+
+Streaming stores of one block take as long as the bus does, which is why they are spread out over the computation of
+the next one (``stream_some``).  They are not ordered with other stores: ``fence`` has to follow before another thread
+may read them.  Where the processor is no x86, stores are ordinary, and there is nothing to fence.
+
+Glossary
+    blank   (W, blocks): is nothing but zeros in the W columns from skip + W·block on?  By topology, for each skip
+    skip    columns before the first that stands at a multiple of W numbers in memory; the same in all rows of a block
+"""
+
+from llvmlite import binding, ir
+from numba import types
+from numba.core import cgutils
+
+from kinegrad._kernels.jit import inline
+from kinegrad._kernels.lanes import (
+    INT32,
+    VECTOR,
+    Rows,
+    as_lane,
+    elements,
+    first_and_step,
+    load,
+    row_numbers,
+    scatter,
+    spread,
+    transpose,
+)
+from kinegrad._kernels.standin import INT, Array, Number, as_type, tracer
+from kinegrad._kernels.trace import operation
+from kinegrad._kernels.width import WIDTH
+
+X86 = binding.get_process_triple().startswith(("x86_64", "i686", "i386"))
+LANES = tuple(range(WIDTH))
+
+
+# --- operations -------------------------------------------------------------------------------------------------
+
+
+@operation
+def skipped(x, r):
+    """How many columns of the rows r … are before the first that stands at a multiple of W numbers in memory."""
+    first, _ = first_and_step(r)
+    return -(x.ctypes.data // 8 + first * x.shape[1]) % WIDTH
+
+
+@operation
+def stream(x, r, k, u):
+    """Write W lane values u into columns k … k+W−1 of rows r …, which stand at multiples of W numbers in memory."""
+    x[row_numbers(x, r), k : k + WIDTH] = tuple(zip(*u, strict=True))
+
+
+@operation
+def fence(x):
+    """All that was streamed, to x or elsewhere, is written before what is stored from now on."""
+
+
+@skipped.register(Array)
+def _(x, r):
+    builder, (first, _) = tracer().builder, first_and_step(r)
+    row = builder.gep(x.data, [as_type(first * x.shape[1], types.int64)])
+    number = builder.lshr(builder.neg(builder.ptrtoint(row, INT)), INT(3))
+    return Number(types.int64, builder.and_(number, INT(WIDTH - 1)))
+
+
+@stream.register(Array)
+def _(x, r, k, u):
+    builder = tracer().builder
+    for pointer, row in zip(elements(x, r, k, WIDTH), transpose([as_lane(c) for c in u]), strict=True):
+        store = builder.store(row, builder.bitcast(pointer, VECTOR.as_pointer()), align=8 * WIDTH)
+        if X86:
+            store.set_metadata("nontemporal", builder.module.add_metadata([INT32(1)]))
+
+
+@fence.register(Array)
+def _(x):
+    builder = tracer().builder
+    if X86:
+        kind = ir.FunctionType(ir.VoidType(), [])
+        builder.call(cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.sse.sfence"), [])
+
+
+# --- rows of blocks ---------------------------------------------------------------------------------------------
+
+
+@inline
+def step_of(columns):
+    """How far apart rows are that are equal in where they stand: W / gcd(W, columns)."""
+    step = WIDTH
+    while step > 1 and columns % 2 == 0:
+        step, columns = step // 2, columns // 2
+    return step
+
+
+@inline
+def count_blocks(start, stop, step, streaming):
+    """How many blocks there are, and how many of them, the first, are in groups and so can be streamed."""
+    count = stop - start
+    return (count + WIDTH - 1) // WIDTH, count // (step * WIDTH) * step if streaming else 0
+
+
+@inline
+def block_rows(b, start, streamed, step):
+    """The rows of block number b, of which the first `streamed` are in groups."""
+    if b < streamed:
+        return Rows(start + b // step * step * WIDTH + b % step, step)
+    return Rows(start + b * WIDTH, 1)
+
+
+# --- results of a block -----------------------------------------------------------------------------------------
+
+
+@inline
+def stream_blocks(x, r, scratch, slot, blank, first, last):
+    """Blocks first … last−1 of the columns of x, as far as they are whole."""
+    skip = skipped(x, r)
+    for b in range(first, min(last, (x.shape[1] - skip) // WIDTH)):
+        k = skip + WIDTH * b
+        if blank[skip, b]:
+            stream(x, r, k, (spread(0.0),) * WIDTH)
+        else:
+            stream(x, r, k, tuple(load(scratch, slot + k + w) for w in LANES))
+
+
+@inline
+def stream_some(out, r, scratch, slot, blank, first, last):
+    """Blocks first … last−1 of those of all three matrices, one matrix after the other."""
+    columns = out[0].shape[1]
+    blocks = columns // WIDTH
+    while first < last:
+        which = 0 if first < blocks else 1 if first < 2 * blocks else 2
+        done = which * blocks
+        until = min(last, done + blocks)
+        stream_blocks(out[which], r, scratch, slot + which * columns, blank, first - done, until - done)
+        first = until
+
+
+@inline
+def unload_ends(x, r, scratch, slot):
+    """The columns before the first and after the last that are streamed."""
+    columns = x.shape[1]
+    skip = min(skipped(x, r), columns)
+    for k in range(skip):
+        scatter(x, r, k, load(scratch, slot + k))
+    for k in range(columns - (columns - skip) % WIDTH, columns):
+        scatter(x, r, k, load(scratch, slot + k))

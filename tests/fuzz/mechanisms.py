@@ -1,0 +1,98 @@
+"""Random mechanisms, ordinary and not: trees, samples, floating bodies, long chains, far links, extreme constants."""
+
+import random
+from functools import cache
+
+import numpy as np
+
+import kinegrad as kg
+from kinegrad import Design, Inertia, Loads, Model, ModelBuilder, samples
+from tests.conftest import random_loads, tree
+
+SMALL = ("two_link", "puma560", "double_pendulum", "cart_pendulum")
+ORDINARY = ("tree", "sample", "floating")
+KINDS = (*["tree"] * 9, *["sample"] * 3, *["floating"] * 2, *["far"] * 3, *["extreme"] * 3, "massless", "chain")
+
+
+def mechanism(rng: random.Random, *, largest: int = 8) -> tuple[Model, str]:
+    """A model and its kind; of the ordinary kinds, results can be compared with those of other formulations."""
+    kind = rng.choice(KINDS)
+    if kind == "chain" and largest < 8:
+        kind = "tree"
+    return _mechanism(kind, rng.randrange(300), largest), kind
+
+
+@cache
+def _mechanism(kind: str, seed: int, largest: int) -> Model:
+    rng = np.random.default_rng([seed, 11])
+    if kind == "sample":
+        return getattr(samples, SMALL[seed % len(SMALL)])() if seed % 12 or largest < 8 else samples.human43()
+    if kind == "floating":
+        return _floating(seed)
+    if kind == "chain":
+        return samples.spatial_chain(30 + seed % 40)
+    model = tree(seed, largest=largest)
+    if kind == "far":
+        placement = model.placement.copy()
+        placement[rng.integers(model.n), :3, 3] += rng.normal(size=3) * 10.0 ** rng.uniform(1, 7)
+        return model.replace(placement=placement)
+    if kind == "massless":
+        zero = np.zeros(model.n)
+        link = {model.link_names[rng.integers(model.n)]: 0.0}
+        bare = {next(iter(link)): np.zeros((3, 3))}
+        return model.replace(mass=link, inertia=bare, com={next(iter(link)): np.zeros(3)}, armature=zero)
+    return _extreme(model, rng) if kind == "extreme" else model
+
+
+def _floating(seed: int) -> Model:
+    builder = ModelBuilder("floating", gravity=(0.3, -0.2, -9.81))
+    body = Inertia.box(5.0, [0.3, 0.2, 0.5], com=[0.01, 0.02, 0.03])
+    builder.add("base", None, kg.free("zyx" if seed % 2 else "xyz"), link="trunk", inertia=body)
+    for side, sign in (("left", 1.0), ("right", -1.0)):
+        place = kg.translate(0, sign * 0.1, -0.2)
+        leg = Inertia.rod(1.0 + 0.01 * seed, [0, 0, 0], [0.02, 0, -0.4])
+        builder.add(f"{side} hip", "trunk", kg.universal("xy"), link=f"{side} leg", placement=place, inertia=leg)
+    return builder.build()
+
+
+def _extreme(model: Model, rng: np.random.Generator) -> Model:
+    """One field of all links, or of one, up to 1e95 times larger or smaller."""
+    factor = np.ones(model.n)
+    some = slice(None) if rng.random() < 0.5 else rng.integers(model.n)
+    factor[some] = 10.0 ** (rng.normal() * rng.choice([3.0, 30.0]))
+    what = rng.choice(["mass", "lengths", "passive", "gravity"])
+    try:
+        if what == "mass":
+            return model.replace(mass=model.mass * factor, inertia=model.inertia * factor[:, None, None])
+        if what == "lengths":
+            placement = model.placement.copy()
+            placement[:, :3, 3] *= factor[:, None]
+            return model.replace(placement=placement)
+        if what == "passive":
+            names = ("stiffness", "damping", "armature")
+            return model.replace(**{name: getattr(model, name) * factor for name in names})
+        return model.replace(gravity=model.gravity * factor.max())
+    except kg.KinegradError:  # beyond what constants may be
+        return model
+
+
+def design_of(rng: random.Random, model: Model) -> Design:
+    """One to four parameters of a model."""
+    link, joint = rng.choice(model.link_names), rng.choice(model.joint_names)
+    names = [f"{link}.mass", f"{link}.com.y", f"{link}.inertia.xy", f"{joint}.placement.x", f"{joint}.placement.rz",
+             f"{joint}.damping", f"{joint}.stiffness", f"{joint}.armature", "gravity.x", "gravity.z"]  # fmt: skip
+    if model.mass[model.link_index(link)] == 0.0:
+        names = names[3:]
+    return Design(model, rng.sample(names, rng.randint(1, 4)))
+
+
+def some_loads(rng: random.Random, model: Model, batch: tuple[int, ...]) -> Loads | None:
+    """None, on all links, or on one by name; the same for all states, or not."""
+    kind = rng.randrange(4)
+    if kind == 0:
+        return random_loads(model, rng.randrange(1000), batch)
+    if kind == 1:
+        return random_loads(model, rng.randrange(1000), ())
+    if kind == 2:
+        return Loads(force={rng.choice(model.link_names): [1.0, -2.0, 3.0]})
+    return None

@@ -1,0 +1,368 @@
+"""Every public function of states, called with random mechanisms, states in all forms, and hostile values.
+
+Either a :class:`KinegradError` says in few words what is wrong, the same for any number of threads; or there is a
+result of the right shape, of finite numbers.  It has the same bits when asked for again, on one thread and on two,
+written to `out=` of any form that may overlap the inputs, and for one state alone.  Inputs keep their bits, and there
+are no warnings.  Of ordinary mechanisms, results are also compared with what another formulation says.
+
+Arguments are made by their names, so a new function is called as soon as ``CORES`` says what shape it returns.
+"""
+
+import inspect
+import random
+import warnings
+
+import numpy as np
+import pytest
+
+import kinegrad as kg
+import kinegrad.simulate
+from kinegrad import InverseDynamicsDerivatives, Loads, PackedMatrix
+from kinegrad import _engine as engine
+from tests.fuzz import test_builders, test_simulate
+from tests.fuzz.arrangements import FILLABLE, arranged, memory, spoiled
+from tests.fuzz.cases import cases
+from tests.fuzz.hostile import VALUES, hostile
+from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism, some_loads
+from tests.fuzz.other_ways import Compared
+
+LONGEST = 1000  # characters of a message
+MATRICES = {"dtau_dq": "n n", "dtau_dv": "n n", "dtau_da": "n n"}
+CORES = {  # last axes of results: n joints, p parameters, k points or none, and numbers
+    "bias_forces": "n",
+    "center_of_mass": "3",
+    "center_of_mass_derivatives": "3 n",
+    "energy_design_derivatives": {"dkinetic_dp": "p", "dpotential_dp": "p"},
+    "forward_dynamics": "n",
+    "forward_dynamics_derivatives": {"a": "n", "da_dq": "n n", "da_dv": "n n", "da_dtau": "n n"},
+    "forward_dynamics_design_derivatives": "n p",
+    "forward_kinematics": {
+        "transform": "n 4 4",
+        **{f"{kind}_{what}": "n 3" for kind in ("linear", "angular") for what in ("velocity", "acceleration")},
+    },
+    "forward_kinematics_derivatives": {
+        "dtransform_dq": "n 4 4 n",
+        **{f"d{kind}_velocity_d{x}": "n 3 n" for kind in ("linear", "angular") for x in "qv"},
+        **{f"d{kind}_acceleration_d{x}": "n 3 n" for kind in ("linear", "angular") for x in "qva"},
+    },
+    "gravity_forces": "n",
+    "hybrid_dynamics": {"a": "n", "tau": "n"},
+    "hybrid_dynamics_design_derivatives": {"da_dp": "n p", "dtau_dp": "n p"},
+    "inverse_dynamics": "n",
+    "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
+    "inverse_dynamics_design_derivatives": "n p",
+    "inverse_dynamics_design_vjp": "p",
+    "inverse_dynamics_jvp": "n",
+    "inverse_dynamics_load_derivatives": {"dtau_dforce": "n n 3", "dtau_dtorque": "n n 3", "dtau_dpoint": "n n 3"},
+    "inverse_dynamics_regressor": "n 10n",
+    "inverse_dynamics_vjp": {"dq": "n", "dv": "n", "da": "n"},
+    "jacobian": {"linear": "k 3 n", "angular": "k 3 n"},
+    "kinetic_energy": "",
+    "mass_matrix": "n n",
+    "mass_matrix_design_derivatives": "n n p",
+    "momentum": {"linear": "3", "angular": "3"},
+    "momentum_derivatives": {f"d{kind}_d{x}": "3 n" for kind in ("linear", "angular") for x in "qv"},
+    "point_motion": dict.fromkeys(("position", "velocity", "acceleration"), "k 3"),
+    "point_motion_derivatives": {
+        "dposition_dq": "k 3 n",
+        **{f"dvelocity_d{x}": "k 3 n" for x in "qv"},
+        **{f"dacceleration_d{x}": "k 3 n" for x in "qva"},
+    },
+    "point_motion_design_derivatives": {f"d{x}_dp": "k 3 p" for x in ("position", "velocity", "acceleration")},
+    "potential_energy": "",
+    "transform_design_derivatives": "n 4 4 p",
+}
+OTHERS = {"get_threads", "set_threads", "inertial_parameters"}  # not functions of states; tested below
+STATE = ("q", "v", "a", "tau", "dq", "dv", "da", "w", "y")
+FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
+METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
+           "inverse_dynamics_derivatives": ("spatial", "lagrange")}  # fmt: skip
+SHAPES = ((), (), (1,), (2,), (5,), (9,), (17,), (0,), (3, 2), (2, 1, 3), (0, 2), (1, 1))
+
+
+def functions(module):
+    return {name for name in module.__all__ if inspect.isfunction(getattr(module, name))}
+
+
+def test_every_public_function_has_a_fuzzer():
+    assert functions(kg) == set(CORES) | OTHERS | functions(kg) & set(test_builders.MAKERS)
+    assert functions(kinegrad.simulate) == set(test_simulate.CALLS)
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+class Case:
+    """A call with random arguments, the same for the same name and seed."""
+
+    def __init__(self, name, seed):
+        self.name, self.function = name, getattr(kg, name)
+        self.rng = random.Random(f"{name} {seed}")
+        self.numbers = np.random.default_rng(self.rng.randrange(2**63))
+        self.model, self.kind = mechanism(self.rng)
+        self.batch = self.rng.choice(SHAPES if self.model.n < 20 else SHAPES[:4])
+        self.scale = self.rng.choice([1.0, 1.0, 1.0, 1.0, 1e-9, 1e3, 1e6, 1e60])
+        self.design = design_of(self.rng, self.model)
+        self.arguments = {}
+        for x, parameter in inspect.signature(self.function).parameters.items():
+            if x != "out":
+                self.arguments[x] = self.make(x, parameter.default)
+        if self.arguments.get("v", "") is None:
+            self.arguments["a"] = None
+        self.given = [x for x in STATE if self.arguments.get(x) is not None]
+        if self.rng.random() < 0.15:  # one array for all
+            self.arguments |= dict.fromkeys(self.given, self.arguments["q"])
+        self.spoiled = self.spoil() if self.rng.random() < 0.35 else []
+        for x in self.given:
+            if getattr(self.arguments[x], "dtype", None) == np.float64 and self.rng.random() < 0.7:
+                self.arguments[x] = arranged(self.rng, self.arguments[x])
+
+    def make(self, x, default):
+        rng, n = self.rng, self.model.n
+        if x in STATE:
+            missing = default is None and rng.random() < 0.3
+            return None if missing else self.numbers.normal(size=(*self.part(), n)) * self.scale
+        if x in FOLLOW:
+            return None if rng.random() < 0.4 else self.numbers.normal(size=(*self.part(), n, self.design.p))
+        if x == "link":
+            several = [rng.choice(self.model.link_names) for _ in range(rng.randint(0, 4))]
+            return rng.choice([rng.choice(self.model.link_names), several, tuple(several)])
+        if x == "point":
+            link = self.arguments["link"]
+            several = not isinstance(link, str) and rng.random() < 0.5
+            return self.numbers.normal(size=(len(link), 3) if several else 3)
+        values = {
+            "model": lambda: self.model,
+            "design": lambda: self.design,
+            "loads": lambda: some_loads(rng, self.model, self.part()),
+            "method": lambda: rng.choice(METHODS[self.name]),
+            "packed": lambda: rng.random() < 0.5,
+            "prescribed": lambda: rng.sample(self.model.joint_names, rng.randint(0, n)),
+            "threads": lambda: None,
+        }
+        return values[x]()
+
+    def part(self):
+        """A batch shape that broadcasts to that of the case."""
+        if self.rng.random() < 0.6:
+            return self.batch
+        own = tuple(1 if self.rng.random() < 0.4 else size for size in self.batch)
+        return own[self.rng.randint(0, len(own)) :]
+
+    def spoil(self):
+        """Make one or two arguments hostile, in one number or wholly; returns which."""
+        rng = self.rng
+        names = rng.sample(list(self.arguments), rng.choice([1, 1, 2]))
+        for x in names:
+            good = self.arguments[x]
+            if isinstance(good, np.ndarray) and rng.random() < 0.6:
+                self.arguments[x] = spoiled(rng, good)
+            elif isinstance(good, Loads) and rng.random() < 0.6:
+                what = rng.choice(["force", "point", "torque"])
+                number = spoiled(rng, np.zeros((self.model.n, 3))) if rng.random() < 0.7 else rng.choice(VALUES)
+                parts = {"force": good.force, "point": good.point, "torque": good.torque}
+                self.arguments[x] = Loads(**parts | {what: number})
+            else:
+                self.arguments[x] = hostile(rng, good)
+        return names
+
+    @property
+    def repeatable(self):
+        return not any(hasattr(x, "__next__") for x in self.arguments.values())
+
+    def call(self, **changes):
+        """The result, or the words of a KinegradError; warnings are errors."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            try:
+                return self.function(**self.arguments | changes)
+            except kg.KinegradError as error:
+                message = str(error)
+        assert 0 < len(message) <= LONGEST
+        assert "\n" not in message
+        return message
+
+    # --- what is expected ---------------------------------------------------------------------------------------------
+
+    def number(self, x):
+        """What is meant by an argument that was accepted."""
+        return np.array(self.arguments[x], dtype=float)
+
+    def loads(self):
+        """Force, point and torque, (..., n, 3), or nothing."""
+        given = self.arguments.get("loads")
+        return {} if given is None else given.arrays(self.model)
+
+    def common(self):
+        """The batch shape of the result."""
+        shapes = [self.number(x).shape[:-1] for x in self.given]
+        return np.broadcast_shapes(*shapes, *(x.shape[:-2] for x in self.loads().values()))
+
+    def axes(self, core):
+        """The last axes of a result."""
+        link = self.arguments.get("link")
+        points = [] if link is None or isinstance(link, str) else [len(link)]
+        words = {"n": [self.model.n], "10n": [10 * self.model.n], "p": [self.design.p], "k": points}
+        axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]
+        return (self.model.topology.nonzeros,) if self.arguments.get("packed") and core == "n n" else tuple(axes)
+
+    def cores(self):
+        """The last axes of each array of a result that is to be there, by name."""
+        named = CORES[self.name]
+        if isinstance(named, str):
+            return {"": self.axes(named)}
+        missing = [word for x, word in (("v", "velocity"), ("a", "acceleration")) if self.arguments.get(x, "") is None]
+        return {x: self.axes(core) for x, core in named.items() if not any(word in x for word in missing)}
+
+    def alone(self, k):
+        """Arguments for one state of the batch."""
+        shape, n, found = self.common(), self.model.n, {}
+        for x in self.given:
+            found[x] = np.broadcast_to(self.number(x), (*shape, n))[k].copy()
+        for x in FOLLOW:
+            if self.arguments.get(x) is not None:
+                found[x] = np.broadcast_to(self.number(x), (*shape, n, self.design.p))[k].copy()
+        if loads := self.loads():
+            found["loads"] = Loads(**{what: np.broadcast_to(x, (*shape, n, 3))[k] for what, x in loads.items()})
+        return found
+
+
+def leaves(result):
+    """Arrays of a result by name; the values of packed matrices."""
+    if isinstance(result, np.ndarray):
+        return {"": result}
+    found = {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(result).items()}
+    return {name: x for name, x in found.items() if x is not None}
+
+
+def bits(result):
+    return result if isinstance(result, str) else {name: x.tobytes() for name, x in leaves(result).items()}
+
+
+# --- properties -------------------------------------------------------------------------------------------------------
+
+
+def one_case(name, seed):
+    """Try one case; returns whether there was a result."""
+    case = Case(name, seed)
+    kept = [memory(x) for x in case.arguments.values() if isinstance(x, np.ndarray) and x.dtype != object]
+    before = [x.tobytes() for x in kept]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine.threads, "_GRAIN", 1)  # two threads for any two blocks of states
+        result = case.call()
+        wanted = bits(result)
+        if case.repeatable:
+            assert bits(case.call()) == wanted, "not the same again"
+            if "threads" not in case.spoiled:
+                for threads in (1, 2):
+                    assert bits(case.call(threads=threads)) == wanted, f"not the same with {threads} threads"
+        if not isinstance(result, str):
+            check_arrays(case, result)
+            if case.repeatable:
+                check_alone(case, result)
+                if "out" in inspect.signature(case.function).parameters:
+                    check_out(case, result)
+                if case.kind in ORDINARY and case.scale == 1.0 and not case.spoiled and 0 not in case.common():
+                    getattr(Compared(case), name, lambda result: None)(result)
+    assert [x.tobytes() for x in kept] == before, "an argument has changed"
+    return not isinstance(result, str)
+
+
+def check_arrays(case, result):
+    shape, arrays = case.common(), leaves(result)
+    cores = case.cores()
+    assert arrays.keys() == cores.keys()
+    for what, x in arrays.items():
+        assert x.dtype == np.float64
+        assert x.shape == shape + cores[what], f"{what} has shape {x.shape}; expected {shape + cores[what]}"
+        assert np.isfinite(x).all(), f"{what} is not finite"
+
+
+def check_alone(case, result):
+    """A state gives the same bits wherever it stands in a batch."""
+    shape = case.common()
+    if 0 in shape:
+        return
+    k = tuple(case.rng.randrange(size) for size in shape)
+    one = case.call(**case.alone(k))
+    assert bits(one) == {what: x[k].tobytes() for what, x in leaves(result).items()}, f"state {k} differs alone"
+
+
+def check_out(case, result):
+    """Arrays to fill: of any form, in memory of the inputs, or hostile."""
+    rng, arrays = case.rng, leaves(result)
+    kind = rng.randrange(4)
+    if kind == 0:
+        arrays[rng.choice(list(arrays))] = hostile(rng, result if isinstance(result, np.ndarray) else result.tau)
+        case.call(out=given_as(result, arrays))
+        return
+    if kind == 1:
+        out = given_as(result, {what: rng.choice(FILLABLE)(np.full(x.shape, 7.0)) for what, x in arrays.items()})
+        assert case.call(out=out) is out
+        assert bits(out) == bits(result)
+        return
+    sizes = [x.size for x in arrays.values()]
+    name = rng.choice(case.given)
+    x = case.number(name)
+    step = rng.choice([1, 1, 2, 3])
+    room = case.numbers.normal(size=step * max(sum(sizes), 2 * x.size) + 7)
+    starts = rng.randrange(3) + step * np.cumsum([0, *sizes[:-1]])
+    places = [slice(start, start + step * size, step) for start, size in zip(starts, sizes, strict=True)]
+    start, own = rng.randrange(5), rng.choice([1, 2])
+    room[start : start + own * x.size : own] = x.ravel()
+    inside = room[start : start + own * x.size : own].reshape(x.shape)
+    wanted = room.copy()
+    for place, array in zip(places, arrays.values(), strict=True):
+        wanted[place] = array.ravel()
+    views = [room[place].reshape(array.shape) for place, array in zip(places, arrays.values(), strict=True)]
+    out = given_as(result, dict(zip(arrays, views, strict=True)))
+    assert case.call(**{name: inside}, out=out) is out, f"{name} within out="
+    assert room.tobytes() == wanted.tobytes(), f"{name} within out="
+
+
+def given_as(result, arrays):
+    """Arrays as an `out` of the kind of a result."""
+    return arrays[""] if isinstance(result, np.ndarray) else InverseDynamicsDerivatives(**arrays)
+
+
+# --- tests ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CORES)
+def test_calls(name):
+    good = 0
+    count = cases(few=60)
+    for seed in range(count):
+        try:
+            good += one_case(name, seed)
+        except Exception as error:
+            error.add_note(f"one_case({name!r}, {seed})")
+            raise
+    assert 0 < good < count or count < 20, "arguments are too hostile, or not enough, to say anything"
+
+
+def test_inertial_parameters():
+    for seed in range(cases(few=100)):
+        model, _ = mechanism(random.Random(seed))
+        try:
+            found = kg.inertial_parameters(model)
+        except kg.KinegradError:
+            continue
+        assert found.shape == (10 * model.n,)
+        assert np.isfinite(found).all()
+    for value in VALUES:
+        with pytest.raises(kg.InputError, match="`model`"):
+            kg.inertial_parameters(value)
+
+
+def test_set_threads():
+    before = kg.get_threads()
+    try:
+        for value in VALUES:
+            try:
+                kg.set_threads(value)
+            except kg.InputError:
+                continue
+            assert value is None or kg.get_threads() == int(value) >= 1
+    finally:
+        kg.set_threads(before)
