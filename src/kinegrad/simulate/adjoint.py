@@ -123,7 +123,7 @@ def adjoint_gradient(
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
     check_objective(objective)
     steps = int(steps)
-    length = max(1, isqrt(steps)) if segment is None else engine.whole("segment", segment)
+    length = max(1, isqrt(steps)) if segment is None else min(engine.whole("segment", segment), steps)
     q, v = initial(model, q0, v0, single=False)
     check_size(steps, 1, q.size, 0)
     backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint
