@@ -77,9 +77,7 @@ class Limit(Result):
         if np.isnan(low).any() or np.isnan(high).any() or low.ndim > 1 or high.ndim > 1 or not np.all(low <= high):
             raise InputError(f"{given}; expected numbers, lower ≤ upper")
         if (low == np.inf).any() or (high == -np.inf).any():
-            raise InputError(
-                f"{given}: no number is within them"
-            )
+            raise InputError(f"{given}: no number is within them")
         for name in ("lower", "upper"):
             object.__setattr__(self, name, owned(getattr(self, name)))
 
