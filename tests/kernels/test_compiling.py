@@ -293,3 +293,25 @@ def test_where_no_thread_can_start_the_caller_compiles(monkeypatch):
     monkeypatch.setattr(compiling, "_helpers", {})
     monkeypatch.setattr(compiling._thread, "start_new_thread", refuse)
     assert minus_one(1) == 0
+
+
+DURING_A_FORK = """
+import os, signal, time
+os.register_at_fork(after_in_parent=lambda: os.kill(os.getpid(), signal.SIGINT))  # before ours: as `logging` does
+from kinegrad._kernels import compiling
+for _ in range(3):
+    try:
+        if os.fork() == 0:
+            os._exit(signal.getsignal(signal.SIGINT) is not signal.default_int_handler)
+        time.sleep(10_000)
+    except KeyboardInterrupt:
+        print("raised", os.wait()[1], compiling.inside(), flush=True)
+"""
+
+
+def test_an_interrupt_during_a_fork_is_raised_after_it():
+    """It comes while handlers run, of which Python prints and forgets what they raise."""
+    with program(DURING_A_FORK) as process:
+        out, err = finished(process)
+    assert out.splitlines() == ["raised 0 False"] * 3
+    assert err == ""

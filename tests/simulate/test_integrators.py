@@ -179,3 +179,16 @@ def test_messages_are_on_one_line(named):
     with pytest.raises(InputError, match=f"`{named}` is ") as error:
         simulate_fixed(samples.double_pendulum(), *STATE, **given)
     assert "\n" not in str(error.value)
+
+
+PUSH = np.array([1e160, 0.0])
+
+
+@pytest.mark.parametrize("tau", [PUSH, lambda t, q, v: PUSH], ids=["compiled", "in Python"])
+def test_a_finite_state_whose_accelerations_overflow_has_diverged(tau):
+    """At the end, where no step follows that would show it."""
+    euler = {"step": 1.0, "steps": 1, "method": "semi_implicit_euler"}
+    run = simulate_fixed(samples.double_pendulum(), [[1, 1]], [0, 0], tau=tau, **euler)
+    assert np.isfinite(run.v).all()
+    assert not run.success
+    assert run.message.startswith("the accelerations of state 0 diverged at t = 1 s: they overflow")

@@ -151,3 +151,12 @@ def test_an_optimum_is_stationary(method):
     assert found.success
     assert found.stationarity < 1e-3
     np.testing.assert_allclose(found.values, [1.5, 3.0], atol=1e-4)
+
+
+@pytest.mark.parametrize("method", ["DOP853", "RK45", "Radau", "BDF", "LSODA"])
+def test_any_limit_of_evaluations_is_told(method):
+    """Also where it is met between steps: integrators evaluate the law to begin, and DOP853 to interpolate."""
+    for most in range(1, 60):
+        run = simulate(samples.double_pendulum(), [1, 0.5], [0, 0], [0, 5], method=method, max_evaluations=most)
+        assert run.status == -2
+        assert "given up at t = " in run.message

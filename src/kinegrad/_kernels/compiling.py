@@ -34,7 +34,8 @@ _NOTICE_AFTER = 1.0  # seconds
 _jobs: SimpleQueue = SimpleQueue()
 _helpers: dict[str, int] = {}  # the thread that serves, once there is one
 _held = False  # the lock of the compiler, by a fork
-_interrupted = False  # while a fork waited for it
+_interrupted = False  # during a fork
+_handler = None  # of interrupts, which is put aside during a fork
 _ending = False
 
 
@@ -105,12 +106,21 @@ def _serve(jobs):
 
 
 def _before_fork():
-    """Wait until nobody compiles.  What is raised here Python only prints, so interrupts are handed on afterwards."""
-    global _held, _interrupted
+    """Wait until nobody compiles.
+
+    Python only prints what handlers of forks raise, ours and those of `logging` and others.  Interrupts from here on
+    are therefore noted, and handed on afterwards; also those that come during the fork itself, which takes a while.
+    """
+    global _held, _interrupted, _handler
     if inside():
         return
     while True:
         try:
+            if _handler is None and _thread.get_ident() == threading.main_thread().ident:
+                handler = signal.getsignal(signal.SIGINT)
+                _handler = handler if callable(handler) else None
+            if _handler is not None:
+                signal.signal(signal.SIGINT, _note)
             while not inside():  # an interrupt may come just after the lock
                 global_compiler_lock.acquire()
             _held = True
@@ -119,9 +129,18 @@ def _before_fork():
             _interrupted = True
 
 
+def _note(number, frame):
+    global _interrupted
+    _interrupted = True
+
+
 def _after_fork_in_parent():
     global _interrupted
     _release()
+    try:
+        _raise_again()
+    except KeyboardInterrupt:  # just after
+        _interrupted = True
     if _interrupted:
         _interrupted = False
         _thread.start_new_thread(_interrupt_again, ())
@@ -138,6 +157,15 @@ def _after_fork_in_child():
     _jobs, _interrupted = SimpleQueue(), False
     _helpers.clear()
     _release()
+    _raise_again()
+
+
+def _raise_again():
+    """Interrupts, from here on."""
+    global _handler
+    if _handler is not None:
+        handler, _handler = _handler, None
+        signal.signal(signal.SIGINT, handler)
 
 
 def _release():

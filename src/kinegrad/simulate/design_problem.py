@@ -73,10 +73,11 @@ class Limit(Result):
         if not callable(self.function):
             raise InputError(f"`function` of a Limit is {shown(self.function)}; expected a callable of a Design")
         low, high = engine.real("lower", self.lower), engine.real("upper", self.upper)
+        given = f"`lower` and `upper` of a Limit are {shown(self.lower)} and {shown(self.upper)}"
         if np.isnan(low).any() or np.isnan(high).any() or low.ndim > 1 or high.ndim > 1 or not np.all(low <= high):
-            raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}; expected numbers, lower ≤ upper")
+            raise InputError(f"{given}; expected numbers, lower ≤ upper")
         if (low == np.inf).any() or (high == -np.inf).any():
-            raise InputError(f"`lower` and `upper` of a Limit are {low} and {high}: no number is within them")
+            raise InputError(f"{given}: no number is within them")
         for name in ("lower", "upper"):
             object.__setattr__(self, name, owned(getattr(self, name)))
 

@@ -31,7 +31,7 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 from kinegrad.simulate.compiled_steps import Run, check_alike, compiled_run
-from kinegrad.simulate.law import Law, diverged, finite, finite_slopes, initial, initial_slope
+from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.torques import Constant, PerStep
 
@@ -281,7 +281,8 @@ def _finished(
         trouble = first_divergence(law.model, first * h, run.before, run.lost != first, run.unsolved)
         if gone.size > 1:
             trouble = f"{gone.sum()} of {gone.size} states diverged; the first: {trouble}"
-    trouble = trouble or _lost_slopes(columns[4:], every * h)
+    trouble = trouble or _overflown("accelerations", "state", columns[2:4], every * h, 1)
+    trouble = trouble or _overflown("derivatives", "motion", columns[4:], every * h, 2)
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
     motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     report: dict[str, Any] = {
@@ -292,14 +293,15 @@ def _finished(
     return FixedStepSimulation(times, **motion, **report, _law=law.without_torques(), _models=models)
 
 
-def _lost_slopes(slopes: list[Array], between: float) -> str:
-    """Which derivatives, (kept, ..., n, p), are not finite though the motion is; or nothing."""
-    good = finite_slopes(*slopes) if slopes else np.True_
+def _overflown(what: str, finite: str, numbers: list[Array], between: float, axes: int) -> str:
+    """Which accelerations, (kept, ..., n), or derivatives, (kept, ..., n, p), are not finite; or nothing."""
+    last = tuple(range(-axes, 0))
+    good = np.logical_and.reduce([np.isfinite(x).all(axis=last) for x in numbers]) if numbers else np.True_
     if good.all():
         return ""
     k, *state = np.argwhere(~good)[0].tolist()
     where = f" of state {tuple(state) if len(state) > 1 else state[0]}" if state else ""
-    return f"the derivatives{where} diverged at t = {k * between:.6g} s: they overflow, though the motion is finite"
+    return f"the {what}{where} diverged at t = {k * between:.6g} s: they overflow, though the {finite} is finite"
 
 
 def make_stages(

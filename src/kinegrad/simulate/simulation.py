@@ -224,13 +224,14 @@ def simulate(
         if not np.isfinite(_rate(law, span[0], y0)).all():
             start = f"at the start, t = {times[0]:g} s"
             raise InputError(f"`tau`, or its derivatives, are not finite {start}, or `q0` and `v0` are too large")
-        solver = (EXPLICIT | IMPLICIT)[method](watched.rate, span[0], y0, span[1], **options)
+        integrator = (EXPLICIT | IMPLICIT)[method]
+        solver = watched.unlimited(integrator, watched.rate, span[0], y0, span[1], **options)
         edges, pieces, status, trouble = [span[0]], [], 0, ""
         while solver.status == "running" and not trouble:
             status, trouble = watched.step(solver, speed_limit)
             if not trouble:
                 edges.append(float(solver.t))
-                pieces.append(solver.dense_output())
+                pieces.append(watched.unlimited(solver.dense_output))
                 tell(solver.t)
     track = Track(np.array(edges), y0, OdeSolution(edges, pieces) if pieces else None)
     track.report = {

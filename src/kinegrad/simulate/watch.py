@@ -41,19 +41,29 @@ class Watched:
         self._rate, self._law, self._most, self._least = self.guard(rate), law, most, ADVANCE * (span[1] - span[0])
         self._count, self._marked, self._mark = 0, 0, span[0]
         self._error: Exception | None = None
+        self._unlimited = False
 
     def rate(self, t: float, y: Array) -> Array:
         """ẏ; leaves the integrator if that has been asked for too often."""
-        if self._most is not None and self._count >= self._most:
+        self._count += 1
+        if self._unlimited:
+            return np.asarray(self._rate(t, y))
+        if self._most is not None and self._count > self._most:
             raise _GivenUp(f"`max_evaluations`, {self._most}, are used up")
-        if self._count - self._marked >= PATIENCE:
+        if self._count - self._marked > PATIENCE:
             raise _GivenUp(
                 f"{PATIENCE} evaluations have not taken it further by {self._least:.3g} s; where springs or dampers "
                 "are hard, try another `method`, such as 'Radau'"
             )
-        self._count += 1
-        dy: Array = self._rate(t, y)
-        return dy
+        return np.asarray(self._rate(t, y))
+
+    def unlimited(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """What a few evaluations between steps are for, which end by themselves: to begin, and to interpolate."""
+        self._unlimited = True
+        try:
+            return function(*arguments, **options)
+        finally:
+            self._unlimited = False
 
     def guard(self, function: Callable[[float, Array], Any]) -> Callable[[float, Array], Any]:
         """The same function; what it raises is known not to be the integrator's."""
