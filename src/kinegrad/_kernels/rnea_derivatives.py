@@ -45,6 +45,10 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     turn pull        of L: its 3×3 block, and f                                     12, summed
     home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
                      nothing to those of its only child, that child's
+    pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the root
+    by_q by_v        entries (j, i) of all pairs, then entries (i, j), then one zero     2·pairs + 1 slots each
+    by_a             entries (j, i), which are (i, j) too, then one zero                 pairs + 1 slots
+    where            (columns, 2): of each column of the results the slot after by_q and by_v, and after by_a
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
@@ -61,7 +65,7 @@ from kinegrad._kernels.kinematics import (
     store_world,
     subspace,
 )  # fmt: skip
-from kinegrad._kernels.lanes import Rows, gather, load, scatter, store, unload
+from kinegrad._kernels.lanes import Rows, gather, load, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
@@ -82,7 +86,7 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )  # fmt: skip
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends, unload_three
 from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
@@ -90,6 +94,11 @@ MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40
 N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 HOME, QUIET = 0, 1  # columns of a plan
 PATH = 21  # path slots per joint, after all of those
+
+
+def slots(n: int, pairs: int) -> int:
+    """Scratch slots for n joints."""
+    return (n + 1) * N + n * PATH + entry_slots(pairs)
 
 
 @inline
@@ -183,24 +192,23 @@ def outward(m, plan, q, v, a, force, point, torque, r, scratch):
 
 @inline
 def outward_while_streaming(
-    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slot, blank, scratch
+    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, blank, scratch
 ):
-    """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are in the
-    slots from `slot` on, go to memory, if it is one of those to be streamed."""
-    n, columns = len(m.parent), out[0].shape[1]
-    pieces = 3 * (columns // WIDTH)
+    """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are still in
+    their slots, go to memory, if it is one of those to be streamed."""
+    n = len(m.parent)
+    pieces = 3 * (out[0].shape[1] // WIDTH)
     share, done = pieces // n + 1, pieces
     if b < blocks:
         begin(m, scratch)
     if 0 < b <= streamed:
         done = 0
-        for k in range(3):
-            unload_ends(out[k], before, scratch, slot + k * columns)
+        unload_ends(out, before, scratch, slots, where)
     for i in range(n):
         if b < blocks:
             enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
         until = min(done + share, pieces)
-        stream_some(out, before, scratch, slot, blank, done, until)
+        stream_some(out, before, scratch, slots, where, blank, done, until)
         done = until
 
 
@@ -335,55 +343,71 @@ def hand_on_load(m, i, up, at, scratch):
 
 
 @inline
-def inward(m, plan, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
-    """τ into its array; all entries of the three matrices into the slots by_q, by_v, by_a + place."""
-    n = len(m.parent)
+def entries(at, count):
+    """Where the entries of the three matrices begin, with `count` pairs, from slot `at` on; and the slot after them."""
+    return (at, at + 2 * count + 1, at + 4 * count + 2), at + entry_slots(count)
+
+
+@inline
+def entry_slots(count):
+    """Slots for the entries of `count` pairs."""
+    return 5 * count + 3
+
+
+@inline
+def clear_zeros(slots, count, scratch):
+    """The slots that stand for all entries that are zero by topology."""
+    store(scratch, slots[0] + 2 * count, 0.0)
+    store(scratch, slots[1] + 2 * count, 0.0)
+    store(scratch, slots[2] + count, 0.0)
+
+
+@inline
+def inward(m, plan, q, v, a, r, loaded, first, tau, slots, count, scratch):
+    """τ into its array; all entries of the three matrices into their slots."""
+    n, (by_q, by_v, by_a) = len(m.parent), slots
     for i in range(n - 1, -1, -1):
-        sums, path = record(plan, i), (n + 1) * N + i * PATH
+        sums, path, pair = record(plan, i), (n + 1) * N + i * PATH, first[i]
         z, s = load3(scratch, path), load3(scratch, path + 3)
         scatter(tau, r, i, joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
         t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
 
         # j = i: one entry of each matrix
-        row = place[first[i], 0]
-        store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
-        store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
-        store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
+        store(scratch, by_q + pair, dot(z, u) + dot(s, u_) + m.passive[i, 0])
+        store(scratch, by_v + pair, dot(z, w) + dot(s, w_) + m.passive[i, 2])
+        store(scratch, by_a + pair, dot(z, t) + dot(s, t_) + m.passive[i, 3])
 
         # j above i: the part of column i, then that of row i
-        pair, k, j = first[i] + 1, i, m.parent[i]
+        pair, k, j = pair + 1, i, m.parent[i]
         while j >= 0 and not plan[j, QUIET]:
             if m.apart[k]:
                 d = load3(scratch, path + 18)
                 t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
             path = (n + 1) * N + j * PATH
             z, dz, ds = load3(scratch, path), load3(scratch, path + 6), load3(scratch, path + 9)
-            row, column = place[pair, 0], place[pair, 1]
             zu, zw, entry = dot(z, u), dot(z, w), dot(z, t)
             if m.rate[j, 1] != 0.0:
                 s = load3(scratch, path + 3)
                 zu, zw, entry = zu + dot(s, u_), zw + dot(s, w_), entry + dot(s, t_)
-            store(scratch, by_q + column, zu)
-            store(scratch, by_v + column, zw)
-            store(scratch, by_a + column, entry)
-            store(scratch, by_a + row, entry)
+            store(scratch, by_q + pair, zu)
+            store(scratch, by_v + pair, zw)
+            store(scratch, by_a + pair, entry)
             entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
             if loaded:
                 entry = entry + dot(l, z)
-            store(scratch, by_q + row, entry)
-            store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
+            store(scratch, by_q + count + pair, entry)
+            store(scratch, by_v + count + pair, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
             pair += 1
             k, j = j, m.parent[j]
 
         # j quiet: z = 0, and ψ̇ = ψ̈ = 0, so that of row i nothing is left but the mass matrix
         while j >= 0:
             s = load3(scratch, (n + 1) * N + j * PATH + 3)
-            row, column = place[pair, 0], place[pair, 1]
-            entry = dot(s, t_)
-            store(scratch, by_q + column, dot(s, u_))
-            store(scratch, by_v + column, dot(s, w_))
-            store(scratch, by_a + column, entry)
-            store(scratch, by_a + row, entry)
+            store(scratch, by_q + pair, dot(s, u_))
+            store(scratch, by_v + pair, dot(s, w_))
+            store(scratch, by_a + pair, dot(s, t_))
+            store(scratch, by_q + count + pair, 0.0)
+            store(scratch, by_v + count + pair, 0.0)
             pair += 1
             j = m.parent[j]
         hand_on(m, plan, i, loaded, scratch)
@@ -395,8 +419,7 @@ def rnea_derivatives(
 ):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
-    pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
-            first, (n,), the first of these pairs of each i.
+    pairs : first, (n,), the number of the first pair of each i; where, (columns, 2), see the glossary.
     plan  : (n, 2), HOME and QUIET of the glossary.
     past  : whether to stream the results past the caches; blank, as in stream.py.
     """
@@ -404,28 +427,25 @@ def rnea_derivatives(
     if not ok:
         return ok
     m = unpack(m)
-    place, first = pairs
+    first, where = pairs
     streaming, blank = past
     out = (dtau_dq, dtau_dv, dtau_da)
-    n, columns = len(m.parent), dtau_dq.shape[1]
-    by_q = (n + 1) * N + n * PATH
-    by_v, by_a = by_q + columns, by_q + 2 * columns
-    for k in range(by_q, by_a + columns):
-        store(scratch, k, 0.0)
-    step = step_of(columns)
+    n, count = len(m.parent), first[0] + 1
+    slots, _ = entries((n + 1) * N + n * PATH, count)
+    clear_zeros(slots, count, scratch)
+    step = step_of(dtau_dq.shape[1])
     blocks, streamed = count_blocks(start, stop, step, streaming)
     before = Rows(start, step)
     for b in range(max(blocks, streamed + 1)):
         r = block_rows(b, start, streamed, step)
         outward_while_streaming(
-            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, by_q, blank, scratch
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, blank, scratch
         )
         if b < blocks:
-            inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
+            inward(m, plan, q, v, a, r, len(force) > 0, first, tau, slots, count, scratch)
             if b >= streamed:
-                for k in range(3):
-                    unload(out[k], r, scratch, by_q + k * columns)
+                unload_three(out, r, scratch, slots, where)
         before = r
     if streamed:
-        fence(dtau_dq)
+        fence(tau)
     return ok

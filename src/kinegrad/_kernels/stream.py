@@ -15,7 +15,12 @@ Streaming stores of one block take as long as the bus does, which is why they ar
 the next one (``stream_some``).  They are not ordered with other stores: ``fence`` has to follow before another thread
 may read them.  Where the processor is no x86, stores are ordinary, and there is nothing to fence.
 
+Results are picked from slots: those of column k of a matrix from slot + where[k, kind], kind 0 or 1 for the two ways
+in which matrices are kept.
+
 Glossary
+    out     three matrices, (states, columns); slots, where the slots of each begin
+    where   (columns, 2): how far from there the slot of a column is; the first two matrices are of kind 0, the third of 1
     blank   (W, blocks): is nothing but zeros in the W columns from skip + W·block on?  By topology, for each skip
     skip    columns before the first that stands at a multiple of W numbers in memory; the same in all rows of a block
 """
@@ -27,14 +32,17 @@ from numba.core import cgutils
 from kinegrad._kernels.jit import inline
 from kinegrad._kernels.lanes import (
     INT32,
+    LANES,
     VECTOR,
     Rows,
     as_lane,
     elements,
     first_and_step,
     load,
+    pick,
     row_numbers,
     scatter,
+    scatter_all,
     spread,
     transpose,
 )
@@ -43,7 +51,6 @@ from kinegrad._kernels.trace import operation
 from kinegrad._kernels.width import WIDTH
 
 X86 = binding.get_process_triple().startswith(("x86_64", "i686", "i386"))
-LANES = tuple(range(WIDTH))
 
 
 # --- operations -------------------------------------------------------------------------------------------------
@@ -123,7 +130,48 @@ def block_rows(b, start, streamed, step):
 
 
 @inline
-def stream_blocks(x, r, scratch, slot, blank, first, last):
+def picked(scratch, slot, where, kind, k):
+    """The lane values of columns k … k+W−1."""
+    return tuple(load(scratch, slot + where[k + w, kind]) for w in LANES)
+
+
+@inline
+def unload_from(x, r, scratch, slot, where, kind):
+    """All columns of rows r …, by ordinary stores."""
+    columns = x.shape[1]
+    if x.shape[0] == 1:  # and so all lanes are alike
+        for k in range(columns):
+            x[0, k] = pick(load(scratch, slot + where[k, kind]), 0)
+        return
+    whole = columns - columns % WIDTH
+    for k in range(0, whole, WIDTH):
+        scatter_all(x, r, k, picked(scratch, slot, where, kind, k))
+    for k in range(whole, columns):
+        scatter(x, r, k, load(scratch, slot + where[k, kind]))
+
+
+@inline
+def unload_three(out, r, scratch, slots, where):
+    """All columns of all three matrices, by ordinary stores."""
+    for which in range(3):
+        unload_from(out[which], r, scratch, slots[which], where, 1 if which == 2 else 0)
+
+
+@inline
+def unload_ends(out, r, scratch, slots, where):
+    """The columns before the first and after the last that are streamed."""
+    columns = out[0].shape[1]
+    for which in range(3):
+        x, slot, kind = out[which], slots[which], 1 if which == 2 else 0
+        skip = min(skipped(x, r), columns)
+        for k in range(skip):
+            scatter(x, r, k, load(scratch, slot + where[k, kind]))
+        for k in range(columns - (columns - skip) % WIDTH, columns):
+            scatter(x, r, k, load(scratch, slot + where[k, kind]))
+
+
+@inline
+def stream_blocks(x, r, scratch, slot, where, kind, blank, first, last):
     """Blocks first … last−1 of the columns of x, as far as they are whole."""
     skip = skipped(x, r)
     for b in range(first, min(last, (x.shape[1] - skip) // WIDTH)):
@@ -131,28 +179,16 @@ def stream_blocks(x, r, scratch, slot, blank, first, last):
         if blank[skip, b]:
             stream(x, r, k, (spread(0.0),) * WIDTH)
         else:
-            stream(x, r, k, tuple(load(scratch, slot + k + w) for w in LANES))
+            stream(x, r, k, picked(scratch, slot, where, kind, k))
 
 
 @inline
-def stream_some(out, r, scratch, slot, blank, first, last):
+def stream_some(out, r, scratch, slots, where, blank, first, last):
     """Blocks first … last−1 of those of all three matrices, one matrix after the other."""
-    columns = out[0].shape[1]
-    blocks = columns // WIDTH
+    blocks = out[0].shape[1] // WIDTH
     while first < last:
         which = 0 if first < blocks else 1 if first < 2 * blocks else 2
-        done = which * blocks
+        done, kind = which * blocks, 1 if which == 2 else 0
         until = min(last, done + blocks)
-        stream_blocks(out[which], r, scratch, slot + which * columns, blank, first - done, until - done)
+        stream_blocks(out[which], r, scratch, slots[which], where, kind, blank, first - done, until - done)
         first = until
-
-
-@inline
-def unload_ends(x, r, scratch, slot):
-    """The columns before the first and after the last that are streamed."""
-    columns = x.shape[1]
-    skip = min(skipped(x, r), columns)
-    for k in range(skip):
-        scatter(x, r, k, load(scratch, slot + k))
-    for k in range(columns - (columns - skip) % WIDTH, columns):
-        scatter(x, r, k, load(scratch, slot + k))
