@@ -73,25 +73,23 @@ def derivative_tables(model: Model, layout: str, loaded: bool, stream: bool) -> 
     found: tuple[Any, ...] | None = model.__dict__.get("_tables", {}).get(key)
     if found is None:
         first = places(model, "dense")[1]
+        numbers: tuple[Integers, ...] = first, _where(model, "packed" if layout == "packed" else "dense")
         if layout == "full":
-            each = np.repeat(np.arange(model.n**2)[:, None], 2, axis=1)
-            numbers: tuple[Integers, ...] = (first, _where(model, "dense"), each, _reach(model))
-        else:
-            numbers = first, _where(model, layout)
+            numbers = (*numbers, _reach(model))
         found = plan(model, loaded), numbers, (stream, _blank(model, layout))
         object.__setattr__(model, "_tables", {**model.__dict__.get("_tables", {}), key: found})
     return found
 
 
 def _where(model: Model, layout: str) -> Integers:
-    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns, 2)."""
+    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns, 2): numbers, W a slot."""
     place, count = places(model, layout)[0], pairs(model)
     number = np.arange(count)
     where = np.empty((_columns(model, layout), 2), dtype=np.int64)
     where[:] = 2 * count, count  # zero by topology
     where[place[:, 0]] = np.stack([count + number, number], axis=1)
     where[place[:, 1]] = np.stack([number, number], axis=1)  # after the other, as the diagonal is here
-    return where
+    return where * WIDTH
 
 
 def _blank(model: Model, layout: str) -> Integers:

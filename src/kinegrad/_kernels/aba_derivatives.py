@@ -20,7 +20,7 @@ from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import Rows, load, store
+from kinegrad._kernels.lanes import Rows, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
@@ -31,7 +31,7 @@ from kinegrad._kernels.rnea_derivatives import (
     inward,
     outward_while_streaming,
 )
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, unload_three
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, picked, step_of, unload_three
 from kinegrad._kernels.tree_solve import PANEL, factor, invert, solve
 from kinegrad._kernels.width import WIDTH
 
@@ -46,8 +46,8 @@ def through_mass_matrix(m, first, where, reach, slots, panels, X, Y, Z, scratch)
     """∂a from ∂ID."""
     by_q, by_v, M = slots
     for k in range(len(where)):
-        store(scratch, X + k, load(scratch, by_q + where[k, 0]))
-        store(scratch, Y + k, load(scratch, by_v + where[k, 0]))
+        store(scratch, X + k, picked(scratch, by_q, where, 0, k))
+        store(scratch, Y + k, picked(scratch, by_v, where, 0, k))
     factor(m, first, M, scratch)
     solve(m, first, M, X, Y, reach, panels, scratch)
     invert(m, first, M, Z, reach, panels, scratch)
@@ -60,8 +60,7 @@ def aba_derivatives(
     """q̈, (states, n), and its derivatives, (states, n·n).
 
     plan, past  : as in rnea_derivatives, but nothing is blank.
-    pairs       : first and where, as there; each, where of results that are kept column after column; reach of
-                  tree_solve.py.
+    pairs       : first and where, as there; reach of tree_solve.py.
     spare       : (states, n), is written to.
     status      : as in aba.
     """
@@ -69,7 +68,7 @@ def aba_derivatives(
     if not ok:
         return ok
     m = unpack(m)
-    first, where, each, reach = pairs
+    first, where, reach = pairs
     streaming, blank = past
     out = (da_dq, da_dv, da_dtau)
     n, count, columns = len(m.parent), first[0] + 1, da_dq.shape[1]
@@ -91,13 +90,13 @@ def aba_derivatives(
     for b in range(max(blocks, streamed + 1)):
         r = block_rows(b, start, streamed, step)
         outward_while_streaming(
-            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), each, blank, scratch
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), None, blank, scratch
         )
         if b < blocks:
             inward(m, plan, q, v, a, r, len(force) > 0, first, spare, slots, count, scratch)
             through_mass_matrix(m, first, where, reach, slots, panels, X, Y, Z, scratch)
             if b >= streamed:
-                unload_three(out, r, scratch, (X, Y, Z), each)
+                unload_three(out, r, scratch, (X, Y, Z), None)
         before = r
     if streamed:
         fence(a)

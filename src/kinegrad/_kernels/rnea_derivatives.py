@@ -48,7 +48,8 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the root
     by_q by_v        entries (j, i) of all pairs, then entries (i, j), then one zero     2·pairs + 1 slots each
     by_a             entries (j, i), which are (i, j) too, then one zero                 pairs + 1 slots
-    where            (columns, 2): of each column of the results the slot after by_q and by_v, and after by_a
+    where            (columns, 2): how many numbers, W to a slot, the entry of each column of the results is after the
+                     first of by_q and by_v, and after that of by_a
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 

@@ -15,12 +15,12 @@ Streaming stores of one block take as long as the bus does, which is why they ar
 the next one (``stream_some``).  They are not ordered with other stores: ``fence`` has to follow before another thread
 may read them.  Where the processor is no x86, stores are ordinary, and there is nothing to fence.
 
-Results are picked from slots: those of column k of a matrix from slot + where[k, kind], kind 0 or 1 for the two ways
-in which matrices are kept.
+Results are picked from scratch: column k of a matrix from the slot that is where[k, kind] numbers (W to a slot) after
+the matrix's first, kind 0 or 1 for two ways in which matrices are kept; without `where` from slot k after the first.
 
 Glossary
     out     three matrices, (states, columns); slots, where the slots of each begin
-    where   (columns, 2): how far from there the slot of a column is; the first two matrices are of kind 0, the third of 1
+    where   (columns, 2), or None; the first two matrices are of kind 0, the third of kind 1
     blank   (W, blocks): is nothing but zeros in the W columns from skip + W·block on?  By topology, for each skip
     skip    columns before the first that stands at a multiple of W numbers in memory; the same in all rows of a block
 """
@@ -34,10 +34,12 @@ from kinegrad._kernels.lanes import (
     INT32,
     LANES,
     VECTOR,
+    Lane,
     Rows,
     as_lane,
     elements,
     first_and_step,
+    lane,
     load,
     pick,
     row_numbers,
@@ -46,7 +48,7 @@ from kinegrad._kernels.lanes import (
     spread,
     transpose,
 )
-from kinegrad._kernels.standin import INT, Array, Number, as_type, tracer
+from kinegrad._kernels.standin import INT, Array, Number, as_type, check, tracer
 from kinegrad._kernels.trace import operation
 from kinegrad._kernels.width import WIDTH
 
@@ -61,6 +63,12 @@ def skipped(x, r):
     """How many columns of the rows r … are before the first that stands at a multiple of W numbers in memory."""
     first, _ = first_and_step(r)
     return -(x.ctypes.data // 8 + first * x.shape[1]) % WIDTH
+
+
+@operation
+def load_after(x, slot, numbers):
+    """The row of scratch x, (slots, W), that is so many numbers after row `slot`."""
+    return x[slot + numbers // WIDTH].copy()
 
 
 @operation
@@ -80,6 +88,18 @@ def _(x, r):
     row = builder.gep(x.data, [as_type(first * x.shape[1], types.int64)])
     number = builder.lshr(builder.neg(builder.ptrtoint(row, INT)), INT(3))
     return Number(types.int64, builder.and_(number, INT(WIDTH - 1)))
+
+
+@load_after.register(Array)
+def _(x, slot, numbers):
+    builder, start = tracer().builder, slot * WIDTH
+    if tracer().context.enable_boundscheck:
+        rows, columns = x.shape
+        check(WIDTH - 1, columns)
+        check(start + numbers + (WIDTH - 1), rows * columns)
+    first = builder.gep(x.data, [as_type(start, types.int64)])  # the same for many: the rest is in the instruction
+    row = builder.gep(first, [as_type(numbers, types.int64)])
+    return Lane(lane, builder.load(builder.bitcast(row, VECTOR.as_pointer()), align=8))
 
 
 @stream.register(Array)
@@ -131,8 +151,16 @@ def block_rows(b, start, streamed, step):
 
 @inline
 def picked(scratch, slot, where, kind, k):
+    """The lane value of column k."""
+    if where is None:
+        return load(scratch, slot + k)
+    return load_after(scratch, slot, where[k, kind])
+
+
+@inline
+def picked_all(scratch, slot, where, kind, k):
     """The lane values of columns k … k+W−1."""
-    return tuple(load(scratch, slot + where[k + w, kind]) for w in LANES)
+    return tuple(picked(scratch, slot, where, kind, k + w) for w in LANES)
 
 
 @inline
@@ -141,13 +169,13 @@ def unload_from(x, r, scratch, slot, where, kind):
     columns = x.shape[1]
     if x.shape[0] == 1:  # and so all lanes are alike
         for k in range(columns):
-            x[0, k] = pick(load(scratch, slot + where[k, kind]), 0)
+            x[0, k] = pick(picked(scratch, slot, where, kind, k), 0)
         return
     whole = columns - columns % WIDTH
     for k in range(0, whole, WIDTH):
-        scatter_all(x, r, k, picked(scratch, slot, where, kind, k))
+        scatter_all(x, r, k, picked_all(scratch, slot, where, kind, k))
     for k in range(whole, columns):
-        scatter(x, r, k, load(scratch, slot + where[k, kind]))
+        scatter(x, r, k, picked(scratch, slot, where, kind, k))
 
 
 @inline
@@ -165,9 +193,9 @@ def unload_ends(out, r, scratch, slots, where):
         x, slot, kind = out[which], slots[which], 1 if which == 2 else 0
         skip = min(skipped(x, r), columns)
         for k in range(skip):
-            scatter(x, r, k, load(scratch, slot + where[k, kind]))
+            scatter(x, r, k, picked(scratch, slot, where, kind, k))
         for k in range(columns - (columns - skip) % WIDTH, columns):
-            scatter(x, r, k, load(scratch, slot + where[k, kind]))
+            scatter(x, r, k, picked(scratch, slot, where, kind, k))
 
 
 @inline
@@ -179,7 +207,7 @@ def stream_blocks(x, r, scratch, slot, where, kind, blank, first, last):
         if blank[skip, b]:
             stream(x, r, k, (spread(0.0),) * WIDTH)
         else:
-            stream(x, r, k, picked(scratch, slot, where, kind, k))
+            stream(x, r, k, picked_all(scratch, slot, where, kind, k))
 
 
 @inline
