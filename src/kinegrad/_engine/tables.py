@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from kinegrad._engine.constants import mechanism
 from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.rnea_derivatives import SPACE
+from kinegrad._kernels.stream import BLANK, MIXED, RUN
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad._kernels.width import WIDTH
 from kinegrad.model import Model
@@ -67,44 +69,54 @@ def plan(model: Model, loaded: bool) -> Integers:
 
 
 def derivative_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[Any, ...]:
-    """The arguments `plan`, `pairs` and `past` of the kernels of ∂τ, ``"dense"`` or ``"packed"``, or, with layout
-    ``"full"``, of ∂a, whether to `stream` included.  Made once per model."""
-    key = "_tables", layout, loaded, stream
-    found: tuple[Any, ...] | None = model.__dict__.get("_tables", {}).get(key)
-    if found is None:
-        first = places(model, "dense")[1]
-        numbers: tuple[Integers, ...] = first, _where(model, "packed" if layout == "packed" else "dense")
-        if layout == "full":
-            numbers = (*numbers, _reach(model))
-        found = plan(model, loaded), numbers, (stream, _blank(model, layout))
-        object.__setattr__(model, "_tables", {**model.__dict__.get("_tables", {}), key: found})
+    """The arguments `plan`, `pairs` and `past` of the kernel of ∂τ, ``"dense"`` or ``"packed"``, or, with layout
+    ``"full"``, `plan`, `pairs` and `streaming` of that of ∂a.  Made once per model."""
+    key = layout, loaded, stream
+    known: dict[Any, tuple[Any, ...]] = model.__dict__.get("_tables", {})
+    if key in known:
+        return known[key]
+    found: tuple[Any, ...]
+    if layout == "full":
+        found = plan(model, loaded), (*places(model, "dense"), _reach(model)), stream
+    else:
+        place, first = places(model, "packed")
+        where = _where(model, layout)
+        found = plan(model, loaded), (place + SPACE * _rows(model)[place], first, where), (stream, _kind(model, where))
+    object.__setattr__(model, "_tables", {**known, key: found})
     return found
 
 
+def _rows(model: Model) -> Integers:
+    """The row of each entry that topology does not make zero, (non-zeros,)."""
+    return np.asarray(model.topology.pattern.rows, dtype=np.int64)
+
+
 def _where(model: Model, layout: str) -> Integers:
-    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns, 2): numbers, W a slot."""
-    place, count = places(model, layout)[0], pairs(model)
-    number = np.arange(count)
-    where = np.empty((_columns(model, layout), 2), dtype=np.int64)
-    where[:] = 2 * count, count  # zero by topology
-    where[place[:, 0]] = np.stack([count + number, number], axis=1)
-    where[place[:, 1]] = np.stack([number, number], axis=1)  # after the other, as the diagonal is here
+    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns,): numbers, W a slot."""
+    pattern = model.topology.pattern
+    where = np.arange(model.topology.nonzeros) + SPACE * _rows(model)
+    if layout == "dense":
+        dense = np.full((model.n, model.n), _zero(model))
+        dense[pattern.rows, pattern.cols] = where
+        where = dense.ravel()
     return where * WIDTH
 
 
-def _blank(model: Model, layout: str) -> Integers:
-    """Which blocks of W columns topology makes zero, (W, blocks), as ``_kernels/stream.py`` says."""
-    columns = _columns(model, layout)
-    blocks = columns // WIDTH
-    zero = np.full(columns + WIDTH, layout == "dense")
-    if layout == "dense":
-        zero[places(model, layout)[0]] = False
-    each = [zero[skip:][: blocks * WIDTH].reshape(blocks, WIDTH).all(axis=1) for skip in range(WIDTH)]
-    return np.array(each, dtype=np.int64)
+def _zero(model: Model) -> int:
+    """The slot of the zero after all entries."""
+    return model.topology.nonzeros + SPACE * model.n
 
 
-def _columns(model: Model, layout: str) -> int:
-    return model.topology.nonzeros if layout == "packed" else model.n**2
+def _kind(model: Model, where: Integers) -> Integers:
+    """What is in blocks of W columns, (W, blocks), as ``_kernels/stream.py`` says."""
+    blocks = len(where) // WIDTH
+    padded = np.concatenate([where // WIDTH, np.zeros(WIDTH, dtype=np.int64)])
+    kind = np.full((WIDTH, blocks), MIXED, dtype=np.int64)
+    for skip in range(WIDTH):
+        slots = padded[skip:][: blocks * WIDTH].reshape(blocks, WIDTH)
+        kind[skip, (slots == slots[:, :1] + np.arange(WIDTH)).all(axis=1)] = RUN
+        kind[skip, (slots == _zero(model)).all(axis=1)] = BLANK
+    return kind
 
 
 def _reach(model: Model) -> Integers:

@@ -10,9 +10,8 @@ Accelerations of all states come first, state after state, so that the first tha
 derivatives, in the order in which results can be streamed (``stream.py``).
 
 Glossary (slots)
-    slots         where the entries of ∂ID/∂q, ∂ID/∂q̇ and M begin, kept as in rnea_derivatives.py; in the third's place
-                  come the factors of M
-    X, Y, Z       row by row: ∂ID/∂q, ∂ID/∂q̇, in the end ∂a/∂q, ∂a/∂q̇; M⁻¹
+    X, Y, Z       row by row: ∂ID/∂q, ∂ID/∂q̇ and M, in the end ∂a/∂q, ∂a/∂q̇ and M⁻¹
+    M             its entries, closely packed, then its factors
     panels        two panels of tree_solve.py
 """
 
@@ -20,34 +19,29 @@ from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import Rows, store
+from kinegrad._kernels.lanes import Rows, load, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
     N,
-    clear_zeros,
-    entries,
-    entry_slots,
     inward,
     outward_while_streaming,
 )
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, picked, step_of, unload_three
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, unload_three
 from kinegrad._kernels.tree_solve import PANEL, factor, invert, solve
 from kinegrad._kernels.width import WIDTH
 
 
 def slots(n: int, pairs: int) -> int:
     """Scratch slots for n joints."""
-    return max((n + 1) * N + n * PATH, (n + 1) * _BODY) + entry_slots(pairs) + 2 * PANEL * n + 3 * n * n
+    return max((n + 1) * N + n * PATH, (n + 1) * _BODY) + pairs + 2 * PANEL * n + 3 * n * n
 
 
 @inline
-def through_mass_matrix(m, first, where, reach, slots, panels, X, Y, Z, scratch):
-    """∂a from ∂ID."""
-    by_q, by_v, M = slots
-    for k in range(len(where)):
-        store(scratch, X + k, picked(scratch, by_q, where, 0, k))
-        store(scratch, Y + k, picked(scratch, by_v, where, 0, k))
+def through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch):
+    """∂a from ∂ID, in place."""
+    for k in range(len(place)):
+        store(scratch, M + k, load(scratch, Z + place[k, 0]))
     factor(m, first, M, scratch)
     solve(m, first, M, X, Y, reach, panels, scratch)
     invert(m, first, M, Z, reach, panels, scratch)
@@ -55,12 +49,13 @@ def through_mass_matrix(m, first, where, reach, slots, panels, X, Y, Z, scratch)
 
 @kernel
 def aba_derivatives(
-    m, q, v, tau, force, point, torque, plan, pairs, past, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
+    m, q, v, tau, force, point, torque, plan, pairs, streaming, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
 ):
     """q̈, (states, n), and its derivatives, (states, n·n).
 
-    plan, past  : as in rnea_derivatives, but nothing is blank.
-    pairs       : first and where, as there; reach of tree_solve.py.
+    plan        : as in rnea_derivatives.
+    pairs       : place, of entries row by row, and first, as there; reach of tree_solve.py.
+    streaming   : whether to stream the results past the caches.
     spare       : (states, n), is written to.
     status      : as in aba.
     """
@@ -68,11 +63,11 @@ def aba_derivatives(
     if not ok:
         return ok
     m = unpack(m)
-    first, where, reach = pairs
-    streaming, blank = past
+    place, first, reach = pairs
     out = (da_dq, da_dv, da_dtau)
-    n, count, columns = len(m.parent), first[0] + 1, da_dq.shape[1]
-    slots, panels = entries(max((n + 1) * N + n * PATH, (n + 1) * _BODY), count)
+    n, columns = len(m.parent), da_dq.shape[1]
+    M = max((n + 1) * N + n * PATH, (n + 1) * _BODY)
+    panels = M + len(place)
     X = panels + 2 * PANEL * n
     Y, Z = X + columns, X + 2 * columns
 
@@ -83,18 +78,19 @@ def aba_derivatives(
             stop = r
             break
 
-    clear_zeros(slots, count, scratch)
     step = step_of(columns)
     blocks, streamed = count_blocks(start, stop, step, streaming)
     before = Rows(start, step)
     for b in range(max(blocks, streamed + 1)):
         r = block_rows(b, start, streamed, step)
         outward_while_streaming(
-            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), None, blank, scratch
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), None, None, scratch
         )
         if b < blocks:
-            inward(m, plan, q, v, a, r, len(force) > 0, first, spare, slots, count, scratch)
-            through_mass_matrix(m, first, where, reach, slots, panels, X, Y, Z, scratch)
+            for k in range(X, Z):
+                store(scratch, k, 0.0)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, spare, (X, Y, Z), scratch)
+            through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch)
             if b >= streamed:
                 unload_three(out, r, scratch, (X, Y, Z), None)
         before = r

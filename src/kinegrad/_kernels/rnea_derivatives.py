@@ -45,11 +45,13 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     turn pull        of L: its 3×3 block, and f                                     12, summed
     home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
                      nothing to those of its only child, that child's
-    pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the root
-    by_q by_v        entries (j, i) of all pairs, then entries (i, j), then one zero     2·pairs + 1 slots each
-    by_a             entries (j, i), which are (i, j) too, then one zero                 pairs + 1 slots
-    where            (columns, 2): how many numbers, W to a slot, the entry of each column of the results is after the
-                     first of by_q and by_v, and after that of by_a
+    pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the root;
+                     first, (n,), the number of the first of each i
+    by_q by_v by_a   entries of the three matrices that topology does not make zero, row by row, with SPACE after each
+                     row (or else the entries of a column were powers of two apart in a chain of 512, say, and fought
+                     for the same places in the caches), then one zero
+    place            (pairs, 2): how many slots entries (i, j) and (j, i) are after the first
+    where            (columns,): how many numbers, W to a slot, that of each column of the results is after the first
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
@@ -94,12 +96,13 @@ VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
 MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
 N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 HOME, QUIET = 0, 1  # columns of a plan
+SPACE = 2  # slots after each row of entries
 PATH = 21  # path slots per joint, after all of those
 
 
 def slots(n: int, pairs: int) -> int:
     """Scratch slots for n joints."""
-    return (n + 1) * N + n * PATH + entry_slots(pairs)
+    return (n + 1) * N + n * PATH + 3 * entry_slots(n, pairs)
 
 
 @inline
@@ -193,7 +196,7 @@ def outward(m, plan, q, v, a, force, point, torque, r, scratch):
 
 @inline
 def outward_while_streaming(
-    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, blank, scratch
+    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, kind, scratch
 ):
     """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are still in
     their slots, go to memory, if it is one of those to be streamed."""
@@ -209,7 +212,7 @@ def outward_while_streaming(
         if b < blocks:
             enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
         until = min(done + share, pieces)
-        stream_some(out, before, scratch, slots, where, blank, done, until)
+        stream_some(out, before, scratch, slots, where, kind, done, until)
         done = until
 
 
@@ -344,27 +347,22 @@ def hand_on_load(m, i, up, at, scratch):
 
 
 @inline
-def entries(at, count):
-    """Where the entries of the three matrices begin, with `count` pairs, from slot `at` on; and the slot after them."""
-    return (at, at + 2 * count + 1, at + 4 * count + 2), at + entry_slots(count)
+def entry_slots(n, pairs):
+    """Slots for the entries of one matrix."""
+    return 2 * pairs - n + SPACE * n + 1
 
 
 @inline
-def entry_slots(count):
-    """Slots for the entries of `count` pairs."""
-    return 5 * count + 3
+def entries(at, n, pairs, scratch):
+    """Where the entries of the three matrices begin, from slot `at` on, their zeros set; and the slot after them."""
+    size = entry_slots(n, pairs)
+    for k in range(1, 4):
+        store(scratch, at + k * size - 1, 0.0)
+    return (at, at + size, at + 2 * size), at + 3 * size
 
 
 @inline
-def clear_zeros(slots, count, scratch):
-    """The slots that stand for all entries that are zero by topology."""
-    store(scratch, slots[0] + 2 * count, 0.0)
-    store(scratch, slots[1] + 2 * count, 0.0)
-    store(scratch, slots[2] + count, 0.0)
-
-
-@inline
-def inward(m, plan, q, v, a, r, loaded, first, tau, slots, count, scratch):
+def inward(m, plan, q, v, a, r, loaded, place, first, tau, slots, scratch):
     """τ into its array; all entries of the three matrices into their slots."""
     n, (by_q, by_v, by_a) = len(m.parent), slots
     for i in range(n - 1, -1, -1):
@@ -374,9 +372,10 @@ def inward(m, plan, q, v, a, r, loaded, first, tau, slots, count, scratch):
         t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
 
         # j = i: one entry of each matrix
-        store(scratch, by_q + pair, dot(z, u) + dot(s, u_) + m.passive[i, 0])
-        store(scratch, by_v + pair, dot(z, w) + dot(s, w_) + m.passive[i, 2])
-        store(scratch, by_a + pair, dot(z, t) + dot(s, t_) + m.passive[i, 3])
+        row = place[pair, 0]
+        store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
+        store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
+        store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
 
         # j above i: the part of column i, then that of row i
         pair, k, j = pair + 1, i, m.parent[i]
@@ -386,29 +385,33 @@ def inward(m, plan, q, v, a, r, loaded, first, tau, slots, count, scratch):
                 t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
             path = (n + 1) * N + j * PATH
             z, dz, ds = load3(scratch, path), load3(scratch, path + 6), load3(scratch, path + 9)
+            row, column = place[pair, 0], place[pair, 1]
             zu, zw, entry = dot(z, u), dot(z, w), dot(z, t)
             if m.rate[j, 1] != 0.0:
                 s = load3(scratch, path + 3)
                 zu, zw, entry = zu + dot(s, u_), zw + dot(s, w_), entry + dot(s, t_)
-            store(scratch, by_q + pair, zu)
-            store(scratch, by_v + pair, zw)
-            store(scratch, by_a + pair, entry)
+            store(scratch, by_q + column, zu)
+            store(scratch, by_v + column, zw)
+            store(scratch, by_a + column, entry)
+            store(scratch, by_a + row, entry)
             entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
             if loaded:
                 entry = entry + dot(l, z)
-            store(scratch, by_q + count + pair, entry)
-            store(scratch, by_v + count + pair, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
+            store(scratch, by_q + row, entry)
+            store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
             pair += 1
             k, j = j, m.parent[j]
 
         # j quiet: z = 0, and ψ̇ = ψ̈ = 0, so that of row i nothing is left but the mass matrix
         while j >= 0:
             s = load3(scratch, (n + 1) * N + j * PATH + 3)
-            store(scratch, by_q + pair, dot(s, u_))
-            store(scratch, by_v + pair, dot(s, w_))
-            store(scratch, by_a + pair, dot(s, t_))
-            store(scratch, by_q + count + pair, 0.0)
-            store(scratch, by_v + count + pair, 0.0)
+            row, column, entry = place[pair, 0], place[pair, 1], dot(s, t_)
+            store(scratch, by_q + column, dot(s, u_))
+            store(scratch, by_v + column, dot(s, w_))
+            store(scratch, by_a + column, entry)
+            store(scratch, by_q + row, 0.0)
+            store(scratch, by_v + row, 0.0)
+            store(scratch, by_a + row, entry)
             pair += 1
             j = m.parent[j]
         hand_on(m, plan, i, loaded, scratch)
@@ -420,30 +423,29 @@ def rnea_derivatives(
 ):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
-    pairs : first, (n,), the number of the first pair of each i; where, (columns, 2), see the glossary.
+    pairs : place, (pairs, 2), first, (n,), and where, (columns,), of the glossary.
     plan  : (n, 2), HOME and QUIET of the glossary.
-    past  : whether to stream the results past the caches; blank, as in stream.py.
+    past  : whether to stream the results past the caches; kind, as in stream.py.
     """
     ok = finite((q, v, a, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
-    first, where = pairs
-    streaming, blank = past
+    place, first, where = pairs
+    streaming, kind = past
     out = (dtau_dq, dtau_dv, dtau_da)
-    n, count = len(m.parent), first[0] + 1
-    slots, _ = entries((n + 1) * N + n * PATH, count)
-    clear_zeros(slots, count, scratch)
+    n = len(m.parent)
+    slots, _ = entries((n + 1) * N + n * PATH, n, len(place), scratch)
     step = step_of(dtau_dq.shape[1])
     blocks, streamed = count_blocks(start, stop, step, streaming)
     before = Rows(start, step)
     for b in range(max(blocks, streamed + 1)):
         r = block_rows(b, start, streamed, step)
         outward_while_streaming(
-            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, blank, scratch
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, kind, scratch
         )
         if b < blocks:
-            inward(m, plan, q, v, a, r, len(force) > 0, first, tau, slots, count, scratch)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, slots, scratch)
             if b >= streamed:
                 unload_three(out, r, scratch, slots, where)
         before = r
