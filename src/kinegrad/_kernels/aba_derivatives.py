@@ -49,7 +49,25 @@ def through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch):
 
 @kernel
 def aba_derivatives(
-    m, q, v, tau, force, point, torque, plan, pairs, streaming, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
+    m,
+    q,
+    v,
+    tau,
+    force,
+    point,
+    torque,
+    plan,
+    pairs,
+    streaming,
+    spare,
+    a,
+    da_dq,
+    da_dv,
+    da_dtau,
+    status,
+    scratch,
+    start,
+    stop,
 ):
     """q̈, (states, n), and its derivatives, (states, n·n).
 

@@ -45,8 +45,8 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     turn pull        of L: its 3×3 block, and f                                     12, summed
     home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
                      nothing to those of its only child, that child's
-    pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the root;
-                     first, (n,), the number of the first of each i
+    pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the
+                     root; first, (n,), the number of the first of each i
     by_q by_v by_a   entries of the three matrices that topology does not make zero, row by row, with SPACE after each
                      row (or else the entries of a column were powers of two apart in a chain of 512, say, and fought
                      for the same places in the caches), then one zero
