@@ -3,8 +3,8 @@
 The 43-degree-of-freedom human, one thread; 301 states of q = sin 2πt, then one of them.  All lines of a part take
 turns, each sample as long as the others; *best, less …* are differences of best times.  The parts of the kernel are
 kernels of their own, made of the same functions: the outward pass alone (which, as the whole kernel, first looks
-whether all numbers are finite and clears the entries); with the factors of each joint and the sums to its parent;
-with all entries, but left in lanes.  A single call is Python, which a call of no states shows (checks, new
+whether all numbers are finite); with the factors of each joint and the sums to its parent; with all entries, but left
+in lanes.  A single call is Python, which a call of no states shows (checks, new
 arrays, results), the kernel with its dispatch, and as *rest* what remains, as each alone meets warmer caches.
 """
 
@@ -30,13 +30,17 @@ from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
     N,
+    entries,
+    entry_slots,
     factors,
     hand_on,
     inward,
     joint_force,
     outward,
+    record,
     rnea_derivatives,
 )
+from kinegrad._kernels.rnea_derivatives import slots as derivative_slots
 from kinegrad._kernels.spatial import dot, load3
 from kinegrad._kernels.width import WIDTH
 from kinegrad.loads import load_batch
@@ -50,60 +54,57 @@ Functions = dict[str, Callable[[], Any]]
 
 
 @kernel
-def outward_alone(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
+def outward_alone(
+    m, q, v, a, force, point, torque, plan, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+):
     """Frames, motion and path slots."""
     if not finite((q, v, a, force, point, torque), start, stop):
         return False
     m = unpack(m)
-    n, columns = len(m.parent), dtau_dq.shape[1]
-    by_q = (n + 1) * N + n * PATH
-    for k in range(by_q, by_q + 3 * columns):
-        store(scratch, k, 0.0)
     for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
+        outward(m, plan, q, v, a, force, point, torque, r, scratch)
     return True
 
 
 @kernel
-def with_factors(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
+def with_factors(
+    m, q, v, a, force, point, torque, plan, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+):
     """Also τ, the factors of each joint (in one number each, so that none is left out), and the sums."""
     if not finite((q, v, a, force, point, torque), start, stop):
         return False
     m = unpack(m)
-    n, columns = len(m.parent), dtau_dq.shape[1]
+    n, loaded = len(m.parent), len(force) > 0
     by_q = (n + 1) * N + n * PATH
-    for k in range(by_q, by_q + 3 * columns):
-        store(scratch, k, 0.0)
-    loaded = len(force) > 0
     for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
+        outward(m, plan, q, v, a, force, point, torque, r, scratch)
         for i in range(n - 1, -1, -1):
-            at, path = (i + 1) * N, (n + 1) * N + i * PATH
+            sums, path = record(plan, i), (n + 1) * N + i * PATH
             z, s = load3(scratch, path), load3(scratch, path + 3)
-            scatter(tau, r, i, joint_force(m, i, at, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
-            t, t_, b, u, u_, w, w_, l = factors(m, i, at, path, loaded, scratch)  # noqa: E741
+            tau_i = joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch)
+            scatter(tau, r, i, tau_i)
+            t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
             store(scratch, by_q + i, dot(z, u) + dot(s, u_) + dot(z, b) + dot(z, l))
             store(scratch, by_q + n + i, dot(z, w) + dot(s, w_))
             store(scratch, by_q + 2 * n + i, dot(z, t) + dot(s, t_))
-            hand_on(m, i, loaded, scratch)
+            hand_on(m, plan, i, loaded, scratch)
     return True
 
 
 @kernel
-def left_in_lanes(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop):
+def left_in_lanes(
+    m, q, v, a, force, point, torque, plan, pairs, past, tau, dtau_dq, dtau_dv, dtau_da, scratch, start, stop
+):
     """Everything but the way from lanes to the results' memory."""
     if not finite((q, v, a, force, point, torque), start, stop):
         return False
     m = unpack(m)
-    place, first = pairs
-    n, columns = len(m.parent), dtau_dq.shape[1]
-    by_q = (n + 1) * N + n * PATH
-    by_v, by_a = by_q + columns, by_q + 2 * columns
-    for k in range(by_q, by_a + columns):
-        store(scratch, k, 0.0)
+    place, first, _ = pairs
+    n = len(m.parent)
+    slots, _ = entries((n + 1) * N + n * PATH, n, len(place), scratch)
     for r in range(start, stop, WIDTH):
-        outward(m, q, v, a, force, point, torque, r, scratch)
-        inward(m, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
+        outward(m, plan, q, v, a, force, point, torque, r, scratch)
+        inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, slots, scratch)
     return True
 
 
@@ -125,8 +126,8 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
     scratch = engine.scratch(slots)
     count = len(state[0])
     matrices = arguments[-3:]
-    columns = matrices[0].shape[1]
-    _check(left_in_lanes, arguments, scratch, (slots - 3 * columns, columns), count)
+    size = entry_slots(model.n, engine.pairs(model))
+    _check(left_in_lanes, arguments, scratch, slots - 3 * size, count)
 
     def call(out: InverseDynamicsDerivatives | None) -> None:
         inverse_dynamics_derivatives(model, *state, packed=packed, out=out, threads=1)
@@ -148,13 +149,13 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
     )
     # not in turn with the others, whose memory would be colder after it
     times |= in_turn({"new": lambda: call(None)}, repeats) | in_turn({"pages": lambda: call(_new_pages(out))}, repeats)
-    size = f"{sum(x.nbytes for x in matrices) / 1e6:.1f} MB"
+    megabytes = f"{sum(x.nbytes for x in matrices) / 1e6:.1f} MB"
     kilobytes = WIDTH * 8e-3
-    joints, entries = (f"{kilobytes * k:.0f} kB" for k in (slots - 3 * columns, 3 * columns))
+    joints, entries = (f"{kilobytes * k:.0f} kB" for k in (slots - 3 * size, 3 * size))
     name = f"∂τ, {'packed' if packed else 'dense'}"
     return [
         _row(f"{name}: call, new arrays, thrown away", times["new"]),
-        _row(f"{name}: call, `out=` in new pages of the system, {size}", times["pages"]),
+        _row(f"{name}: call, `out=` in new pages of the system, {megabytes}", times["pages"]),
         _row(f"{name}: call, `out=`", times["out"]),
         _less(f"{name}: — gate, Python", times["out"], times["whole"], "best, less the kernel's"),
         _row(f"{name}: — whole kernel", times["whole"]),
@@ -162,7 +163,7 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
         _less(f"{name}: —— factors, sums to the parent", times["factors"], times["outward"], "best, less outward"),
         _less(f"{name}: —— pairs, into {entries} of lanes", times["lanes"], times["factors"], "best, less factors"),
         _less(f"{name}: —— from lanes to the results", times["whole"], times["lanes"], "whole kernel, less pairs"),
-        _row(f"NumPy's `fill` of {size}, for comparison", times["fill"]),
+        _row(f"NumPy's `fill` of {megabytes}, for comparison", times["fill"]),
     ]
 
 
@@ -174,7 +175,6 @@ def _single(model: Model, repeats: int) -> list[Row]:
     arguments, slots = _prepared(model, state, out, packed=False)
     scratch = engine.scratch(slots)
     batch, _ = load_batch(model, None, named)
-    nothing = (*arguments[:-3], *(np.empty((1, 0)) for _ in range(3)))
     none = tuple(np.empty((0, n)) for _ in range(3))
     out_none = inverse_dynamics_derivatives(model, *none)
     times = in_turn(
@@ -185,8 +185,7 @@ def _single(model: Model, repeats: int) -> list[Row]:
             "python, out": lambda: inverse_dynamics_derivatives(model, *none, out=out_none, threads=1),
             "gate": lambda: load_batch(model, None, named),
             "arrays": lambda: (batch.output((n,)), batch.outputs((n, n), 3)),
-            "dispatch": lambda: rnea_derivatives(*nothing, scratch, 0, 0),
-            "empty": lambda: rnea_derivatives(*arguments, scratch, 0, 0),
+            "dispatch": lambda: rnea_derivatives(*arguments, scratch, 0, 0),
             "kernel": lambda: rnea_derivatives(*arguments, scratch, 0, 1),
         },
         repeats,
@@ -199,9 +198,8 @@ def _single(model: Model, repeats: int) -> list[Row]:
         _row(f"{name}: — Python: call of no states", times["python"]),
         _row(f"{name}: —— gate", times["gate"]),
         _row(f"{name}: —— new arrays", times["arrays"]),
-        _row(f"{name}: — dispatch: kernel of no states and no entries", times["dispatch"]),
-        _less(f"{name}: — clearing the entries", times["empty"], times["dispatch"], "of no states, less dispatch"),
-        _less(f"{name}: — kernel", times["kernel"], times["empty"], "of one state, less that of none"),
+        _row(f"{name}: — dispatch: kernel of no states", times["dispatch"]),
+        _less(f"{name}: — kernel", times["kernel"], times["dispatch"], "of one state, less dispatch"),
         _rest(f"{name}: — rest", times, ("python", "kernel")),
     ]
 
@@ -244,9 +242,10 @@ def _prepared(
     batch, loads = load_batch(model, None, dict(zip("qva", state, strict=True)))
     results = [getattr(x, "values", x) for x in (out.tau, out.dtau_dq, out.dtau_dv, out.dtau_da)]
     flat = [x.reshape(batch.states, -1) for x in results]
-    place = engine.places(model, "packed" if packed else "dense")
-    slots = (model.n + 1) * N + model.n * PATH + 3 * flat[1].shape[1]
-    return (engine.mechanism(model), *batch.arguments, *loads, place, *flat), slots
+    stream = engine.streams(3 * flat[1].nbytes)
+    tables = engine.derivative_tables(model, "packed" if packed else "dense", loaded=False, stream=stream)
+    slots = derivative_slots(model.n, engine.pairs(model))
+    return (engine.mechanism(model), *batch.arguments, *loads, *tables, *flat), slots
 
 
 def _new_pages(like: InverseDynamicsDerivatives) -> InverseDynamicsDerivatives:
@@ -260,12 +259,13 @@ def _new_pages(like: InverseDynamicsDerivatives) -> InverseDynamicsDerivatives:
     return InverseDynamicsDerivatives(*(new(x) for x in vars(like).values()))
 
 
-def _check(part: Any, arguments: tuple[Any, ...], scratch: np.ndarray, slots: tuple[int, int], count: int) -> None:
+def _check(part: Any, arguments: tuple[Any, ...], scratch: np.ndarray, first: int, count: int) -> None:
     """The lanes that `part` leaves hold the last states of the results that the whole kernel has written."""
     part(*arguments, scratch, 0, count)
-    first, columns = slots
+    place, _, where = arguments[-6]
+    size = entry_slots(arguments[-4].shape[1], len(place))
     for k, x in enumerate(arguments[-3:]):
-        lane = scratch[first + k * columns : first + (k + 1) * columns, (count - 1) % WIDTH]
+        lane = scratch[first + k * size + where // WIDTH, (count - 1) % WIDTH]
         np.testing.assert_allclose(lane, x[-1], rtol=0, atol=1e-11 * np.abs(x).max())
 
 

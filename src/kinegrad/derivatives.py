@@ -3,7 +3,6 @@ derivatives with respect to loads; ∂a/∂(q, v, τ) of forward dynamics."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -159,16 +158,19 @@ class LoadDerivatives(Result):
     dtau_dpoint: Array
 
 
-_KERNELS: dict[str, tuple[Callable[..., Any], Callable[[Model, int], int]]] = {
-    "spatial": (
-        rnea_derivatives.rnea_derivatives,
-        lambda model, columns: (model.n + 1) * rnea_derivatives.N + model.n * rnea_derivatives.PATH + 3 * columns,
-    ),
-    "lagrange": (
-        lagrange_derivatives.lagrange_derivatives,
-        lambda model, columns: lagrange_derivatives.slots(model.n, engine.pairs(model)) + 3 * columns,
-    ),
-}
+_METHODS = ("spatial", "lagrange")
+
+
+def _kernel(model: Model, method: str, layout: str, loaded: bool, stream: bool) -> tuple[Any, tuple[Any, ...], int]:
+    """The kernel of ∂τ by a method, its arguments between states and results, and the slots that it needs."""
+    n, count = len(model.joints), engine.pairs(model)
+    if method == "spatial":
+        tables = engine.derivative_tables(model, layout, loaded, stream)
+        return rnea_derivatives.rnea_derivatives, tables, rnea_derivatives.slots(n, count)
+    place = engine.places(model, layout)
+    columns = n * n if layout == "dense" else 2 * count - n
+    slots = lagrange_derivatives.slots(n, count) + 3 * columns
+    return lagrange_derivatives.lagrange_derivatives, (place,), slots
 
 
 def inverse_dynamics_derivatives(
@@ -215,21 +217,17 @@ def inverse_dynamics_derivatives(
     >>> inverse_dynamics_derivatives(arm, [np.pi / 2, 0], [0, 0], [0, 0], packed=True).dtau_dq.values
     array([-4., -1., -1., -1.])
     """
-    if not isinstance(method, str) or method not in _KERNELS:
-        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _KERNELS))}")
-    kernel, slots = _KERNELS[method]
+    if not isinstance(method, str) or method not in _METHODS:
+        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _METHODS))}")
     if packed is not False:
         packed = engine.flag("packed", packed)
     plain = loads is None and out is None and not packed
     if plain and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
-        arguments, place = (*state, none, none, none), engine.places(model, "dense")
-        if method == "spatial":
-            arguments = (*arguments, engine.plan(model, False), place, (False, engine.blanks(model, "dense")))
-        else:
-            arguments = (*arguments, place)
-        if kernel(*arguments, torque[None], *block, engine.scratch(slots(model, n * n)), 0, 1) == FINE:
+        kernel, tables, slots = _kernel(model, method, "dense", loaded=False, stream=False)
+        arguments = (*state, none, none, none, *tables, torque[None], *block)
+        if kernel(*arguments, engine.scratch(slots), 0, 1) == FINE:
             return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
     engine.check_model(model)
     n = model.n
@@ -243,16 +241,10 @@ def inverse_dynamics_derivatives(
         names = ("dtau_dq", "dtau_dv", "dtau_da")
         matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
     flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    layout = "packed" if packed else "dense"
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays)
-    place = engine.places(model, layout)
-    if method == "spatial":
-        past = engine.streams(3 * flat[1].nbytes), engine.blanks(model, layout)
-        arguments = (*arguments, engine.plan(model, loads is not None), place, past)
-    else:
-        arguments = (*arguments, place)
-    arguments = (*arguments, *flat)
-    engine.run(kernel, batch, slots(model, flat[1].shape[1]), threads, *arguments)
+    layout, large = "packed" if packed else "dense", engine.streams(3 * flat[1].nbytes)
+    kernel, tables, slots = _kernel(model, method, layout, loads is not None, large)
+    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, *flat)
+    engine.run(kernel, batch, slots, threads, *arguments)
     results = [engine.finish(*pair) for pair in (tau, *matrices)]
     if out is not None:
         return out
@@ -301,7 +293,7 @@ def forward_dynamics_derivatives(
     if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        tables = _forward_tables(model, loaded=False, stream=False)
+        tables = engine.derivative_tables(model, "full", loaded=False, stream=False)
         arguments = (*state, none, none, none, *tables)
         results = (np.empty((1, n)), one[None], *block, status)
         scratch = engine.scratch(aba_derivatives.slots(n, engine.pairs(model)))
@@ -312,18 +304,13 @@ def forward_dynamics_derivatives(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
     flat = [a[1], *(matrix[1] for matrix in matrices)]
-    tables = _forward_tables(model, loaded=loads is not None, stream=engine.streams(3 * flat[1].nbytes))
+    large = engine.streams(3 * flat[1].nbytes)
+    tables = engine.derivative_tables(model, "full", loads is not None, large)
     spare = np.empty((batch.states, n))
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, spare, *flat)
     slots = aba_derivatives.slots(n, engine.pairs(model))
     run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
     return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
-
-
-def _forward_tables(model: Model, loaded: bool, stream: bool) -> tuple[Any, ...]:
-    """What the kernel of ∂a wants to know of a model's structure."""
-    place, first = engine.places(model, "dense")
-    return engine.plan(model, loaded), (place, first, engine.reach(model)), (stream, engine.blanks(model, "full"))
 
 
 def inverse_dynamics_jvp(

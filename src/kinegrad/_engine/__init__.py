@@ -5,13 +5,8 @@ call a kernel on blocks of states, and shapes the result back.  Nothing of this 
 """
 
 from kinegrad._engine.constants import (
-    blanks,
     flags_if_varied,
     mechanism,
-    pairs,
-    places,
-    plan,
-    reach,
     slopes,
     tame,
     variable_fields,
@@ -33,6 +28,7 @@ from kinegrad._engine.gate import (
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
+from kinegrad._engine.tables import derivative_tables, pairs, places, plan
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 from kinegrad._kernels.compiling import apart as compile_apart
 
@@ -42,9 +38,9 @@ __all__ = [
     "Marched",
     "Reversal",
     "Segment",
-    "blanks",
     "check_model",
     "compile_apart",
+    "derivative_tables",
     "finish",
     "flag",
     "flags_if_varied",
@@ -60,7 +56,6 @@ __all__ = [
     "places",
     "plan",
     "positive",
-    "reach",
     "real",
     "run",
     "run_directions",

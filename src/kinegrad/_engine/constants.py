@@ -13,7 +13,6 @@ from kinegrad._kernels import width
 from kinegrad._kernels.finite import LARGEST, SMALLEST
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.tangent import Slopes
-from kinegrad._kernels.tree_solve import PANEL
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.numbers import STEP
@@ -136,90 +135,6 @@ def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tu
     massive = np.where(varied("inertia", slice(None)), 1, m.massive)
     moved = varied("X", slice(9, 12)) | varied("rate", slice(1, 2))
     return tuple(m._replace(massive=massive, apart=np.where(moved & (m.parent >= 0), 1, m.apart)))
-
-
-def pairs(model: Model) -> int:
-    """How many (joint, ancestor or itself) pairs there are, counted once per model."""
-    found: int | None = model.__dict__.get("_pairs")
-    if found is None:
-        found = (model.topology.nonzeros + model.n) // 2
-        object.__setattr__(model, "_pairs", found)
-    return found
-
-
-def places(model: Model, layout: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where kernels put matrix entries: columns of (i, j) and (j, i), (pairs, 2), and the first pair of each i, (n,).
-
-    Pairs are ordered i = n−1 … 0, j from i up to the root.  The layout is ``"dense"``, rows of n, or ``"packed"``, the
-    topological non-zeros alone.  Made once per model.
-    """
-    key = f"_places_{layout}"
-    found: tuple[NDArray[np.int64], NDArray[np.int64]] | None = model.__dict__.get(key)
-    if found is None:
-        n, topology = model.n, model.topology
-        each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
-        i, j = np.array(each, dtype=np.int64).T
-        number = np.arange(n * n).reshape(n, n)
-        if layout == "packed":
-            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
-        first = np.searchsorted(-i, -np.arange(n))
-        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
-        object.__setattr__(model, key, found)
-    return found
-
-
-def reach(model: Model) -> NDArray[np.int64]:
-    """Whether joint k and a column of each panel are on one path, (n, panels), as ``_kernels/tree_solve.py`` wants it.
-
-    Made once per model.
-    """
-    found: NDArray[np.int64] | None = model.__dict__.get("_reach")
-    if found is None:
-        pattern = model.topology.pattern
-        found = np.zeros((model.n, -(-model.n // PANEL)), dtype=np.int64)
-        found[pattern.rows, pattern.cols // PANEL] = 1
-        object.__setattr__(model, "_reach", found)
-    return found
-
-
-def plan(model: Model, loaded: bool) -> NDArray[np.int64]:
-    """What ``_kernels/rnea_derivatives.py`` wants to know of each joint, (n, 2), made once per model.
-
-    Home, the joint whose record has the sums of the subtree; quiet, whether no joint up to the root turns.
-    """
-    key = f"_plan_{loaded}"
-    found: NDArray[np.int64] | None = model.__dict__.get(key)
-    if found is None:
-        m = Mechanism(*mechanism(model))
-        found = np.zeros((model.n, 2), dtype=np.int64)
-        found[:, 0] = np.arange(model.n)
-        for i in reversed(range(model.n)):
-            children = np.flatnonzero(m.parent == i)
-            if not loaded and not m.massive[i] and len(children) == 1:
-                found[i, 0] = found[children[0], 0]
-        for i, p in enumerate(m.parent):
-            found[i, 1] = m.rate[i, 0] == 0.0 and (p < 0 or found[p, 1])
-        object.__setattr__(model, key, found)
-    return found
-
-
-def blanks(model: Model, layout: str) -> NDArray[np.int64]:
-    """Which blocks of W columns topology makes zero, (W, blocks), as ``_kernels/stream.py`` wants it; once per model.
-
-    The layout is one of :func:`places`, or ``"full"``, where nothing is known to be zero.
-    """
-    key = f"_blanks_{layout}"
-    found: NDArray[np.int64] | None = model.__dict__.get(key)
-    if found is None:
-        columns = model.topology.nonzeros if layout == "packed" else model.n**2
-        lanes, blocks = width.WIDTH, columns // width.WIDTH
-        zero = np.full(columns + lanes, layout == "dense")
-        if layout == "dense":
-            zero[places(model, layout)[0]] = False
-        each = [zero[skip:][: blocks * lanes].reshape(blocks, lanes).all(axis=1) for skip in range(lanes)]
-        found = np.array(each, dtype=np.int64)
-        object.__setattr__(model, key, found)
-    return found
 
 
 def without_springs(model: Model) -> Model:

@@ -1,4 +1,4 @@
-"""Which results go past the caches; which arrays overlap, exactly where that is found without long searching."""
+"""Which results go past the caches; which arrays overlap, exactly where that can be told without long searching."""
 
 from __future__ import annotations
 

@@ -9,9 +9,8 @@ with the derivatives of ``rnea_derivatives.py`` at that a, and M factored once (
 Accelerations of all states come first, state after state, so that the first that fails is the one reported; then
 derivatives, in the order in which results can be streamed (``stream.py``).
 
-Glossary (slots; matrices row by row)
-    by_q, by_v    ∂ID/∂q, ∂ID/∂q̇, in the end ∂a/∂q, ∂a/∂q̇
-    by_t          M, in the end M⁻¹
+Glossary (slots)
+    X, Y, Z       row by row: ∂ID/∂q, ∂ID/∂q̇ and M, in the end ∂a/∂q, ∂a/∂q̇ and M⁻¹
     M             its entries, closely packed, then its factors
     panels        two panels of tree_solve.py
 """
@@ -20,10 +19,15 @@ from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.finite import finite, with_results
 from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import Rows, load, store, unload
+from kinegrad._kernels.lanes import Rows, load, store
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward_while_streaming
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of
+from kinegrad._kernels.rnea_derivatives import (
+    PATH,
+    N,
+    inward,
+    outward_while_streaming,
+)
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, unload_three
 from kinegrad._kernels.tree_solve import PANEL, factor, invert, solve
 from kinegrad._kernels.width import WIDTH
 
@@ -34,33 +38,56 @@ def slots(n: int, pairs: int) -> int:
 
 
 @inline
-def through_mass_matrix(m, place, first, reach, M, panels, by_q, by_v, by_t, scratch):
+def through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch):
     """∂a from ∂ID, in place."""
     for k in range(len(place)):
-        store(scratch, M + k, load(scratch, by_t + place[k, 0]))
+        store(scratch, M + k, load(scratch, Z + place[k, 0]))
     factor(m, first, M, scratch)
-    solve(m, first, M, by_q, by_v, reach, panels, scratch)
-    invert(m, first, M, by_t, reach, panels, scratch)
+    solve(m, first, M, X, Y, reach, panels, scratch)
+    invert(m, first, M, Z, reach, panels, scratch)
 
 
 @kernel
 def aba_derivatives(
-    m, q, v, tau, force, point, torque, plan, pairs, past, spare, a, da_dq, da_dv, da_dtau, status, scratch, start, stop
+    m,
+    q,
+    v,
+    tau,
+    force,
+    point,
+    torque,
+    plan,
+    pairs,
+    streaming,
+    spare,
+    a,
+    da_dq,
+    da_dv,
+    da_dtau,
+    status,
+    scratch,
+    start,
+    stop,
 ):
-    """q̈, (states, n), and its derivatives, (states, n·n); plan and past as in rnea_derivatives, pairs too, and `reach`
-    of tree_solve.py; status as in aba; `spare`, (states, n), is written to."""
+    """q̈, (states, n), and its derivatives, (states, n·n).
+
+    plan        : as in rnea_derivatives.
+    pairs       : place, of entries row by row, and first, as there; reach of tree_solve.py.
+    streaming   : whether to stream the results past the caches.
+    spare       : (states, n), is written to.
+    status      : as in aba.
+    """
     ok = finite((q, v, tau, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
     place, first, reach = pairs
-    streaming, blank = past
     out = (da_dq, da_dv, da_dtau)
     n, columns = len(m.parent), da_dq.shape[1]
     M = max((n + 1) * N + n * PATH, (n + 1) * _BODY)
     panels = M + len(place)
-    by_q = panels + 2 * PANEL * n
-    by_v, by_t = by_q + columns, by_q + 2 * columns
+    X = panels + 2 * PANEL * n
+    Y, Z = X + columns, X + 2 * columns
 
     for r in range(start, stop, WIDTH):
         joint, w = forward_dynamics(m, q, v, tau, force, point, torque, a, r, scratch)
@@ -75,16 +102,15 @@ def aba_derivatives(
     for b in range(max(blocks, streamed + 1)):
         r = block_rows(b, start, streamed, step)
         outward_while_streaming(
-            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, by_q, blank, scratch
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), None, None, scratch
         )
         if b < blocks:
-            for k in range(by_q, by_t):
+            for k in range(X, Z):
                 store(scratch, k, 0.0)
-            inward(m, plan, q, v, a, r, len(force) > 0, place, first, spare, by_q, by_v, by_t, scratch)
-            through_mass_matrix(m, place, first, reach, M, panels, by_q, by_v, by_t, scratch)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, spare, (X, Y, Z), scratch)
+            through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch)
             if b >= streamed:
-                for k in range(3):
-                    unload(out[k], r, scratch, by_q + k * columns)
+                unload_three(out, r, scratch, (X, Y, Z), None)
         before = r
     if streamed:
         fence(a)

@@ -7,7 +7,8 @@ same kernel source can be stepped through, measured for coverage, and differenti
     load(x, k), store(x, k, u)          row k of a scratch array (slots, W)
     gather(x, r, k), scatter(x, r, k, u)  column k of the W rows r, r+1, … of an array (rows, columns)
     layer(x, s)                         the array (rows, columns) number s of a three-dimensional one
-    unload(x, r, scratch, slot)         all columns of those rows at once, from slots slot, slot+1, …
+    scatter_all(x, r, k, u)             W columns of those rows at once, from k on
+    unload(x, r, scratch, slot)         all columns, from slots slot, slot+1, …
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
@@ -33,6 +34,7 @@ from kinegrad._kernels.standin import INT, Array, Number, Value, as_type, check,
 from kinegrad._kernels.trace import operation, operator_on
 from kinegrad._kernels.width import WIDTH
 
+LANES = tuple(range(WIDTH))
 VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 INT32 = ir.IntType(32)
 _UNDEFINED = ir.Constant(VECTOR, ir.Undefined)
@@ -161,9 +163,9 @@ def layer(x, s):
 
 
 @operation
-def unload_block(x, r, k, scratch, slot):
-    """Write slots slot … slot+W−1 of scratch into columns k … k+W−1 of rows r … r+W−1 of x, transposed."""
-    x[row_numbers(x, r), k : k + WIDTH] = scratch[slot : slot + WIDTH].T
+def scatter_all(x, r, k, u):
+    """Write W lane values u into columns k … k+W−1 of rows r … r+W−1 of x."""
+    x[row_numbers(x, r), k : k + WIDTH] = np.transpose(u)
 
 
 def _slot(x, k, count=1):
@@ -219,11 +221,10 @@ def _(x, r, k, u):
         builder.store(builder.extract_element(u, INT32(w)), pointer)
 
 
-@unload_block.register(Array)
-def _(x, r, k, scratch, slot):
-    builder, first = tracer().builder, _slot(scratch, slot, WIDTH)
-    rows = [builder.load(builder.gep(first, [INT32(w)]), align=8) for w in range(WIDTH)]
-    for pointer, row in zip(elements(x, r, k, WIDTH), transpose(rows), strict=True):
+@scatter_all.register(Array)
+def _(x, r, k, u):
+    builder = tracer().builder
+    for pointer, row in zip(elements(x, r, k, WIDTH), transpose([as_lane(c) for c in u]), strict=True):
         builder.store(row, builder.bitcast(pointer, VECTOR.as_pointer()), align=8)
 
 
@@ -246,7 +247,7 @@ def unload_part(x, r, k, count, scratch, slot):
     """Write scratch slots slot, slot+1, … as columns k … k+count−1 of rows r … r+W−1 of x."""
     whole = count - count % WIDTH
     for c in range(0, whole, WIDTH):
-        unload_block(x, r, k + c, scratch, slot + c)
+        scatter_all(x, r, k + c, tuple(load(scratch, slot + c + w) for w in LANES))
     for c in range(whole, count):
         scatter(x, r, k + c, load(scratch, slot + c))
 

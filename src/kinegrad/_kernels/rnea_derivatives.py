@@ -45,6 +45,13 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     turn pull        of L: its 3×3 block, and f                                     12, summed
     home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
                      nothing to those of its only child, that child's
+    pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the
+                     root; first, (n,), the number of the first of each i
+    by_q by_v by_a   entries of the three matrices that topology does not make zero, row by row, with SPACE after each
+                     row (or else the entries of a column were powers of two apart in a chain of 512, say, and fought
+                     for the same places in the caches), then one zero
+    place            (pairs, 2): how many slots entries (i, j) and (j, i) are after the first
+    where            (columns,): how many numbers, W to a slot, that of each column of the results is after the first
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
@@ -61,7 +68,7 @@ from kinegrad._kernels.kinematics import (
     store_world,
     subspace,
 )  # fmt: skip
-from kinegrad._kernels.lanes import Rows, gather, load, scatter, store, unload
+from kinegrad._kernels.lanes import Rows, gather, load, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
@@ -82,14 +89,20 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )  # fmt: skip
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends
+from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends, unload_three
 from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
 MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
 N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 HOME, QUIET = 0, 1  # columns of a plan
+SPACE = 2  # slots after each row of entries
 PATH = 21  # path slots per joint, after all of those
+
+
+def slots(n: int, pairs: int) -> int:
+    """Scratch slots for n joints."""
+    return (n + 1) * N + n * PATH + 3 * entry_slots(n, pairs)
 
 
 @inline
@@ -183,24 +196,23 @@ def outward(m, plan, q, v, a, force, point, torque, r, scratch):
 
 @inline
 def outward_while_streaming(
-    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slot, blank, scratch
+    m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, kind, scratch
 ):
-    """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are in the
-    slots from `slot` on, go to memory, if it is one of those to be streamed."""
-    n, columns = len(m.parent), out[0].shape[1]
-    pieces = 3 * (columns // WIDTH)
+    """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are still in
+    their slots, go to memory, if it is one of those to be streamed."""
+    n = len(m.parent)
+    pieces = 3 * (out[0].shape[1] // WIDTH)
     share, done = pieces // n + 1, pieces
     if b < blocks:
         begin(m, scratch)
     if 0 < b <= streamed:
         done = 0
-        for k in range(3):
-            unload_ends(out[k], before, scratch, slot + k * columns)
+        unload_ends(out, before, scratch, slots, where)
     for i in range(n):
         if b < blocks:
             enter(m, plan, i, q, v, a, force, point, torque, r, scratch)
         until = min(done + share, pieces)
-        stream_some(out, before, scratch, slot, blank, done, until)
+        stream_some(out, before, scratch, slots, where, kind, done, until)
         done = until
 
 
@@ -335,23 +347,38 @@ def hand_on_load(m, i, up, at, scratch):
 
 
 @inline
-def inward(m, plan, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scratch):
-    """τ into its array; all entries of the three matrices into the slots by_q, by_v, by_a + place."""
-    n = len(m.parent)
+def entry_slots(n, pairs):
+    """Slots for the entries of one matrix."""
+    return 2 * pairs - n + SPACE * n + 1
+
+
+@inline
+def entries(at, n, pairs, scratch):
+    """Where the entries of the three matrices begin, from slot `at` on, their zeros set; and the slot after them."""
+    size = entry_slots(n, pairs)
+    for k in range(1, 4):
+        store(scratch, at + k * size - 1, 0.0)
+    return (at, at + size, at + 2 * size), at + 3 * size
+
+
+@inline
+def inward(m, plan, q, v, a, r, loaded, place, first, tau, slots, scratch):
+    """τ into its array; all entries of the three matrices into their slots."""
+    n, (by_q, by_v, by_a) = len(m.parent), slots
     for i in range(n - 1, -1, -1):
-        sums, path = record(plan, i), (n + 1) * N + i * PATH
+        sums, path, pair = record(plan, i), (n + 1) * N + i * PATH, first[i]
         z, s = load3(scratch, path), load3(scratch, path + 3)
         scatter(tau, r, i, joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
         t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
 
         # j = i: one entry of each matrix
-        row = place[first[i], 0]
+        row = place[pair, 0]
         store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
         store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
         store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
 
         # j above i: the part of column i, then that of row i
-        pair, k, j = first[i] + 1, i, m.parent[i]
+        pair, k, j = pair + 1, i, m.parent[i]
         while j >= 0 and not plan[j, QUIET]:
             if m.apart[k]:
                 d = load3(scratch, path + 18)
@@ -378,11 +405,12 @@ def inward(m, plan, q, v, a, r, loaded, place, first, tau, by_q, by_v, by_a, scr
         # j quiet: z = 0, and ψ̇ = ψ̈ = 0, so that of row i nothing is left but the mass matrix
         while j >= 0:
             s = load3(scratch, (n + 1) * N + j * PATH + 3)
-            row, column = place[pair, 0], place[pair, 1]
-            entry = dot(s, t_)
+            row, column, entry = place[pair, 0], place[pair, 1], dot(s, t_)
             store(scratch, by_q + column, dot(s, u_))
             store(scratch, by_v + column, dot(s, w_))
             store(scratch, by_a + column, entry)
+            store(scratch, by_q + row, 0.0)
+            store(scratch, by_v + row, 0.0)
             store(scratch, by_a + row, entry)
             pair += 1
             j = m.parent[j]
@@ -395,37 +423,32 @@ def rnea_derivatives(
 ):
     """τ, (states, n), and its derivatives, (states, n·n) or (states, non-zeros).
 
-    pairs : place, (pairs, 2), the columns of entries (i, j) and (j, i), for i = n−1 … 0 and j from i up to the root;
-            first, (n,), the first of these pairs of each i.
+    pairs : place, (pairs, 2), first, (n,), and where, (columns,), of the glossary.
     plan  : (n, 2), HOME and QUIET of the glossary.
-    past  : whether to stream the results past the caches; blank, as in stream.py.
+    past  : whether to stream the results past the caches; kind, as in stream.py.
     """
     ok = finite((q, v, a, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
-    place, first = pairs
-    streaming, blank = past
+    place, first, where = pairs
+    streaming, kind = past
     out = (dtau_dq, dtau_dv, dtau_da)
-    n, columns = len(m.parent), dtau_dq.shape[1]
-    by_q = (n + 1) * N + n * PATH
-    by_v, by_a = by_q + columns, by_q + 2 * columns
-    for k in range(by_q, by_a + columns):
-        store(scratch, k, 0.0)
-    step = step_of(columns)
+    n = len(m.parent)
+    slots, _ = entries((n + 1) * N + n * PATH, n, len(place), scratch)
+    step = step_of(dtau_dq.shape[1])
     blocks, streamed = count_blocks(start, stop, step, streaming)
     before = Rows(start, step)
     for b in range(max(blocks, streamed + 1)):
         r = block_rows(b, start, streamed, step)
         outward_while_streaming(
-            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, by_q, blank, scratch
+            m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, slots, where, kind, scratch
         )
         if b < blocks:
-            inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, by_q, by_v, by_a, scratch)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, slots, scratch)
             if b >= streamed:
-                for k in range(3):
-                    unload(out[k], r, scratch, by_q + k * columns)
+                unload_three(out, r, scratch, slots, where)
         before = r
     if streamed:
-        fence(dtau_dq)
+        fence(tau)
     return ok

@@ -15,8 +15,14 @@ Streaming stores of one block take as long as the bus does, which is why they ar
 the next one (``stream_some``).  They are not ordered with other stores: ``fence`` has to follow before another thread
 may read them.  Where the processor is no x86, stores are ordinary, and there is nothing to fence.
 
+Results are picked from scratch: column k of a matrix from the slot that is where[k] numbers (W to a slot) after the
+matrix's first; without `where` from slot k after the first.
+
 Glossary
-    blank   (W, blocks): is nothing but zeros in the W columns from skip + W·block on?  By topology, for each skip
+    out     three matrices, (states, columns); slots, where the slots of each begin
+    where   (columns,), or None
+    kind    (W, blocks): of the W columns from skip + W·block on, for each skip: BLANK if topology makes them zero, RUN
+            if their slots follow each other, else MIXED
     skip    columns before the first that stands at a multiple of W numbers in memory; the same in all rows of a block
 """
 
@@ -27,23 +33,28 @@ from numba.core import cgutils
 from kinegrad._kernels.jit import inline
 from kinegrad._kernels.lanes import (
     INT32,
+    LANES,
     VECTOR,
+    Lane,
     Rows,
     as_lane,
     elements,
     first_and_step,
+    lane,
     load,
+    pick,
     row_numbers,
     scatter,
+    scatter_all,
     spread,
     transpose,
 )
-from kinegrad._kernels.standin import INT, Array, Number, as_type, tracer
+from kinegrad._kernels.standin import INT, Array, Number, as_type, check, tracer
 from kinegrad._kernels.trace import operation
 from kinegrad._kernels.width import WIDTH
 
+MIXED, BLANK, RUN = 0, 1, 2  # kinds of blocks
 X86 = binding.get_process_triple().startswith(("x86_64", "i686", "i386"))
-LANES = tuple(range(WIDTH))
 
 
 # --- operations -------------------------------------------------------------------------------------------------
@@ -54,6 +65,12 @@ def skipped(x, r):
     """How many columns of the rows r … are before the first that stands at a multiple of W numbers in memory."""
     first, _ = first_and_step(r)
     return -(x.ctypes.data // 8 + first * x.shape[1]) % WIDTH
+
+
+@operation
+def load_after(x, slot, numbers):
+    """The row of scratch x, (slots, W), that is so many numbers after row `slot`."""
+    return x[slot + numbers // WIDTH].copy()
 
 
 @operation
@@ -73,6 +90,18 @@ def _(x, r):
     row = builder.gep(x.data, [as_type(first * x.shape[1], types.int64)])
     number = builder.lshr(builder.neg(builder.ptrtoint(row, INT)), INT(3))
     return Number(types.int64, builder.and_(number, INT(WIDTH - 1)))
+
+
+@load_after.register(Array)
+def _(x, slot, numbers):
+    builder, start = tracer().builder, slot * WIDTH
+    if tracer().context.enable_boundscheck:
+        rows, columns = x.shape
+        check(WIDTH - 1, columns)
+        check(start + numbers + (WIDTH - 1), rows * columns)
+    first = builder.gep(x.data, [as_type(start, types.int64)])  # the same for many: the rest is in the instruction
+    row = builder.gep(first, [as_type(numbers, types.int64)])
+    return Lane(lane, builder.load(builder.bitcast(row, VECTOR.as_pointer()), align=8))
 
 
 @stream.register(Array)
@@ -123,36 +152,77 @@ def block_rows(b, start, streamed, step):
 
 
 @inline
-def stream_blocks(x, r, scratch, slot, blank, first, last):
+def picked(scratch, slot, where, k):
+    """The lane value of column k."""
+    if where is None:
+        return load(scratch, slot + k)
+    return load_after(scratch, slot, where[k])
+
+
+@inline
+def picked_all(scratch, slot, where, k):
+    """The lane values of columns k … k+W−1."""
+    return tuple(picked(scratch, slot, where, k + w) for w in LANES)
+
+
+@inline
+def unload_from(x, r, scratch, slot, where):
+    """All columns of rows r …, by ordinary stores."""
+    columns = x.shape[1]
+    if x.shape[0] == 1:  # and so all lanes are alike
+        for k in range(columns):
+            x[0, k] = pick(picked(scratch, slot, where, k), 0)
+        return
+    whole = columns - columns % WIDTH
+    for k in range(0, whole, WIDTH):
+        scatter_all(x, r, k, picked_all(scratch, slot, where, k))
+    for k in range(whole, columns):
+        scatter(x, r, k, picked(scratch, slot, where, k))
+
+
+@inline
+def unload_three(out, r, scratch, slots, where):
+    """All columns of all three matrices, by ordinary stores."""
+    for which in range(3):
+        unload_from(out[which], r, scratch, slots[which], where)
+
+
+@inline
+def unload_ends(out, r, scratch, slots, where):
+    """The columns before the first and after the last that are streamed."""
+    columns = out[0].shape[1]
+    for which in range(3):
+        x, slot = out[which], slots[which]
+        skip = min(skipped(x, r), columns)
+        for k in range(skip):
+            scatter(x, r, k, picked(scratch, slot, where, k))
+        for k in range(columns - (columns - skip) % WIDTH, columns):
+            scatter(x, r, k, picked(scratch, slot, where, k))
+
+
+@inline
+def stream_blocks(x, r, scratch, slot, where, kind, first, last):
     """Blocks first … last−1 of the columns of x, as far as they are whole."""
     skip = skipped(x, r)
     for b in range(first, min(last, (x.shape[1] - skip) // WIDTH)):
         k = skip + WIDTH * b
-        if blank[skip, b]:
+        if where is None:
+            stream(x, r, k, picked_all(scratch, slot, where, k))
+        elif kind[skip, b] == BLANK:
             stream(x, r, k, (spread(0.0),) * WIDTH)
+        elif kind[skip, b] == RUN:
+            stream(x, r, k, tuple(load_after(scratch, slot + w, where[k]) for w in LANES))
         else:
-            stream(x, r, k, tuple(load(scratch, slot + k + w) for w in LANES))
+            stream(x, r, k, picked_all(scratch, slot, where, k))
 
 
 @inline
-def stream_some(out, r, scratch, slot, blank, first, last):
+def stream_some(out, r, scratch, slots, where, kind, first, last):
     """Blocks first … last−1 of those of all three matrices, one matrix after the other."""
-    columns = out[0].shape[1]
-    blocks = columns // WIDTH
+    blocks = out[0].shape[1] // WIDTH
     while first < last:
         which = 0 if first < blocks else 1 if first < 2 * blocks else 2
         done = which * blocks
         until = min(last, done + blocks)
-        stream_blocks(out[which], r, scratch, slot + which * columns, blank, first - done, until - done)
+        stream_blocks(out[which], r, scratch, slots[which], where, kind, first - done, until - done)
         first = until
-
-
-@inline
-def unload_ends(x, r, scratch, slot):
-    """The columns before the first and after the last that are streamed."""
-    columns = x.shape[1]
-    skip = min(skipped(x, r), columns)
-    for k in range(skip):
-        scatter(x, r, k, load(scratch, slot + k))
-    for k in range(columns - (columns - skip) % WIDTH, columns):
-        scatter(x, r, k, load(scratch, slot + k))

@@ -1,0 +1,127 @@
+"""A model's structure as the kernels of derivatives want it: tables of whole numbers, made once per model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._engine.constants import mechanism
+from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.rnea_derivatives import SPACE
+from kinegrad._kernels.stream import BLANK, MIXED, RUN
+from kinegrad._kernels.tree_solve import PANEL
+from kinegrad._kernels.width import WIDTH
+from kinegrad.model import Model
+
+Integers = NDArray[np.int64]
+
+
+def pairs(model: Model) -> int:
+    """How many (joint, ancestor or itself) pairs there are, counted once per model."""
+    found: int | None = model.__dict__.get("_pairs")
+    if found is None:
+        found = (model.topology.nonzeros + model.n) // 2
+        object.__setattr__(model, "_pairs", found)
+    return found
+
+
+def places(model: Model, layout: str) -> tuple[Integers, Integers]:
+    """Where kernels put matrix entries: columns of (i, j) and (j, i), (pairs, 2), and the first pair of each i, (n,).
+
+    Pairs are ordered i = n−1 … 0, j from i up to the root.  The layout is ``"dense"``, rows of n, or ``"packed"``, the
+    topological non-zeros alone.  Made once per model.
+    """
+    key = f"_places_{layout}"
+    found: tuple[Integers, Integers] | None = model.__dict__.get(key)
+    if found is None:
+        n, topology = model.n, model.topology
+        each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
+        i, j = np.array(each, dtype=np.int64).T
+        number = np.arange(n * n).reshape(n, n)
+        if layout == "packed":
+            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
+        first = np.searchsorted(-i, -np.arange(n))
+        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
+        object.__setattr__(model, key, found)
+    return found
+
+
+def plan(model: Model, loaded: bool) -> Integers:
+    """Home and quiet of each joint, (n, 2), as ``_kernels/rnea_derivatives.py`` says; once per model, with and without
+    loads."""
+    key = "_plan_loaded" if loaded else "_plan"
+    found: Integers | None = model.__dict__.get(key)
+    if found is None:
+        m = Mechanism(*mechanism(model))
+        children: list[list[int]] = [[] for _ in range(model.n)]
+        found = np.zeros((model.n, 2), dtype=np.int64)
+        for i, p in enumerate(m.parent):
+            found[i] = i, m.rate[i, 0] == 0.0 and (p < 0 or found[p, 1])
+            if p >= 0:
+                children[p].append(i)
+        for i in reversed(range(model.n)):
+            if not loaded and not m.massive[i] and len(children[i]) == 1:
+                found[i, 0] = found[children[i][0], 0]
+        object.__setattr__(model, key, found)
+    return found
+
+
+def derivative_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[Any, ...]:
+    """The arguments `plan`, `pairs` and `past` of the kernel of ∂τ, ``"dense"`` or ``"packed"``, or, with layout
+    ``"full"``, `plan`, `pairs` and `streaming` of that of ∂a.  Made once per model."""
+    key = layout, loaded, stream
+    known: dict[Any, tuple[Any, ...]] = model.__dict__.get("_tables", {})
+    if key in known:
+        return known[key]
+    found: tuple[Any, ...]
+    if layout == "full":
+        found = plan(model, loaded), (*places(model, "dense"), _reach(model)), stream
+    else:
+        place, first = places(model, "packed")
+        where = _where(model, layout)
+        found = plan(model, loaded), (place + SPACE * _rows(model)[place], first, where), (stream, _kind(model, where))
+    object.__setattr__(model, "_tables", {**known, key: found})
+    return found
+
+
+def _rows(model: Model) -> Integers:
+    """The row of each entry that topology does not make zero, (non-zeros,)."""
+    return np.asarray(model.topology.pattern.rows, dtype=np.int64)
+
+
+def _where(model: Model, layout: str) -> Integers:
+    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns,): numbers, W a slot."""
+    pattern = model.topology.pattern
+    where = np.arange(model.topology.nonzeros) + SPACE * _rows(model)
+    if layout == "dense":
+        dense = np.full((model.n, model.n), _zero(model))
+        dense[pattern.rows, pattern.cols] = where
+        where = dense.ravel()
+    return where * WIDTH
+
+
+def _zero(model: Model) -> int:
+    """The slot of the zero after all entries."""
+    return model.topology.nonzeros + SPACE * model.n
+
+
+def _kind(model: Model, where: Integers) -> Integers:
+    """What is in blocks of W columns, (W, blocks), as ``_kernels/stream.py`` says."""
+    blocks = len(where) // WIDTH
+    padded = np.concatenate([where // WIDTH, np.zeros(WIDTH, dtype=np.int64)])
+    kind = np.full((WIDTH, blocks), MIXED, dtype=np.int64)
+    for skip in range(WIDTH):
+        slots = padded[skip:][: blocks * WIDTH].reshape(blocks, WIDTH)
+        kind[skip, (slots == slots[:, :1] + np.arange(WIDTH)).all(axis=1)] = RUN
+        kind[skip, (slots == _zero(model)).all(axis=1)] = BLANK
+    return kind
+
+
+def _reach(model: Model) -> Integers:
+    """Whether joint k and a column of each panel are on one path, (n, panels), as ``_kernels/tree_solve.py`` says."""
+    pattern = model.topology.pattern
+    reach = np.zeros((model.n, -(-model.n // PANEL)), dtype=np.int64)
+    reach[pattern.rows, pattern.cols // PANEL] = 1
+    return reach
