@@ -30,15 +30,18 @@ from kinegrad._engine.gate import (
 from kinegrad._engine.memory import share_memory
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
+from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 
 __all__ = [
     "Batch",
+    "Directions",
     "March",
     "Marched",
     "Reversal",
     "Segment",
     "check_model",
+    "directions",
     "finish",
     "flag",
     "flags_if_varied",
@@ -57,6 +60,7 @@ __all__ = [
     "run",
     "run_directions",
     "run_pivots",
+    "run_tangents",
     "scratch",
     "set_threads",
     "share_memory",
