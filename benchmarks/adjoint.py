@@ -2,7 +2,8 @@
 
 J is the distance of a chain's joints from a posture, at the end and along the way; RK4, one thread.  The peer of the
 adjoint is the direct method, `simulate_fixed` with a design and `objective_gradient`, whose result is the same; or the
-motion alone, `simulate_fixed` without a design, of which the adjoint may take the five-fold time (≥ 0.2×).  The exponent k of time ∝ pᵏ of the adjoint is fitted to the best times.  Memory is the most that NumPy holds during the
+motion alone, `simulate_fixed` without a design, of which the adjoint may take the five-fold time (≥ 0.2×).  The
+exponent k of time ∝ pᵏ of the adjoint is fitted to the best times.  Memory is the most that NumPy holds during the
 call, less dJ/dτ, which is a result and as long as the motion; with checkpoints (√steps of them) and, to compare, with
 all steps kept (`segment=steps`); its exponent is that of the steps.
 """

@@ -77,57 +77,79 @@ def run_tangents(
     """
     count, total, n = batch.states, len(along.what), batch.n
     over_states = count >= total
-    values = [kernel_array(x) for x, _ in state]
-    none = np.zeros((1, 1, n))
-    no_loads = (np.zeros((1, 1, 3 * n)),) * 3
-    what, given = along.what, [dx is not None for _, dx in state]
-    if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
-        what = what | kernels.MOVES * (along.pulled | given[2])[:, None]
-    if given[0] or given[1]:
-        what = what | kernels.MOVES
-    workers = workers_asked(threads, count * total * n)
+    todo = (_Layered if over_states else _Abreast)(kernel, along, state, loads)
+    call = Call(todo.lines, todo.rows, first_rows(todo.work), workers_asked(threads, count * total * n))
     singular = False
 
-    def call_kernel(
-        rows: Sequence[Array], pushed: Sequence[Array], flags: Integers,
-        layers: Callable[[Array], Array], changes: Sequence[Array], filled: Array, start: int, stop: int,
-    ) -> None:  # fmt: skip
+    def part(line: int, start: int, stop: int) -> None:
         nonlocal singular
-        dm = tuple(map(layers, along.slopes))
-        dloads = no_loads if along.loads is None else tuple(map(layers, along.loads))
-        space = scratch(kernels.slots(n))
-        arguments = (dm, flags, *rows, *changes, *pushed, *dloads, filled, space, start, stop)
-        if not kernel(along.constants, *arguments):
+        if not kernel(along.constants, *todo.arguments(line), scratch(kernels.slots(n)), start, stop):
             singular = True
             call.stop()
-
-    if over_states:
-        results = np.empty((total, count, n))
-        slopes = [none if dx is None else np.ascontiguousarray(dx.swapaxes(0, 1)) for _, dx in state]
-        groups = -(-total // _TOGETHER)
-        call = Call(groups, count, first_rows(n * (2 + min(total, _TOGETHER))), workers)
-
-        def part(group: int, start: int, stop: int) -> None:
-            some = slice(group * _TOGETHER, (group + 1) * _TOGETHER)
-            changes = [dx if dx is none else dx[some] for dx in slopes]
-            call_kernel(
-                values, loads, what[some], lambda x: x[some, None], changes, results[some], start, stop
-            )
-
-    else:
-        results = np.empty((count, total, n))
-        any_what = np.bitwise_or.reduce(what, axis=0)[None]
-        call = Call(count, total, first_rows(3 * n), workers)
-
-        def part(row: int, start: int, stop: int) -> None:
-            one = slice(row, row + 1)
-            pushed = [x[one] if len(x) == count else x for x in loads]
-            changes = [none if dx is None else kernel_array(dx[one]) for _, dx in state]
-            call_kernel(
-                [x[one] for x in values], pushed, any_what, lambda x: x[None], changes, results[one], start, stop
-            )
 
     call.run(part, alone_first=not compiled(kernel))
     if singular:
         raise SingularError(f"nothing resists one of the joints of model {batch.model.name!r}; see forward_dynamics")
-    return results.swapaxes(0, 1) if over_states else results
+    return todo.results.swapaxes(0, 1) if over_states else todo.results
+
+
+class _Todo:
+    """What is common to both ways to arrange states and directions."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        along: Directions,
+        state: Sequence[tuple[Array, Array | None]],
+        loads: Sequence[Array],
+    ) -> None:
+        self.along, self.loads = along, loads
+        self.values, self.slopes = [kernel_array(x) for x, _ in state], [dx for _, dx in state]
+        self.count, self.n = self.values[0].shape
+        self.total = len(along.what)
+        self.no_slopes, self.no_load_slopes = np.zeros((1, 1, self.n)), (np.zeros((1, 1, 3 * self.n)),) * 3
+        self.what = along.what
+        follows = [dx is not None for dx in self.slopes]
+        if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
+            self.what = self.what | kernels.MOVES * (along.pulled | follows[2])[:, None]
+        if follows[0] or follows[1]:
+            self.what = self.what | kernels.MOVES
+
+
+class _Layered(_Todo):
+    """Lanes are states, and layers directions."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        together = min(self.total, _TOGETHER)
+        self.lines, self.rows, self.work = -(-self.total // _TOGETHER), self.count, self.n * (2 + together)
+        self.results = np.empty((self.total, self.count, self.n))
+        self.slopes = [None if dx is None else np.ascontiguousarray(dx.swapaxes(0, 1)) for dx in self.slopes]
+
+    def arguments(self, line: int) -> tuple[Any, ...]:
+        some = slice(line * _TOGETHER, (line + 1) * _TOGETHER)
+        dm = tuple(x[some, None] for x in self.along.slopes)
+        changes = (self.no_slopes if dx is None else dx[some] for dx in self.slopes)
+        turns = self.along.loads
+        dloads = self.no_load_slopes if turns is None else tuple(x[some, None] for x in turns)
+        return dm, self.what[some], *self.values, *changes, *self.loads, *dloads, self.results[some]
+
+
+class _Abreast(_Todo):
+    """Lanes are directions of one state, in a single layer."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.lines, self.rows, self.work = self.count, self.total, 3 * self.n
+        self.results = np.empty((self.count, self.total, self.n))
+        self.what = np.bitwise_or.reduce(self.what, axis=0)[None]
+
+    def arguments(self, line: int) -> tuple[Any, ...]:
+        one = slice(line, line + 1)
+        dm = tuple(x[None] for x in self.along.slopes)
+        values = (x[one] for x in self.values)
+        changes = (self.no_slopes if dx is None else kernel_array(dx[one]) for dx in self.slopes)
+        loads = (x[one] if len(x) == self.count else x for x in self.loads)
+        turns = self.along.loads
+        dloads = self.no_load_slopes if turns is None else tuple(x[None] for x in turns)
+        return dm, self.what, *values, *changes, *loads, *dloads, self.results[one]

@@ -17,7 +17,7 @@ With θ = R_p θ_X the turn of the placement X, seen in the world, and V, A of t
 
 The force f = I A + V ×* I V on a link has the slope I A° + p, of which p holds what comes from V° and from the inertia,
 
-    c° = R δc    s° = v° + ω°×c + ω×c°    b° = α×c° + ω°×s + ω×s°                       (s, b: motion of the centre of mass)
+    c° = R δc    s° = v° + ω°×c + ω×c°    b° = α×c° + ω°×s + ω×s°             (s, b: motion of the centre of mass)
     f° = m b° + δm b        n° = ω°×Nω + ω×Nω° + N° α + ω×N°ω + c×f° + c°×f
 
 less what loads do, whose forces do not turn with the link.  Forces of subtrees add up, F_p° = Σ (F° + ξ ×* F), and
@@ -27,6 +27,7 @@ less what loads do, whose forces do not turn with the link.  Forces of subtrees 
     δq̈ = (u − U·A_p°)/D
 
 with I, U, D of the articulated bodies of ``aba.py``: (62)–(70) of [anderson2002], fully recursive, no matrix formed.
+There F = I A + p of the articulated body, too: the sum of what the links of a long chain need has lost digits.
 
 Directions are layers, and lanes are states; or there is one layer, and lanes are directions of one state.
 
@@ -39,7 +40,7 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
 """
 
 from kinegrad._kernels import aba
-from kinegrad._kernels.aba import ACCELERATION, PIVOT, ROD, VELOCITY, N, articulated
+from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
 from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
 from kinegrad._kernels.lanes import gather, layer, load, scatter, store
@@ -102,9 +103,7 @@ def slots(n: int) -> int:
 @inline
 def _of(dm, k):
     """The slopes of layer k."""
-    return Slopes(
-        layer(dm[0], k), layer(dm[1], k), layer(dm[2], k), layer(dm[3], k), layer(dm[4], k), layer(dm[5], k)
-    )
+    return Slopes(layer(dm[0], k), layer(dm[1], k), layer(dm[2], k), layer(dm[3], k), layer(dm[4], k), layer(dm[5], k))
 
 
 @inline
@@ -117,41 +116,59 @@ def _last(x, k):
 
 
 @inline
-def _share(m, force, point, torque, r, scratch):
-    """What all directions need of every link, once V and A are there."""
+def _share(m, i, n, scratch):
+    """What all directions need of link i, once V and A are there; returns the force n, f that its motion takes."""
+    at, own = (i + 1) * N, _link(n, i)
+    R = load9(scratch, at + FRAME)
+    w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
+    dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
+    c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
+    s = add(v, cross(w, c))
+    b = add(dv, add(cross(dw, c), cross(w, s)))
+    spin, f = symmul(T, w), scale(m.inertia[i, 0], b)
+    store3(scratch, own + C, c)
+    store3(scratch, own + SPEED, s)
+    store3(scratch, own + LIFT, b)
+    store3(scratch, own + SPIN, spin)
+    store3(scratch, own + TENSOR, (T[0], T[1], T[2]))
+    store3(scratch, own + TENSOR + 3, (T[3], T[4], T[5]))
+    return add(add(symmul(T, dw), cross(w, spin)), cross(c, f)), f
+
+
+@inline
+def _needed(m, force, point, torque, r, scratch):
+    """F, the sum of what links need."""
     n = len(m.parent)
     for i in range(n):
-        at, own = (i + 1) * N, _link(n, i)
-        for k in range(0, LINK, 3):
-            store3(scratch, own + k, origin())
+        own = _link(n, i)
+        moment, f = origin(), origin()
         if m.massive[i]:
-            R = load9(scratch, at + FRAME)
-            w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
-            dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
-            c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
-            s = add(v, cross(w, c))
-            b = add(dv, add(cross(dw, c), cross(w, s)))
-            spin, f = symmul(T, w), scale(m.inertia[i, 0], b)
-            store3(scratch, own + C, c)
-            store3(scratch, own + SPEED, s)
-            store3(scratch, own + LIFT, b)
-            store3(scratch, own + SPIN, spin)
-            store3(scratch, own + TENSOR, (T[0], T[1], T[2]))
-            store3(scratch, own + TENSOR + 3, (T[3], T[4], T[5]))
-            store3(scratch, own + FORCE, add(add(symmul(T, dw), cross(w, spin)), cross(c, f)))
-            store3(scratch, own + FORCE + 3, f)
+            moment, f = _share(m, i, n, scratch)
         if len(force) > 0:
-            f = gather3(force, r, 3 * i)
+            load_ = gather3(force, r, 3 * i)
             x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
-            moment = add(gather3(torque, r, 3 * i), cross(x, f))
-            store3(scratch, own + FORCE, sub(load3(scratch, own + FORCE), moment))
-            store3(scratch, own + FORCE + 3, sub(load3(scratch, own + FORCE + 3), f))
+            moment, f = sub(moment, add(gather3(torque, r, 3 * i), cross(x, load_))), sub(f, load_)
+        store3(scratch, own + FORCE, moment)
+        store3(scratch, own + FORCE + 3, f)
     for i in range(n - 1, -1, -1):
         if m.parent[i] >= 0:
             own, up = _link(n, i), _link(n, m.parent[i])
             moment, f = load3(scratch, own + FORCE), load3(scratch, own + FORCE + 3)
             add3(scratch, up + FORCE, handed_on(m, i, (i + 1) * N, moment, f, scratch))
             add3(scratch, up + FORCE + 3, f)
+
+
+@inline
+def _transmitted(m, scratch):
+    """F = I A + p of the articulated body, which keeps its digits where the sum of many links loses them."""
+    n = len(m.parent)
+    for i in range(n):
+        at, own = (i + 1) * N, _link(n, i)
+        if m.massive[i]:
+            _share(m, i, n, scratch)
+        moment, f = articulated(scratch, at, load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3))
+        store3(scratch, own + FORCE, add(moment, load3(scratch, at + BIAS)))
+        store3(scratch, own + FORCE + 3, add(f, load3(scratch, at + BIAS + 3)))
 
 
 # --- one direction ----------------------------------------------------------------------------------------------
@@ -398,7 +415,7 @@ def inverse_dynamics(
         for i in range(n):
             up, at = (m.parent[i] + 1) * N, (i + 1) * N
             move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
-        _share(m, force, point, torque, r, scratch)
+        _needed(m, force, point, torque, r, scratch)
         for k in range(len(dtau)):
             d, e, de, dde = _of(dm, k), _last(dq, k), _last(dv, k), _last(da, k)
             df, dx, dt = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
@@ -418,7 +435,7 @@ def forward_dynamics(
     for r in range(start, stop, WIDTH):
         if _aba(m, q, v, tau, force, point, torque, a, r, scratch)[0] >= 0:
             return False
-        _share(m, force, point, torque, r, scratch)
+        _transmitted(m, scratch)
         for k in range(len(da)):
             d, e, de, dt = _of(dm, k), _last(dq, k), _last(dv, k), _last(dtau, k)
             df, dx, turn = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
