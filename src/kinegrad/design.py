@@ -237,6 +237,10 @@ class Design:
         return engine.flags_if_varied(engine.mechanism(self.model), self.slopes)
 
     @cached_property
+    def _directions(self) -> engine.Directions:
+        return engine.directions(self._kernel_constants, *self._kernel_slopes, self.model.n)
+
+    @cached_property
     def _sparse_slopes(self) -> Any:
         from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
 
@@ -330,6 +334,11 @@ def kernel_slopes(design: Design) -> tuple[tuple[Array, ...], tuple[Array, ...] 
 def kernel_constants(design: Design) -> tuple[Any, ...]:
     """Constants of a design's model, with which kernels skip nothing that varies."""
     return design._kernel_constants
+
+
+def directions(design: Design) -> engine.Directions:
+    """Slopes of a design's constants and of its loads, with what they make vary."""
+    return design._directions
 
 
 def sparse_slopes(design: Design) -> Any:

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, energy, kinematics, rnea, rnea_adjoint
+from kinegrad._kernels import aba, crba, design_tangent, energy, kinematics, rnea_adjoint
 from kinegrad._kernels import design as kernels
-from kinegrad.design import Design, kernel_constants, kernel_slopes, sparse_slopes
+from kinegrad.design import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
 from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
 from kinegrad.errors import InputError, SingularError
 from kinegrad.kinematics import _points, _state
@@ -106,7 +106,7 @@ def inverse_dynamics_design_derivatives(
     array([6., 2.])
     """
     state = {"q": q, "v": v, "a": a}
-    return _dynamics(design, kernels.inverse_dynamics, rnea.N, state, {}, loads, threads)[0]
+    return _tangents(design, design_tangent.inverse_dynamics, state, {}, loads, threads)
 
 
 def inverse_dynamics_design_vjp(
@@ -222,7 +222,7 @@ def forward_dynamics_design_derivatives(
     state = {"q": q, "v": v, "tau": tau}
     follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
     try:
-        return _dynamics(design, kernels.forward_dynamics, aba.N, state, follow, loads, threads)[0]
+        return _tangents(design, design_tangent.forward_dynamics, state, follow, loads, threads)
     except SingularError:
         loads = loads_of(design, loads)
         forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
@@ -289,9 +289,7 @@ def hybrid_dynamics_design_derivatives(
         if follow[name] is not None:
             follow[name] = without(f"d{name}_dp", follow[name], entries[:, None])
     try:
-        return HybridDynamicsDesignDerivatives(
-            *_dynamics(design, kernels.hybrid_dynamics, aba.N, state, follow, loads, threads, before=[flags], results=2)
-        )
+        return HybridDynamicsDesignDerivatives(*_hybrid(design, flags, state, follow, loads, threads))
     except SingularError:
         names = [model.joint_names[i] for i in np.flatnonzero(flags)]
         loads = loads_of(design, loads)
@@ -388,28 +386,46 @@ def energy_design_derivatives(
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
 
 
-def _dynamics(
-    design: Design, kernel: Any, slots: int, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
-    threads: int | None, *, before: Sequence[Any] = (), results: int = 1,
-) -> list[Array]:  # fmt: skip
-    """Derivatives, (..., n, p) each, of what a kernel of state and loads returns; `before` stands before the loads."""
-    model = _checked(design)
-    n = model.n
-    loads = loads_of(design, loads)
-    batch, load_rows = load_batch(model, loads, state)
-    batch.check_finite()
-    pairs = [
-        (engine.kernel_array(np.broadcast_to(x, (batch.states, n))), _follows(design, batch, f"d{name}_dp", dx))
-        for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
-    ]
+def _tangents(
+    design: Design, kernel: Any, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
+    threads: int | None,
+) -> Array:  # fmt: skip
+    """Derivatives, (..., n, p), of what a kernel of state and loads finds."""
+    batch, pairs, load_rows = _follow(design, state, follow, loads)
+    found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
+    _check(batch, [found])
+    return np.ascontiguousarray(np.swapaxes(found, -1, -2)).reshape(*batch.shape, batch.n, design.p)
+
+
+def _hybrid(
+    design: Design, flags: Any, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None, threads: int | None
+) -> list[Array]:
+    """Derivatives, (..., n, p), of accelerations and torques."""
+    batch, pairs, load_rows = _follow(design, state, follow, loads)
     slopes, varied = kernel_slopes(design)
     turns = [None] * 3 if varied is None else varied
     fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
-    columns, space = [n] * results, (n + 1) * slots
-    found = engine.run_directions(kernel, batch, slopes, pairs, [*before, *fixed], columns, space, threads)
+    n = batch.n
+    found = engine.run_directions(
+        kernels.hybrid_dynamics, batch, slopes, pairs, [flags, *fixed], [n] * 2, (n + 1) * aba.N, threads
+    )
     _check(batch, found)
     whole = (x.reshape(*batch.shape, design.p, n) for x in found)
     return [np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in whole]
+
+
+def _follow(
+    design: Design, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None
+) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
+    """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
+    model = _checked(design)
+    batch, load_rows = load_batch(model, loads_of(design, loads), state)
+    batch.check_finite()
+    pairs = [
+        (engine.kernel_array(np.broadcast_to(x, (batch.states, model.n))), _follows(design, batch, f"d{name}_dp", dx))
+        for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
+    ]
+    return batch, pairs, load_rows
 
 
 def _quantity(

@@ -29,11 +29,13 @@ from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.tables import derivative_tables, pairs, places, plan
+from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 from kinegrad._kernels.compiling import apart as compile_apart
 
 __all__ = [
     "Batch",
+    "Directions",
     "March",
     "Marched",
     "Reversal",
@@ -41,6 +43,7 @@ __all__ = [
     "check_model",
     "compile_apart",
     "derivative_tables",
+    "directions",
     "finish",
     "flag",
     "flags_if_varied",
@@ -60,6 +63,7 @@ __all__ = [
     "run",
     "run_directions",
     "run_pivots",
+    "run_tangents",
     "scratch",
     "set_threads",
     "share_memory",

@@ -177,6 +177,16 @@ def workers_for(work: int) -> int:
     return max(1, min(get_threads(), work // _GRAIN))
 
 
+def workers_asked(threads: int | None, work: int) -> int:
+    """How many threads a call is to use that says `threads`, for so many joint-states."""
+    return check_threads(threads) if work >= 2 * _GRAIN else 1
+
+
+def first_rows(work: int) -> int:
+    """How many rows, each as much work as so many joint-states, take a fraction of a second at most."""
+    return _FIRST // work
+
+
 def run_directions(
     kernel: Callable[..., bool],
     batch: Batch,
@@ -201,9 +211,7 @@ def run_directions(
     results = [np.empty((count, directions, width)) for width in columns]
     over_states = count >= directions
     lines, rows = (directions, count) if over_states else (count, directions)
-    workers = check_threads(threads)
-    if count * directions * model.n < 2 * _GRAIN:
-        workers = 1
+    workers = workers_asked(threads, count * directions * model.n)
     singular = False
     call = Call(lines, rows, max(_FIRST // (4 * model.n**2), WIDTH), workers)
 

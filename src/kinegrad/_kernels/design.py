@@ -8,7 +8,7 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import aba, crba, energy, hybrid, kinematics, rnea
+from kinegrad._kernels import crba, energy, hybrid, kinematics
 from kinegrad._kernels.jit import kernel
 from kinegrad._kernels.kinematics import (
     PLACE,
@@ -25,27 +25,8 @@ from kinegrad._kernels.spatial import gather3, scatter3
 from kinegrad._kernels.tangent import unpack_slopes, vary
 from kinegrad._kernels.width import WIDTH
 
-_rnea, _aba, _crba, _energy, _hybrid = rnea.block, aba.block, crba.block, energy.block, hybrid.block
+_crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
-
-
-@kernel
-def inverse_dynamics(m, dm, q, v, a, force, point, torque, tau, scratch, start, stop):
-    """τ, (rows, n)."""
-    m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
-        _rnea(vary(m, dm, r), q, v, a, force, point, torque, tau, r, scratch)
-    return True
-
-
-@kernel
-def forward_dynamics(m, dm, q, v, tau, force, point, torque, a, scratch, start, stop):
-    """q̈, (rows, n).  False where nothing resists a joint."""
-    m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
-        if _aba(vary(m, dm, r), q, v, tau, force, point, torque, a, r, scratch)[0] >= 0:
-            return False
-    return True
 
 
 @kernel

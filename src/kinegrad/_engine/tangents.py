@@ -1,0 +1,155 @@
+"""Slopes of torques and accelerations along many directions, on threads: values are shared by up to 64 directions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._engine.gate import Batch, kernel_array
+from kinegrad._engine.pool import Call
+from kinegrad._engine.threads import compiled, first_rows, scratch, workers_asked
+from kinegrad._kernels import design_tangent as kernels
+from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.tangent import Slopes
+from kinegrad.errors import SingularError
+
+Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+_TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
+
+
+class Directions(NamedTuple):
+    """Directions in the space of a mechanism's constants and of its loads.
+
+    Attributes
+    ----------
+    constants : tuple
+        Of the mechanism, with which kernels skip nothing that varies.
+    slopes : tuple of ndarray, shape (directions, n·k) each
+    loads : tuple of ndarray, shape (directions, 3 n) each, or None
+    what : ndarray of int, shape (directions, n)
+        Which constants of each joint vary, and whether its link is displaced: see ``_kernels/design_tangent.py``.
+    pulled : ndarray of bool, shape (directions,)
+        Whether gravity changes.
+    """
+
+    constants: tuple[Any, ...]
+    slopes: tuple[Array, ...]
+    loads: tuple[Array, ...] | None
+    what: Integers
+    pulled: NDArray[np.bool_]
+
+
+def directions(
+    constants: tuple[Any, ...], slopes: tuple[Array, ...], loads: tuple[Array, ...] | None, n: int
+) -> Directions:
+    """Directions of which the slopes are these."""
+    dm = Slopes(*slopes)
+    count = len(dm.rate)
+    flags = {kernels.GEOMETRY: (dm.rate, dm.X), kernels.TIP: (dm.F,), kernels.INERTIA: (dm.inertia,),
+             kernels.PASSIVE: (dm.passive,)}  # fmt: skip
+    what = np.zeros((count, n), dtype=np.int64)
+    for flag, parts in flags.items():
+        for x in parts:
+            what |= flag * x.reshape(count, n, -1).any(axis=2)
+    for i, parent in enumerate(Mechanism(*constants).parent):
+        inboard = what[:, parent] & kernels.MOVES if parent >= 0 else 0
+        what[:, i] |= np.where(what[:, i] & kernels.GEOMETRY, kernels.MOVES, inboard)
+    moving = None if loads is None else tuple(map(kernel_array, loads))
+    return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, dm.gravity.any(axis=1))
+
+
+def run_tangents(
+    kernel: Callable[..., bool],
+    batch: Batch,
+    along: Directions,
+    state: Sequence[tuple[Array, Array | None]],
+    loads: Sequence[Array],
+    threads: int | None,
+) -> Array:
+    """Slopes of what a kernel of ``_kernels/design_tangent.py`` finds, (states, directions, n).
+
+    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; loads are force, point and
+    torque, (states or 1, 3 n) or (0, 3 n).  Lanes run over states or over directions, whichever there are more of.
+    """
+    count, total, n = batch.states, len(along.what), batch.n
+    over_states = count >= total
+    todo = (_Layered if over_states else _Abreast)(kernel, along, state, loads)
+    call = Call(todo.lines, todo.rows, first_rows(todo.work), workers_asked(threads, count * total * n))
+    singular = False
+
+    def part(line: int, start: int, stop: int) -> None:
+        nonlocal singular
+        if not kernel(along.constants, *todo.arguments(line), scratch(kernels.slots(n)), start, stop):
+            singular = True
+            call.stop()
+
+    call.run(part, alone_first=not compiled(kernel))
+    if singular:
+        raise SingularError(f"nothing resists one of the joints of model {batch.model.name!r}; see forward_dynamics")
+    return todo.results.swapaxes(0, 1) if over_states else todo.results
+
+
+class _Todo:
+    """What is common to both ways to arrange states and directions."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        along: Directions,
+        state: Sequence[tuple[Array, Array | None]],
+        loads: Sequence[Array],
+    ) -> None:
+        self.along, self.loads = along, loads
+        self.values, self.slopes = [kernel_array(x) for x, _ in state], [dx for _, dx in state]
+        self.count, self.n = self.values[0].shape
+        self.total = len(along.what)
+        self.no_slopes, self.no_load_slopes = np.zeros((1, 1, self.n)), (np.zeros((1, 1, 3 * self.n)),) * 3
+        self.what = along.what
+        follows = [dx is not None for dx in self.slopes]
+        if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
+            self.what = self.what | kernels.MOVES * (along.pulled | follows[2])[:, None]
+        if follows[0] or follows[1]:
+            self.what = self.what | kernels.MOVES
+
+
+class _Layered(_Todo):
+    """Lanes are states, and layers directions."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        together = min(self.total, _TOGETHER)
+        self.lines, self.rows, self.work = -(-self.total // _TOGETHER), self.count, self.n * (2 + together)
+        self.results = np.empty((self.total, self.count, self.n))
+        self.slopes = [None if dx is None else np.ascontiguousarray(dx.swapaxes(0, 1)) for dx in self.slopes]
+
+    def arguments(self, line: int) -> tuple[Any, ...]:
+        some = slice(line * _TOGETHER, (line + 1) * _TOGETHER)
+        dm = tuple(x[some, None] for x in self.along.slopes)
+        changes = (self.no_slopes if dx is None else dx[some] for dx in self.slopes)
+        turns = self.along.loads
+        dloads = self.no_load_slopes if turns is None else tuple(x[some, None] for x in turns)
+        return dm, self.what[some], *self.values, *changes, *self.loads, *dloads, self.results[some]
+
+
+class _Abreast(_Todo):
+    """Lanes are directions of one state, in a single layer."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        self.lines, self.rows, self.work = self.count, self.total, 3 * self.n
+        self.results = np.empty((self.count, self.total, self.n))
+        self.what = np.bitwise_or.reduce(self.what, axis=0)[None]
+
+    def arguments(self, line: int) -> tuple[Any, ...]:
+        one = slice(line, line + 1)
+        dm = tuple(x[None] for x in self.along.slopes)
+        values = (x[one] for x in self.values)
+        changes = (self.no_slopes if dx is None else kernel_array(dx[one]) for dx in self.slopes)
+        loads = (x[one] if len(x) == self.count else x for x in self.loads)
+        turns = self.along.loads
+        dloads = self.no_load_slopes if turns is None else tuple(x[None] for x in turns)
+        return dm, self.what, *values, *changes, *loads, *dloads, self.results[one]

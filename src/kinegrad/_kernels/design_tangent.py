@@ -1,0 +1,444 @@
+"""Slopes of torques and of accelerations along many directions of the constants, the state and the loads, O(n) each.
+
+What the duals of ``tangent.py`` make of ``rnea.py`` and ``aba.py``, by hand: the values are computed once for all
+directions, and of a product that has none of its own slope nothing is left to do.
+
+Along a direction joint frame i is displaced relative to its parent by a small twist ξ_i, and every quantity of link i
+is displaced with the link; what is left of its slope, marked °, is what an observer on the link sees:
+
+    δx = Ξ_i × x + x°  (motions),    δf = Ξ_i ×* f + f°  (forces),    Ξ_i = Ξ_parent + ξ_i
+
+With θ = R_p θ_X the turn of the placement X, seen in the world, and V, A of the parent carried to link i,
+
+    ξ = (θ + z (ρ δq + q δρ),  R_p δX_t + z (η δq + q δη) + θ × ηq z)         S° = (δρ z, δη z)
+    V_p° → V_p° + V_p × ξ         V° = V_p° + S° q̇ + S δq̇
+    A_p° → A_p° + A_p × ξ         A° = A_p° + c° + S δq̈
+                                  c° = A_p × ξ + S° q̈ + (V_p° × S + V_p × S°) q̇ + (V_p × S) δq̇
+
+The force f = I A + V ×* I V on a link has the slope I A° + p, of which p holds what comes from V° and from the inertia,
+
+    c° = R δc    s° = v° + ω°×c + ω×c°    b° = α×c° + ω°×s + ω×s°             (s, b: motion of the centre of mass)
+    f° = m b° + δm b        n° = ω°×Nω + ω×Nω° + N° α + ω×N°ω + c×f° + c°×f
+
+less what loads do, whose forces do not turn with the link.  Forces of subtrees add up, F_p° = Σ (F° + ξ ×* F), and
+
+    δτ = S·F° + S°·F + spring, damper, rotor                                             (inverse dynamics)
+    u = δτ − S°·F − passive − S·p,    p_parent += p + I c° + U (u − U·c°)/D + ξ ×* F      (forward dynamics)
+    δq̈ = (u − U·A_p°)/D
+
+with I, U, D of the articulated bodies of ``aba.py``: (62)–(70) of [anderson2002], fully recursive, no matrix formed.
+There F = I A + p of the articulated body, too: the sum of what the links of a long chain need has lost digits.
+
+Directions are layers, and lanes are states; or there is one layer, and lanes are directions of one state.
+
+Glossary (world axes, about the reference point of link i; as in aba.py, then)
+    C S B NW N F   c, s, b, Nω, N = R I Rᵀ, force on subtree i                3, 3, 3, 3, 6, 6 slots a joint: LINK
+    V° A° c° ξ p u Θ   as above, and the angle of Ξ, for the present direction    6, 6, 6, 6, 6, 1, 3 slots a joint: WAY
+    dm             slopes of the constants                                     (layers, rows or 1, n·k) each
+    dq dv dx …     slopes of states, of a or τ, of the loads                   (layers or 1, rows or 1, columns)
+    what           which constants of a joint vary, whether its link moves otherwise   (layers, n): sums of GEOMETRY, …
+"""
+
+from kinegrad._kernels import aba
+from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
+from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
+from kinegrad._kernels.lanes import gather, layer, load, scatter, store
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.rnea import gravity_at_base
+from kinegrad._kernels.rnea_adjoint import twist_force
+from kinegrad._kernels.slots import Slots
+from kinegrad._kernels.spatial import (
+    add,
+    add3,
+    congruence,
+    cross,
+    dot,
+    gather3,
+    load3,
+    load6,
+    load9,
+    mul,
+    row3,
+    row6,
+    row9,
+    scale,
+    store3,
+    sub,
+    symmul,
+    twist,
+)
+from kinegrad._kernels.tangent import Slopes
+from kinegrad._kernels.width import WIDTH
+
+_aba = aba.block
+GEOMETRY, TIP, INERTIA, PASSIVE, MOVES = 1, 2, 4, 8, 16  # of `what`: rate or X, F, inertia, passive; ξ, V° or A° ≠ 0
+C, SPEED, LIFT, SPIN, TENSOR, FORCE, LINK = 0, 3, 6, 9, 12, 18, 24
+V, A, DRIFT, MOVED, PUSH, TURN, ACTING, WAY = 0, 6, 12, 18, 24, 30, 33, 34
+
+
+@inline
+def _link(n, i):
+    """Where what all directions share of link i begins."""
+    return (n + 1) * N + i * LINK
+
+
+@inline
+def _way(n, i):
+    """Where what the present direction has of link i begins, of the world for i = −1."""
+    return (n + 1) * N + n * LINK + (i + 1) * WAY
+
+
+@inline
+def _found(n):
+    """Where accelerations begin that were found."""
+    return _way(n, n)
+
+
+def slots(n: int) -> int:
+    """How many slots of scratch the kernels need."""
+    return (n + 1) * N + n * LINK + (n + 1) * WAY + n
+
+
+@inline
+def _of(dm, k):
+    """The slopes of layer k."""
+    return Slopes(layer(dm[0], k), layer(dm[1], k), layer(dm[2], k), layer(dm[3], k), layer(dm[4], k), layer(dm[5], k))
+
+
+@inline
+def _last(x, k):
+    """Layer k, or the only one."""
+    return layer(x, min(k, len(x) - 1))
+
+
+# --- values -----------------------------------------------------------------------------------------------------
+
+
+@inline
+def _share(m, i, n, scratch):
+    """What all directions need of link i, once V and A are there; returns the force n, f that its motion takes."""
+    at, own = (i + 1) * N, _link(n, i)
+    R = load9(scratch, at + FRAME)
+    w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
+    dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
+    c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
+    s = add(v, cross(w, c))
+    b = add(dv, add(cross(dw, c), cross(w, s)))
+    spin, f = symmul(T, w), scale(m.inertia[i, 0], b)
+    store3(scratch, own + C, c)
+    store3(scratch, own + SPEED, s)
+    store3(scratch, own + LIFT, b)
+    store3(scratch, own + SPIN, spin)
+    store3(scratch, own + TENSOR, (T[0], T[1], T[2]))
+    store3(scratch, own + TENSOR + 3, (T[3], T[4], T[5]))
+    return add(add(symmul(T, dw), cross(w, spin)), cross(c, f)), f
+
+
+@inline
+def _needed(m, force, point, torque, r, scratch):
+    """F, the sum of what links need."""
+    n = len(m.parent)
+    for i in range(n):
+        own = _link(n, i)
+        moment, f = origin(), origin()
+        if m.massive[i]:
+            moment, f = _share(m, i, n, scratch)
+        if len(force) > 0:
+            load_ = gather3(force, r, 3 * i)
+            x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
+            moment, f = sub(moment, add(gather3(torque, r, 3 * i), cross(x, load_))), sub(f, load_)
+        store3(scratch, own + FORCE, moment)
+        store3(scratch, own + FORCE + 3, f)
+    for i in range(n - 1, -1, -1):
+        if m.parent[i] >= 0:
+            own, up = _link(n, i), _link(n, m.parent[i])
+            moment, f = load3(scratch, own + FORCE), load3(scratch, own + FORCE + 3)
+            add3(scratch, up + FORCE, handed_on(m, i, (i + 1) * N, moment, f, scratch))
+            add3(scratch, up + FORCE + 3, f)
+
+
+@inline
+def _transmitted(m, scratch):
+    """F = I A + p of the articulated body, which keeps its digits where the sum of many links loses them."""
+    n = len(m.parent)
+    for i in range(n):
+        at, own = (i + 1) * N, _link(n, i)
+        if m.massive[i]:
+            _share(m, i, n, scratch)
+        moment, f = articulated(scratch, at, load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3))
+        store3(scratch, own + FORCE, add(moment, load3(scratch, at + BIAS)))
+        store3(scratch, own + FORCE + 3, add(f, load3(scratch, at + BIAS + 3)))
+
+
+# --- one direction ----------------------------------------------------------------------------------------------
+
+
+@inline
+def _turn_of(X, dX):
+    """θ of the rotations X and X + dX = (1 + θ×) X, both nine numbers row by row."""
+    x, y, z = (X[0], X[1], X[2]), (X[3], X[4], X[5]), (X[6], X[7], X[8])
+    dx, dy, dz = (dX[0], dX[1], dX[2]), (dX[3], dX[4], dX[5]), (dX[6], dX[7], dX[8])
+    return (
+        0.5 * (dot(dz, y) - dot(dy, z)),
+        0.5 * (dot(dx, z) - dot(dz, x)),
+        0.5 * (dot(dy, x) - dot(dx, y)),
+    )
+
+
+@inline
+def _displace(m, dm, i, r, varies, q, v, a, dq, dv, scratch):
+    """ξ, V° and c° of link i, stored, and the angle of Ξ."""
+    n = len(m.parent)
+    up, at, before, now = (m.parent[i] + 1) * N, (i + 1) * N, _way(n, m.parent[i]), _way(n, i)
+    z, (S, S_) = axis(scratch, at), subspace(m, i, scratch, at)
+    angle, speed, rate = gather(q, r, i), gather(v, r, i), gather(a, r, i)
+    e, de = gather(dq, r, i), gather(dv, r, i)
+    turn, slide = scale(e, S), scale(e, S_)
+    w, x = carried(m, i, up + VELOCITY, at, scratch)
+    dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
+    W, X = carried(m, i, before + V, at, scratch)
+    along, along_ = twist(w, x, S, S_)
+    drift, drift_ = scale(de, along), scale(de, along_)
+    W_, X_ = scale(de, S), scale(de, S_)
+    if varies:
+        R = load9(scratch, up + FRAME)
+        drho, deta = gather(dm.rate, r, 2 * i), gather(dm.rate, r, 2 * i + 1)
+        dX = gather3(dm.X, r, 12 * i), gather3(dm.X, r, 12 * i + 3), gather3(dm.X, r, 12 * i + 6)
+        rows = (dX[0][0], dX[0][1], dX[0][2], dX[1][0], dX[1][1], dX[1][2], dX[2][0], dX[2][1], dX[2][2])
+        theta = mul(R, _turn_of(row9(m.X, i), rows))
+        turn = add(turn, add(theta, scale(angle * drho, z)))
+        shift = add(mul(R, gather3(dm.X, r, 12 * i + 9)), scale(angle * deta, z))
+        slide = add(slide, add(shift, cross(theta, scale(m.rate[i, 1] * angle, z))))
+        dS, dS_ = scale(drho, z), scale(deta, z)
+        more, more_ = twist(w, x, dS, dS_)
+        drift = add(drift, add(scale(rate, dS), scale(speed, more)))
+        drift_ = add(drift_, add(scale(rate, dS_), scale(speed, more_)))
+        W_, X_ = add(W_, scale(speed, dS)), add(X_, scale(speed, dS_))
+    seen, seen_ = twist(w, x, turn, slide)
+    W, X = add(W, seen), add(X, seen_)
+    more, more_ = twist(W, X, S, S_)
+    seen, seen_ = twist(dw, dx, turn, slide)
+    store3(scratch, now + DRIFT, add(add(drift, scale(speed, more)), seen))
+    store3(scratch, now + DRIFT + 3, add(add(drift_, scale(speed, more_)), seen_))
+    store3(scratch, now + V, add(W, W_))
+    store3(scratch, now + V + 3, add(X, X_))
+    store3(scratch, now + MOVED, turn)
+    store3(scratch, now + MOVED + 3, slide)
+    store3(scratch, now + TURN, add(load3(scratch, before + TURN), turn))
+
+
+@inline
+def _by_motion(m, i, n, scratch):
+    """n and f that V° adds to p."""
+    at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
+    w, c = load3(scratch, at + VELOCITY), load3(scratch, own + C)
+    W, X = load3(scratch, now + V), load3(scratch, now + V + 3)
+    b = add(cross(W, load3(scratch, own + SPEED)), cross(w, add(X, cross(W, c))))
+    f = scale(m.inertia[i, 0], b)
+    spin = symmul(load6(scratch, own + TENSOR), W)
+    return add(add(cross(W, load3(scratch, own + SPIN)), cross(w, spin)), cross(c, f)), f
+
+
+@inline
+def _by_inertia(m, dm, i, r, n, scratch):
+    """n and f that the slopes of mass, centre of mass and inertia add to p."""
+    at, own = (i + 1) * N, _link(n, i)
+    R = load9(scratch, at + FRAME)
+    w, dw = load3(scratch, at + VELOCITY), load3(scratch, at + ACCELERATION)
+    c, b, mass = load3(scratch, own + C), load3(scratch, own + LIFT), m.inertia[i, 0]
+    dc = mul(R, gather3(dm.inertia, r, 10 * i + 1))
+    f = add(scale(mass, add(cross(dw, dc), cross(w, cross(w, dc)))), scale(gather(dm.inertia, r, 10 * i), b))
+    x, y = gather3(dm.inertia, r, 10 * i + 4), gather3(dm.inertia, r, 10 * i + 7)
+    dT = congruence(R, (x[0], x[1], x[2], y[0], y[1], y[2]))
+    moment = add(symmul(dT, dw), cross(w, symmul(dT, w)))
+    return add(moment, add(cross(c, f), cross(dc, scale(mass, b)))), f
+
+
+@inline
+def _by_load(m, dm, i, r, varies, force, point, torque, dforce, dpoint, dtorque, n, scratch):
+    """n and f of the slope of the load on link i: its force does not turn with the link."""
+    at, turn = (i + 1) * N, load3(scratch, _way(n, i) + TURN)
+    f, t, local = gather3(force, r, 3 * i), gather3(torque, r, 3 * i), gather3(point, r, 3 * i)
+    x = link_point(m, i, scratch, N, local)
+    df = sub(gather3(dforce, r, 3 * i), cross(turn, f))
+    dt = sub(gather3(dtorque, r, 3 * i), cross(turn, t))
+    seen = mul(row9(m.F, i), gather3(dpoint, r, 3 * i))
+    if varies:
+        a, b, c = gather3(dm.F, r, 12 * i), gather3(dm.F, r, 12 * i + 3), gather3(dm.F, r, 12 * i + 6)
+        seen = add(seen, add((dot(a, local), dot(b, local), dot(c, local)), gather3(dm.F, r, 12 * i + 9)))
+    dx = mul(load9(scratch, at + FRAME), seen)
+    return add(dt, add(cross(dx, f), cross(x, df))), df
+
+
+@inline
+def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoint, dtorque, r, scratch):
+    """Everything of the present direction that does not need A°."""
+    n = len(m.parent)
+    for j in range(0, ACTING, 3):
+        store3(scratch, _way(n, -1) + j, origin())
+    for i in range(n):
+        now = _way(n, i)
+        moment, f = origin(), origin()
+        if what[k, i] & MOVES:
+            _displace(m, dm, i, r, what[k, i] & GEOMETRY, q, v, a, dq, dv, scratch)
+            if m.massive[i]:
+                moment, f = _by_motion(m, i, n, scratch)
+        else:
+            for j in range(0, DRIFT, 3):
+                store3(scratch, now + j, origin())
+            store3(scratch, now + TURN, origin())
+        if what[k, i] & INERTIA:
+            more, more_ = _by_inertia(m, dm, i, r, n, scratch)
+            moment, f = add(moment, more), add(f, more_)
+        if len(force) > 0:
+            tip = what[k, i] & TIP
+            more, more_ = _by_load(m, dm, i, r, tip, force, point, torque, dforce, dpoint, dtorque, n, scratch)
+            moment, f = sub(moment, more), sub(f, more_)
+        store3(scratch, now + PUSH, moment)
+        store3(scratch, now + PUSH + 3, f)
+
+
+@inline
+def _passive(m, dm, i, r, flags, n, q, v, a, dq, dv, scratch):
+    """Slopes of what spring, damper and rotor take, without δq̈; and S°·F."""
+    e, de = gather(dq, r, i), gather(dv, r, i)
+    t = m.passive[i, 0] * e + m.passive[i, 2] * de
+    if flags & PASSIVE:
+        away = gather(q, r, i) - m.passive[i, 1]
+        t = t + gather(dm.passive, r, 4 * i) * away - m.passive[i, 0] * gather(dm.passive, r, 4 * i + 1)
+        t = t + gather(dm.passive, r, 4 * i + 2) * gather(v, r, i) + gather(dm.passive, r, 4 * i + 3) * gather(a, r, i)
+    if flags & GEOMETRY:
+        z, own = axis(scratch, (i + 1) * N), _link(n, i)
+        t = t + gather(dm.rate, r, 2 * i) * dot(z, load3(scratch, own + FORCE))
+        t = t + gather(dm.rate, r, 2 * i + 1) * dot(z, load3(scratch, own + FORCE + 3))
+    return t
+
+
+@inline
+def _hand_on(m, i, n, moving, p, p_, scratch):
+    """(p, p_) + ξ ×* F to the parent."""
+    own, now, up = _link(n, i), _way(n, i), _way(n, m.parent[i])
+    if moving:
+        turn, slide = load3(scratch, now + MOVED), load3(scratch, now + MOVED + 3)
+        more, more_ = twist_force(turn, slide, load3(scratch, own + FORCE), load3(scratch, own + FORCE + 3))
+        p, p_ = add(p, more), add(p_, more_)
+    add3(scratch, up + PUSH, handed_on(m, i, (i + 1) * N, p, p_, scratch))
+    add3(scratch, up + PUSH + 3, p_)
+
+
+@inline
+def _accelerated_base(dm, r, n, scratch):
+    """A° of the world: −δg."""
+    store3(scratch, _way(n, -1) + A, origin())
+    store3(scratch, _way(n, -1) + A + 3, scale(-1.0, gather3(dm.gravity, r, 0)))
+
+
+@inline
+def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
+    """δτ, once p is there."""
+    n = len(m.parent)
+    _accelerated_base(dm, r, n, scratch)
+    for i in range(n):
+        if what[k, i] & MOVES:
+            at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
+            dw, dx = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
+            (S, S_), dde = subspace(m, i, scratch, at), gather(da, r, i)
+            dw = add(dw, add(load3(scratch, now + DRIFT), scale(dde, S)))
+            dx = add(dx, add(load3(scratch, now + DRIFT + 3), scale(dde, S_)))
+            store3(scratch, now + A, dw)
+            store3(scratch, now + A + 3, dx)
+            if m.massive[i]:
+                c = load3(scratch, own + C)
+                f = scale(m.inertia[i, 0], add(dx, cross(dw, c)))
+                add3(scratch, now + PUSH, add(symmul(load6(scratch, own + TENSOR), dw), cross(c, f)))
+                add3(scratch, now + PUSH + 3, f)
+    for i in range(n - 1, -1, -1):
+        now = _way(n, i)
+        p, p_ = load3(scratch, now + PUSH), load3(scratch, now + PUSH + 3)
+        S, S_ = subspace(m, i, scratch, (i + 1) * N)
+        t = _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch) + m.passive[i, 3] * gather(da, r, i)
+        scatter(dtau, r, i, t + dot(S, p) + dot(S_, p_))
+        if m.parent[i] >= 0:
+            _hand_on(m, i, n, what[k, i] & MOVES, p, p_, scratch)
+
+
+@inline
+def _accelerations(m, dm, what, k, q, v, a, dq, dv, dtau, r, da, scratch):
+    """δq̈, once p is there."""
+    n = len(m.parent)
+    for i in range(n - 1, -1, -1):
+        at, now = (i + 1) * N, _way(n, i)
+        p, p_ = load3(scratch, now + PUSH), load3(scratch, now + PUSH + 3)
+        S, S_ = subspace(m, i, scratch, at)
+        u = gather(dtau, r, i) - _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch)
+        u = u - dot(S, p) - dot(S_, p_)
+        store(scratch, now + ACTING, u)
+        if m.parent[i] >= 0:
+            U, U_ = load3(scratch, at + ROD), load3(scratch, at + ROD + 3)
+            if what[k, i] & MOVES:
+                c, c_ = load3(scratch, now + DRIFT), load3(scratch, now + DRIFT + 3)
+                more, more_ = articulated(scratch, at, c, c_)
+                p, p_ = add(p, more), add(p_, more_)
+                u = u - dot(U, c) - dot(U_, c_)
+            u = u * load(scratch, at + PIVOT)
+            _hand_on(m, i, n, what[k, i] & MOVES, add(p, scale(u, U)), add(p_, scale(u, U_)), scratch)
+    _accelerated_base(dm, r, n, scratch)
+    for i in range(n):
+        at, now = (i + 1) * N, _way(n, i)
+        dw, dx = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
+        if what[k, i] & MOVES:
+            dw, dx = add(dw, load3(scratch, now + DRIFT)), add(dx, load3(scratch, now + DRIFT + 3))
+        reach = dot(load3(scratch, at + ROD), dw) + dot(load3(scratch, at + ROD + 3), dx)
+        ddq = (load(scratch, now + ACTING) - reach) * load(scratch, at + PIVOT)
+        S, S_ = subspace(m, i, scratch, at)
+        store3(scratch, now + A, add(dw, scale(ddq, S)))
+        store3(scratch, now + A + 3, add(dx, scale(ddq, S_)))
+        scatter(da, r, i, ddq)
+
+
+# --- kernels ----------------------------------------------------------------------------------------------------
+
+
+@kernel
+def inverse_dynamics(
+    m, dm, what, q, v, a, dq, dv, da, force, point, torque, dforce, dpoint, dtorque, dtau, scratch, start, stop
+):
+    """δτ, (layers, rows, n)."""
+    m = unpack(m)
+    n = len(m.parent)
+    for r in range(start, stop, WIDTH):
+        frames(m, q, r, scratch, N)
+        store3(scratch, VELOCITY, origin())
+        store3(scratch, VELOCITY + 3, origin())
+        gravity_at_base(m, scratch, ACCELERATION)
+        for i in range(n):
+            up, at = (m.parent[i] + 1) * N, (i + 1) * N
+            move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
+        _needed(m, force, point, torque, r, scratch)
+        for k in range(len(dtau)):
+            d, e, de, dde = _of(dm, k), _last(dq, k), _last(dv, k), _last(da, k)
+            df, dx, dt = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
+            _outward(m, d, what, k, q, v, a, e, de, force, point, torque, df, dx, dt, r, scratch)
+            _torques(m, d, what, k, q, v, a, e, de, dde, r, layer(dtau, k), scratch)
+    return True
+
+
+@kernel
+def forward_dynamics(
+    m, dm, what, q, v, tau, dq, dv, dtau, force, point, torque, dforce, dpoint, dtorque, da, scratch, start, stop
+):
+    """δq̈, (layers, rows, n).  False where nothing resists a joint."""
+    m = unpack(m)
+    n = len(m.parent)
+    a = Slots(scratch, _found(n), n)
+    for r in range(start, stop, WIDTH):
+        if _aba(m, q, v, tau, force, point, torque, a, r, scratch)[0] >= 0:
+            return False
+        _transmitted(m, scratch)
+        for k in range(len(da)):
+            d, e, de, dt = _of(dm, k), _last(dq, k), _last(dv, k), _last(dtau, k)
+            df, dx, turn = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
+            _outward(m, d, what, k, q, v, a, e, de, force, point, torque, df, dx, turn, r, scratch)
+            _accelerations(m, d, what, k, q, v, a, e, de, dt, r, layer(da, k), scratch)
+    return True
