@@ -253,3 +253,13 @@ def test_points_so_far_away_that_their_motion_overflows(function):
         function(np.full(N, 10.0), link="link4", point=[1.7e308, 1.7e308, 0.0])
     for x in vars(function(np.full(N, 10.0), link="link4", point=[1e100, 0, 0])).values():
         assert np.isfinite(x).all()
+
+
+def test_results_that_were_not_written_are_not_looked_at(monkeypatch):
+    """Those of the other lanes, where a pivot overflows: memory is not always fresh, and may hold anything."""
+    monkeypatch.setattr(np, "empty", lambda shape: np.full(shape, np.nan))
+    q, v, tau = np.zeros((3, 7, N))
+    q[3] = 1.7e308
+    for function in (kg.forward_dynamics, kg.forward_dynamics_derivatives):
+        with pytest.raises(InputError, match="the results of state 3 are not finite"):
+            function(TREE, q, v, tau)
