@@ -270,3 +270,13 @@ def test_points_that_overflow_at_ordinary_states(function, states):
     state = np.random.default_rng(0).normal(size=(3, *states, N))
     with pytest.raises(InputError, match=r"the results.* are not finite: they overflow float64"):
         function(*state, link="link4", point=[1.7e308, 1.7e308, -1.7e308])
+
+
+def test_results_that_were_not_written_are_not_looked_at(monkeypatch):
+    """Those of the other lanes, where a pivot overflows: memory is not always fresh, and may hold anything."""
+    monkeypatch.setattr(np, "empty", lambda shape: np.full(shape, np.nan))
+    q, v, tau = np.zeros((3, 7, N))
+    q[3] = 1.7e308
+    for function in (kg.forward_dynamics, kg.forward_dynamics_derivatives):
+        with pytest.raises(InputError, match="the results of state 3 are not finite"):
+            function(TREE, q, v, tau)

@@ -94,6 +94,17 @@ def spoiled(rng: random.Random, x: np.ndarray) -> np.ndarray:
     return x
 
 
+_empty = np.empty
+
+
+def used(*arguments, **named):
+    """Memory as ``np.empty`` may give it at worst: whatever is not written shows."""
+    x = _empty(*arguments, **named)
+    if x.dtype == np.float64:
+        x.fill(np.nan)
+    return x
+
+
 def memory(x: np.ndarray) -> np.ndarray:
     """The array that owns what `x` is a view of."""
     while isinstance(x.base, np.ndarray) and not isinstance(x, np.memmap):

@@ -20,7 +20,7 @@ import kinegrad.simulate
 from kinegrad import InverseDynamicsDerivatives, Loads, PackedMatrix
 from kinegrad import _engine as engine
 from tests.fuzz import test_builders, test_simulate
-from tests.fuzz.arrangements import FILLABLE, arranged, memory, spoiled
+from tests.fuzz.arrangements import FILLABLE, arranged, memory, spoiled, used
 from tests.fuzz.cases import cases
 from tests.fuzz.hostile import VALUES, hostile
 from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism, some_loads
@@ -248,6 +248,7 @@ def one_case(name, seed):
     kept = [memory(x) for x in case.arguments.values() if isinstance(x, np.ndarray) and x.dtype != object]
     before = [x.tobytes() for x in kept]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np, "empty", used)
         patch.setattr(engine.threads, "_GRAIN", 1)  # two threads for any two blocks of states
         result = case.call()
         wanted = bits(result)

@@ -16,7 +16,7 @@ import kinegrad as kg
 import kinegrad.simulate as sim
 from kinegrad import _engine as engine
 from kinegrad import samples
-from tests.fuzz.arrangements import arranged, memory, spoiled
+from tests.fuzz.arrangements import arranged, memory, spoiled, used
 from tests.fuzz.cases import cases
 from tests.fuzz.hostile import hostile
 from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism
@@ -235,6 +235,7 @@ def one_case(name, seed):
     before = [x.tobytes() for x in kept]
     threads = kg.get_threads()
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(np, "empty", used)
         patch.setattr(engine.threads, "_GRAIN", 1)
         try:
             result = attempt(function, **arguments)

@@ -138,20 +138,20 @@ class Batch:
         """What to raise when a kernel has found a number that is not finite."""
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
 
-    def check_results(self, before: int | None = None, *, pivot: bool = False) -> None:
+    def check_results(self, before: int | None = None, *, pivot: int | None = None) -> None:
         """Refuse results that are not finite, of all states or of those before one.
 
-        With `pivot`, that one failed because nothing seemed to resist a joint, which overflow may be the reason of.
+        Of state `pivot` nothing seemed to resist a joint, which overflow may be the reason of.
         """
         if getattr(_local, "overflow_passes", 0):
             return
         good = [np.isfinite(x[:before]).all(axis=tuple(range(1, x.ndim))) for x in self.results]
         lost = [np.flatnonzero(~x)[:1] for x in good]
-        first = np.concatenate([*lost, [before] if pivot and self._pivot_overflows(before) else []])
+        first = np.concatenate([*lost, [] if pivot is None or not self._pivot_overflows(pivot) else [pivot]])
         if len(first):
             raise self.overflow(int(first.min()))
 
-    def _pivot_overflows(self, state: int | None) -> bool:
+    def _pivot_overflows(self, state: int) -> bool:
         """Whether a pivot, which depends on sliding coordinates and the model's constants alone, is out of range."""
         slides = Mechanism(*mechanism(self.model)).rate[:, 1] != 0.0
         q = self.arguments[0]
