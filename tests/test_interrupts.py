@@ -167,6 +167,7 @@ CALLS = {
     "forward_dynamics": lambda q, v, a: kg.forward_dynamics(MODEL, q, v, a),
     "forward_dynamics_derivatives": lambda q, v, a: kg.forward_dynamics_derivatives(MODEL, q, v, a),
     "design": lambda q, v, a: kg.inverse_dynamics_design_derivatives(DESIGN, q, v, a),
+    "design of accelerations": lambda q, v, a: kg.forward_dynamics_design_derivatives(DESIGN, q, v, a),
     "design of two": lambda q, v, a: kg.inverse_dynamics_design_derivatives(
         DESIGN, q[:2], v[:2], a[:2], loads=kg.Loads(force=np.arange(36.0).reshape(2, 6, 3))
     ),
@@ -274,7 +275,9 @@ else:
 
 LONG = {
     "lagrange": ("kg.inverse_dynamics_derivatives(chain, *states[:, :size], method='lagrange')", 10, 60_000),
-    "directions": ("kg.forward_dynamics_design_derivatives(masses, *states[:, :size])", 10, 60_000),
+    "directions": (
+        "kg.hybrid_dynamics_design_derivatives(masses, *states[:, :size], states[2, :size], prescribed=[])", 10, 60_000,
+    ),
     "steps": ("simulate_fixed(model, state[0], state[1], step=1e-5, steps=size, every=size)", 10, 100_000_000),
     "tangents": (
         "simulate_fixed(model, state[0], state[1], step=1e-5, steps=size, every=size, design=design)", 10, 30_000_000,

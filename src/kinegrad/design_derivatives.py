@@ -1,7 +1,7 @@
 """Derivatives with respect to design parameters, of torques, accelerations, mass matrix, poses, points and energies.
 
-They are those of the recursive algorithms themselves, compiled for dual numbers: O(n) for each parameter, no matrix
-formed ([anderson2002] (62)–(70)).
+They are those of the recursive algorithms themselves, O(n) for each parameter, no matrix formed ([anderson2002]
+(62)–(70)): compiled for dual numbers, and for torques and accelerations written out, so that parameters share values.
 """
 
 from __future__ import annotations

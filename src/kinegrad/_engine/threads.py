@@ -179,7 +179,8 @@ def workers_for(work: int) -> int:
 
 def workers_asked(threads: int | None, work: int) -> int:
     """How many threads a call is to use that says `threads`, for so many joint-states."""
-    return check_threads(threads) if work >= 2 * _GRAIN else 1
+    workers = check_threads(threads)
+    return workers if work >= 2 * _GRAIN else 1
 
 
 def first_rows(work: int) -> int:
