@@ -27,15 +27,15 @@ from kinegrad._engine.gate import (
 )
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
-from kinegrad._engine.tables import derivative_tables, pairs, places, plan
+from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 
 __all__ = [
     "Batch",
     "March",
     "Marched",
+    "acceleration_tables",
     "check_model",
-    "derivative_tables",
     "finish",
     "flag",
     "flags_if_varied",
@@ -61,6 +61,7 @@ __all__ = [
     "slopes",
     "streams",
     "tame",
+    "torque_tables",
     "variable_fields",
     "whole",
     "without_springs",
