@@ -92,16 +92,16 @@ def run(repeats: int) -> list[Row]:
     work = Work(human43())
     dense, packed, fresh = work.reusing(), work.reusing(packed=True), work.ours
     cases = [
-        work.case("∂τ, dense, `out=`", dense, LEFT, 7),
-        work.case("∂τ, dense, new arrays, thrown away", fresh, LEFT, 7),
+        work.case("∂τ, dense, `out=`", dense, LEFT, 7.5),
+        work.case("∂τ, dense, new arrays, thrown away", fresh, LEFT, 7.5),
         work.case("∂τ, dense, new arrays, thrown away", fresh, COLLECTED),
         work.case("∂τ, packed, `out=`", packed, LEFT, 9),
         work.case("∂τ, packed, new arrays, thrown away", lambda: fresh(packed=True), LEFT, 9),
-        work.case("∂τ, dense, `out=`, two threads", work.reusing(threads=2), f"{LEFT}, one thread", 13),
+        work.case("∂τ, dense, `out=`, two threads", work.reusing(threads=2), f"{LEFT}, one thread", 9.5),
         work.case(
-            "∂τ, dense, new arrays, thrown away, two threads", lambda: fresh(threads=2), f"{LEFT}, one thread", 13
+            "∂τ, dense, new arrays, thrown away, two threads", lambda: fresh(threads=2), f"{LEFT}, one thread", 9.5
         ),
-        work.case("∂τ, packed, `out=`, two threads", work.reusing(packed=True, threads=2), f"{LEFT}, one thread"),
+        work.case("∂τ, packed, `out=`, two threads", work.reusing(packed=True, threads=2), f"{LEFT}, one thread", 13),
         work.case("∂τ by `lagrange`, dense, `out=`", work.reusing(method="lagrange")),
         work.case("∂τ by `lagrange`, packed, `out=`", work.reusing(method="lagrange", packed=True)),
         *_single_calls(work),

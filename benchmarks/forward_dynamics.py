@@ -79,7 +79,7 @@ def run(repeats: int) -> list[Row]:
                 "aba",
                 1,
             ),
-            Case("∂a, one thread", derivatives, left, LEFT, 5, all_states),
+            Case("∂a, one thread", derivatives, left, LEFT, 6, all_states),
             Case("∂a, one thread", derivatives, collected, COLLECTED),
             Case("∂a, two threads", lambda: derivatives(2), left, f"{LEFT}, one thread", None, all_states),
             Case(

@@ -40,7 +40,6 @@ from kinegrad._kernels.rnea_derivatives import (
     record,
     rnea_derivatives,
 )
-from kinegrad._kernels.rnea_derivatives import slots as derivative_slots
 from kinegrad._kernels.spatial import dot, load3
 from kinegrad._kernels.width import WIDTH
 from kinegrad.loads import load_batch
@@ -243,8 +242,7 @@ def _prepared(
     results = [getattr(x, "values", x) for x in (out.tau, out.dtau_dq, out.dtau_dv, out.dtau_da)]
     flat = [x.reshape(batch.states, -1) for x in results]
     stream = engine.streams(3 * flat[1].nbytes)
-    tables = engine.derivative_tables(model, "packed" if packed else "dense", loaded=False, stream=stream)
-    slots = derivative_slots(model.n, engine.pairs(model))
+    tables, slots = engine.torque_tables(model, "packed" if packed else "dense", loaded=False, stream=stream)
     return (engine.mechanism(model), *batch.arguments, *loads, *tables, *flat), slots
 
 

@@ -163,14 +163,12 @@ _METHODS = ("spatial", "lagrange")
 
 def _kernel(model: Model, method: str, layout: str, loaded: bool, stream: bool) -> tuple[Any, tuple[Any, ...], int]:
     """The kernel of ∂τ by a method, its arguments between states and results, and the slots that it needs."""
-    n, count = len(model.joints), engine.pairs(model)
     if method == "spatial":
-        tables = engine.derivative_tables(model, layout, loaded, stream)
-        return rnea_derivatives.rnea_derivatives, tables, rnea_derivatives.slots(n, count)
-    place = engine.places(model, layout)
+        return rnea_derivatives.rnea_derivatives, *engine.torque_tables(model, layout, loaded, stream)
+    n, count = model.n, engine.pairs(model)
     columns = n * n if layout == "dense" else 2 * count - n
     slots = lagrange_derivatives.slots(n, count) + 3 * columns
-    return lagrange_derivatives.lagrange_derivatives, (place,), slots
+    return lagrange_derivatives.lagrange_derivatives, (engine.places(model, layout),), slots
 
 
 def inverse_dynamics_derivatives(
@@ -293,10 +291,10 @@ def forward_dynamics_derivatives(
     if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
         one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        tables = engine.derivative_tables(model, "full", loaded=False, stream=False)
+        tables, slots = engine.acceleration_tables(model, loaded=False, stream=False)
         arguments = (*state, none, none, none, *tables)
         results = (np.empty((1, n)), one[None], *block, status)
-        scratch = engine.scratch(aba_derivatives.slots(n, engine.pairs(model)))
+        scratch = engine.scratch(slots)
         if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
             return ForwardDynamicsDerivatives(one, *block.reshape(3, n, n))
     engine.check_model(model)
@@ -304,11 +302,9 @@ def forward_dynamics_derivatives(
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
     flat = [a[1], *(matrix[1] for matrix in matrices)]
-    large = engine.streams(3 * flat[1].nbytes)
-    tables = engine.derivative_tables(model, "full", loads is not None, large)
+    tables, slots = engine.acceleration_tables(model, loads is not None, engine.streams(3 * flat[1].nbytes))
     spare = np.empty((batch.states, n))
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, spare, *flat)
-    slots = aba_derivatives.slots(n, engine.pairs(model))
     run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
     return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
 

@@ -28,7 +28,7 @@ from kinegrad._engine.gate import (
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
-from kinegrad._engine.tables import derivative_tables, pairs, places, plan
+from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 from kinegrad._kernels.compiling import apart as compile_apart
@@ -40,9 +40,9 @@ __all__ = [
     "Marched",
     "Reversal",
     "Segment",
+    "acceleration_tables",
     "check_model",
     "compile_apart",
-    "derivative_tables",
     "directions",
     "finish",
     "flag",
@@ -70,6 +70,7 @@ __all__ = [
     "slopes",
     "streams",
     "tame",
+    "torque_tables",
     "variable_fields",
     "whole",
     "without_springs",

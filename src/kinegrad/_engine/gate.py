@@ -138,24 +138,26 @@ class Batch:
         """What to raise when a kernel has found a number that is not finite."""
         return next(not_finite(name, x) for name, x in self._given.items() if not np.isfinite(x).all())
 
-    def check_results(self, before: int | None = None, *, pivot: int | None = None) -> None:
-        """Refuse results that are not finite, of all states or of those before one.
-
-        Of state `pivot` nothing seemed to resist a joint, which overflow may be the reason of.
-        """
+    def check_results(self) -> None:
+        """Refuse results that are not finite."""
         if getattr(_local, "overflow_passes", 0):
             return
-        good = [np.isfinite(x[:before]).all(axis=tuple(range(1, x.ndim))) for x in self.results]
+        good = [np.isfinite(x).all(axis=tuple(range(1, x.ndim))) for x in self.results]
         lost = [np.flatnonzero(~x)[:1] for x in good]
-        first = np.concatenate([*lost, [] if pivot is None or not self._pivot_overflows(pivot) else [pivot]])
-        if len(first):
-            raise self.overflow(int(first.min()))
+        if any(map(len, lost)):
+            raise self.overflow(int(np.concatenate(lost).min()))
 
-    def _pivot_overflows(self, state: int) -> bool:
-        """Whether a pivot, which depends on sliding coordinates and the model's constants alone, is out of range."""
+    def check_pivot(self, state: int) -> None:
+        """Refuse a state of which nothing seems to resist a joint if overflow may be the reason.
+
+        Pivots depend on sliding coordinates and on the model's constants alone.  Results are not looked at: where a
+        kernel ends early, those of other states may not have been written.
+        """
         slides = Mechanism(*mechanism(self.model)).rate[:, 1] != 0.0
         q = self.arguments[0]
-        return not tame(self.model) or bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
+        far = bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
+        if (far or not tame(self.model)) and not getattr(_local, "overflow_passes", 0):
+            raise self.overflow(state)
 
     def check_results_of(self, name: str, x: Array) -> None:
         """The same if `x`, (1, columns), an argument that kernels do not look at, is of uncommon size."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.constants import mechanism
+from kinegrad._kernels.aba_derivatives import slots as acceleration_slots
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.rnea_derivatives import SPACE
+from kinegrad._kernels.rnea_derivatives import slots as torque_slots
 from kinegrad._kernels.stream import BLANK, MIXED, RUN
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad._kernels.width import WIDTH
@@ -18,12 +21,20 @@ from kinegrad.model import Model
 Integers = NDArray[np.int64]
 
 
+def once(model: Model, key: Hashable, make: Callable[[], Any]) -> Any:
+    """What `make` makes for a model, made once and kept with it under a key."""
+    known: dict[Hashable, Any] | None = model.__dict__.get("_tables")
+    if known is None:
+        known = {}
+        object.__setattr__(model, "_tables", known)
+    if key not in known:
+        known[key] = make()
+    return known[key]
+
+
 def pairs(model: Model) -> int:
     """How many (joint, ancestor or itself) pairs there are, counted once per model."""
-    found: int | None = model.__dict__.get("_pairs")
-    if found is None:
-        found = (model.topology.nonzeros + model.n) // 2
-        object.__setattr__(model, "_pairs", found)
+    found: int = once(model, "pairs", lambda: (model.topology.nonzeros + model.n) // 2)
     return found
 
 
@@ -33,56 +44,68 @@ def places(model: Model, layout: str) -> tuple[Integers, Integers]:
     Pairs are ordered i = n−1 … 0, j from i up to the root.  The layout is ``"dense"``, rows of n, or ``"packed"``, the
     topological non-zeros alone.  Made once per model.
     """
-    key = f"_places_{layout}"
-    found: tuple[Integers, Integers] | None = model.__dict__.get(key)
-    if found is None:
-        n, topology = model.n, model.topology
-        each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
-        i, j = np.array(each, dtype=np.int64).T
-        number = np.arange(n * n).reshape(n, n)
-        if layout == "packed":
-            number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
-        first = np.searchsorted(-i, -np.arange(n))
-        found = np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
-        object.__setattr__(model, key, found)
+    found: tuple[Integers, Integers] = once(model, ("places", layout), lambda: _places(model, layout))
     return found
+
+
+def _places(model: Model, layout: str) -> tuple[Integers, Integers]:
+    n, topology = model.n, model.topology
+    each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
+    i, j = np.array(each, dtype=np.int64).T
+    number = np.arange(n * n).reshape(n, n)
+    if layout == "packed":
+        number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
+    first = np.searchsorted(-i, -np.arange(n))
+    return np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
 
 
 def plan(model: Model, loaded: bool) -> Integers:
     """Home and quiet of each joint, (n, 2), as ``_kernels/rnea_derivatives.py`` says; once per model, with and without
     loads."""
-    key = "_plan_loaded" if loaded else "_plan"
-    found: Integers | None = model.__dict__.get(key)
-    if found is None:
-        m = Mechanism(*mechanism(model))
-        children: list[list[int]] = [[] for _ in range(model.n)]
-        found = np.zeros((model.n, 2), dtype=np.int64)
-        for i, p in enumerate(m.parent):
-            found[i] = i, m.rate[i, 0] == 0.0 and (p < 0 or found[p, 1])
-            if p >= 0:
-                children[p].append(i)
-        for i in reversed(range(model.n)):
-            if not loaded and not m.massive[i] and len(children[i]) == 1:
-                found[i, 0] = found[children[i][0], 0]
-        object.__setattr__(model, key, found)
+    found: Integers = once(model, ("plan", loaded), lambda: _plan(model, loaded))
     return found
 
 
-def derivative_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[Any, ...]:
-    """The arguments `plan`, `pairs` and `past` of the kernel of ∂τ, ``"dense"`` or ``"packed"``, or, with layout
-    ``"full"``, `plan`, `pairs` and `streaming` of that of ∂a.  Made once per model."""
-    key = layout, loaded, stream
-    known: dict[Any, tuple[Any, ...]] = model.__dict__.get("_tables", {})
-    if key in known:
-        return known[key]
-    found: tuple[Any, ...]
-    if layout == "full":
-        found = plan(model, loaded), (*places(model, "dense"), _reach(model)), stream
-    else:
-        place, first = places(model, "packed")
-        where = _where(model, layout)
-        found = plan(model, loaded), (place + SPACE * _rows(model)[place], first, where), (stream, _kind(model, where))
-    object.__setattr__(model, "_tables", {**known, key: found})
+def _plan(model: Model, loaded: bool) -> Integers:
+    m = Mechanism(*mechanism(model))
+    children: list[list[int]] = [[] for _ in range(model.n)]
+    found = np.zeros((model.n, 2), dtype=np.int64)
+    for i, p in enumerate(m.parent):
+        found[i] = i, m.rate[i, 0] == 0.0 and (p < 0 or found[p, 1])
+        if p >= 0:
+            children[p].append(i)
+    for i in reversed(range(model.n)):
+        if not loaded and not m.massive[i] and len(children[i]) == 1:
+            found[i, 0] = found[children[i][0], 0]
+    return found
+
+
+def torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    """The arguments `plan`, `pairs` and `past` of the kernel of ∂τ, ``"dense"`` or ``"packed"``, and the slots that it
+    needs; once per model."""
+    found: tuple[tuple[Any, ...], int] = once(
+        model, ("torque", layout, loaded, stream), lambda: _torque_tables(model, layout, loaded, stream)
+    )
+    return found
+
+
+def _torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    place, first = places(model, "packed")
+    where = _where(model, layout)
+    numbers = place + SPACE * _rows(model)[place], first, where
+    return (plan(model, loaded), numbers, (stream, _kind(model, where))), torque_slots(model.n, pairs(model))
+
+
+def acceleration_tables(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    """The arguments `plan`, `pairs`, `streaming` of the kernel of ∂a, and the slots that it needs; once per model."""
+    found: tuple[tuple[Any, ...], int] = once(
+        model,
+        ("acceleration", loaded, stream),
+        lambda: (
+            (plan(model, loaded), (*places(model, "dense"), _reach(model)), stream),
+            acceleration_slots(model.n, pairs(model)),
+        ),
+    )
     return found
 
 

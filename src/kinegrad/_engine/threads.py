@@ -163,7 +163,7 @@ def _judge(batch: Batch, notes: list[tuple[int, int, tuple[Integers, ...]]], sta
         return None
     batch.check_finite()  # of parts that were never begun: how a call was cut does not show in its errors
     joint, state = stuck[0]
-    batch.check_results(state - state % WIDTH, pivot=state)  # its block of lanes has no results
+    batch.check_pivot(state)
     return joint, state
 
 
