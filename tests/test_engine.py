@@ -667,3 +667,18 @@ def test_slack_springs_leave_the_model_alone():
     assert engine.without_springs(MODEL) is slack
     same_bits(MODEL.stiffness, stiffness)
     assert engine.without_springs(slack) is slack
+
+
+def test_an_interrupt_while_constants_are_made_leaves_none_half_made(monkeypatch):
+    """Found by the fuzzer of signals: of two attributes kept with a model only one was there."""
+    model = kg.samples.two_link()
+
+    def interrupted(constants):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(engine.constants, "_ordinary", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        kg.mass_matrix(model, [0.0, 0.0])
+    monkeypatch.undo()
+    assert kg.mass_matrix(model, [0.0, 0.0]).shape == (2, 2)
+    assert engine.tame(model) is not None

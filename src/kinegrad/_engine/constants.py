@@ -38,8 +38,9 @@ def mechanism(model: Model) -> tuple[Any, ...]:
             )
         with np.errstate(all="ignore"):  # constants that overflow are not tame, and so their results looked at
             found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
-        object.__setattr__(model, "_mechanism", found)
+        # `_mechanism` last: an interrupt, or another thread, may come in between, and sees either both or neither
         object.__setattr__(model, "_tame", found if _ordinary(found) else None)
+        object.__setattr__(model, "_mechanism", found)
     return found
 
 
