@@ -62,6 +62,7 @@ def mapped(x):
 
 def whole(x):
     """Rounded, as integers."""
+    x = np.ma.getdata(x)
     return np.rint(np.clip(x, -1e6, 1e6)).astype(int) if np.isfinite(x).all() else x
 
 
@@ -80,8 +81,8 @@ KINDS = (
 
 
 def arranged(rng: random.Random, x: np.ndarray):
-    """The numbers of `x` in some other form."""
-    return rng.choice(KINDS)(x)
+    """The numbers of `x` in some other form; a single number, spoiled in its shape, has no rows to arrange."""
+    return rng.choice(KINDS)(x) if x.ndim else x
 
 
 def spoiled(rng: random.Random, x: np.ndarray) -> np.ndarray:

@@ -109,7 +109,6 @@ class Case:
                 self.arguments[x] = self.make(x, parameter.default)
         if self.arguments.get("v", "") is None:
             self.arguments["a"] = None
-        self.given = [x for x in STATE if self.arguments.get(x) is not None]
         if self.rng.random() < 0.15:  # one array for all
             self.arguments |= dict.fromkeys(self.given, self.arguments["q"])
         self.spoiled = self.spoil() if self.rng.random() < 0.35 else []
@@ -186,12 +185,18 @@ class Case:
 
     def number(self, x):
         """What is meant by an argument that was accepted."""
-        return np.array(self.arguments[x], dtype=float)
+        with np.errstate(over="ignore"):  # of no states, an argument may be anything
+            return np.array(self.arguments[x], dtype=float)
 
     def loads(self):
         """Force, point and torque, (..., n, 3), or nothing."""
         given = self.arguments.get("loads")
         return {} if given is None else given.arrays(self.model)
+
+    @property
+    def given(self):
+        """Arguments of the state that are there."""
+        return [x for x in STATE if self.arguments.get(x) is not None]
 
     def common(self):
         """The batch shape of the result."""
