@@ -1,11 +1,11 @@
 """Second thread: where its gain goes
 
-The 43-degree-of-freedom human, 301 states of q = sin 2πt: the same work by one thread and by two, taking turns, through
-the pool that every call uses; 2× is all that there is to gain.  *Arithmetic* is the kernel of ∂τ whose entries stay in
-its scratch memory; *writing* is NumPy's `fill` of the dense matrices, half of them by each thread, which computes
-nothing; *calls* are what a user calls, with `out=` where there is one.  The pool's own price is a call of two parts that
-do nothing, less the same by the caller alone.  Python runs by one thread at a time; the part of a call that is Python is
-that of a call of no states.  Page faults are those of the process during one call.
+The 43-degree-of-freedom human, 301 states of q = sin 2πt: the same work by one thread and by two, taking turns,
+through the pool that every call uses; 2× is all that there is to gain.  *Arithmetic* is the kernel of ∂τ whose
+entries stay in its scratch memory; *writing* is NumPy's `fill` of the dense matrices, half of them by each thread,
+which computes nothing; *calls* are what a user calls, with `out=` where there is one.  The pool's own price is a call
+of two parts that do nothing, less the same by the caller alone.  Python runs by one thread at a time; the part of a
+call that is Python is that of a call of no states.  Page faults are those of the process during one call.
 """
 
 from __future__ import annotations
