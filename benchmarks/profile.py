@@ -23,9 +23,10 @@ from benchmarks.timing import REPEATS, Measurement, Row, Timing, sample
 from kinegrad import InverseDynamicsDerivatives, Model, PackedMatrix, inverse_dynamics, inverse_dynamics_derivatives
 from kinegrad import _engine as engine
 from kinegrad._kernels import rnea
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import kernel
-from kinegrad._kernels.lanes import gather, scatter, store
+from kinegrad._kernels.compiler.jit import kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
@@ -41,7 +42,6 @@ from kinegrad._kernels.rnea_derivatives import (
     rnea_derivatives,
 )
 from kinegrad._kernels.spatial import dot, load3
-from kinegrad._kernels.width import WIDTH
 from kinegrad.loads import load_batch
 from kinegrad.samples import human43
 

@@ -1,0 +1,13 @@
+"""[zhakatayev2023] reproduced: inverse-dynamics sensitivities of the 43-joint human, beside numerical ones.
+
+reproduction   run the experiment and write everything
+experiment     what is computed and timed
+page           text, tables and figures of the page
+jacobianest    the step rule of the paper's numerical method
+peers          the same work in Pinocchio, where it is installed
+summary        what the command line shows of a report
+"""
+
+from kinegrad.papers.zhakatayev2023.reproduction import Report, reproduce
+
+__all__ = ["Report", "reproduce"]
