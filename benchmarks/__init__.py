@@ -22,5 +22,6 @@ FAMILIES = (
     "simulate",
     "adjoint",
     "profile",
+    "second_thread",
     "startup",
 )

@@ -121,7 +121,7 @@ def run(repeats: int) -> list[Row]:
 def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
     state = sinusoid(model.n)
     out = inverse_dynamics_derivatives(model, *state, packed=packed)
-    arguments, slots = _prepared(model, state, out, packed)
+    arguments, slots = prepared(model, state, out, packed)
     scratch = engine.scratch(slots)
     count = len(state[0])
     matrices = arguments[-3:]
@@ -171,7 +171,7 @@ def _single(model: Model, repeats: int) -> list[Row]:
     state = tuple(x[70] for x in sinusoid(n))
     named = dict(zip("qva", state, strict=True))
     out = inverse_dynamics_derivatives(model, *state)
-    arguments, slots = _prepared(model, state, out, packed=False)
+    arguments, slots = prepared(model, state, out, packed=False)
     scratch = engine.scratch(slots)
     batch, _ = load_batch(model, None, named)
     none = tuple(np.empty((0, n)) for _ in range(3))
@@ -234,7 +234,7 @@ def _single_tau(model: Model, repeats: int) -> list[Row]:
     ]
 
 
-def _prepared(
+def prepared(
     model: Model, state: tuple[Any, ...], out: InverseDynamicsDerivatives, packed: bool
 ) -> tuple[tuple[Any, ...], int]:
     """What the public function gives the kernel to fill `out`, and how many slots it needs."""
