@@ -1,7 +1,7 @@
 """Between public functions and kernels: constants, one validation gate, threads.
 
 A public function asks :class:`Batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
-call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
+call a kernel on parts of the states, and shapes the result back.  Nothing of this is public.
 """
 
 from kinegrad._engine.gate import (
@@ -11,6 +11,7 @@ from kinegrad._engine.gate import (
     flag,
     kernel_array,
     not_finite,
+    one_of,
     one_state,
     overflow_passes,
     positive,
@@ -53,6 +54,7 @@ __all__ = [
     "march_slopes",
     "mechanism",
     "not_finite",
+    "one_of",
     "one_state",
     "overflow_passes",
     "pairs",

@@ -114,22 +114,22 @@ def inverse_dynamics_design_vjp(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    y: ArrayLike,
+    w: ArrayLike,
     *,
     loads: Loads | None = None,
     threads: int | None = None,
 ) -> Array:
-    """The gradient of yᵀτ by all parameters at fixed motion: yᵀ ∂τ/∂p without ∂τ/∂p.
+    """The gradient of wᵀτ with respect to all parameters at fixed motion: wᵀ ∂τ/∂p without ∂τ/∂p.
 
-    One backward sweep gives the gradient by every constant of the model, O(n) whatever p is; the parameters then only
-    take their share of it.  For many parameters and few weights, p times less work than the derivatives.
+    One backward sweep gives the gradient with respect to every constant of the model, O(n) whatever p is, and that of
+    the parameters follows from it.  For many parameters this is p times less work than the derivatives.
 
     Parameters
     ----------
     design : Design
     q, v, a : array_like, shape (..., n)
         Coordinates, speeds and accelerations.
-    y : array_like, shape (..., n)
+    w : array_like, shape (..., n)
         Weights of the torques.
     loads, threads
         As of :func:`inverse_dynamics_design_derivatives`.
@@ -145,7 +145,7 @@ def inverse_dynamics_design_vjp(
     >>> inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, 0])
     array([6., 5.])
     """
-    gradient, batch = constants_gradient(design, q, v, a, y, loads=loads, threads=threads)
+    gradient, batch = constants_gradient(design, q, v, a, w, loads=loads, threads=threads)
     shares = share_of_parameters(design, gradient)
     batch.results = [shares]
     batch.check_results()
@@ -153,13 +153,13 @@ def inverse_dynamics_design_vjp(
 
 
 def constants_gradient(
-    design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, y: ArrayLike, *, loads: Loads | None = None,
+    design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, w: ArrayLike, *, loads: Loads | None = None,
     threads: int | None = None,
 ) -> tuple[Array, engine.Batch]:  # fmt: skip
-    """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns); the batch."""
+    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns); and the batch."""
     model = _checked(design)
     loads = loads_of(design, loads)
-    batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
+    batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
     _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
     arguments = kernel_constants(design), *batch.arguments[:4], *load_rows, gradient
     engine.run(rnea_adjoint.rnea_adjoint, batch, (model.n + 1) * rnea_adjoint.N, threads, *arguments)

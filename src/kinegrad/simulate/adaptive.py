@@ -25,7 +25,7 @@ from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -202,8 +202,7 @@ def simulate(
     >>> motion.tau[:, 0].round(4)
     array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
     """
-    if not isinstance(method, str) or method not in EXPLICIT | IMPLICIT:
-        raise InputError(f"`method` is {shown(method)}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
+    engine.one_of("method", method, EXPLICIT | IMPLICIT)
     times = _times(t, least=2)
     numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
     rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())
