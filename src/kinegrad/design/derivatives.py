@@ -167,7 +167,7 @@ def constants_gradient(
 
 
 def share_of_parameters(design: Design, gradient: Array) -> Array:
-    """From gradients by constants, (..., columns), to gradients by parameters, (..., p)."""
+    """From gradients with respect to constants, (..., columns), to those with respect to parameters, (..., p)."""
     slopes = sparse_slopes(design)  # which adds in the same order always
     rows = gradient[..., : slopes.shape[1]].reshape(-1, slopes.shape[1])
     with np.errstate(all="ignore"):  # what overflows is found in the end
@@ -189,7 +189,8 @@ def forward_dynamics_design_derivatives(
 ) -> Array:
     """da/dp: how the accelerations of :func:`forward_dynamics` change with each parameter.
 
-    At fixed state and torques; or, if their own derivatives are given, in all: [anderson2002] (9), fully recursive.
+    At fixed state and torques; or, if their own derivatives are given, the total derivative: [anderson2002] (9), fully
+    recursive.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 __all__ = ["joint_factor", "time_factor"]
 
-RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated by time
+RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated with respect to time
 
 
 def _spelled(size: float, *names: str) -> dict[str, float]:

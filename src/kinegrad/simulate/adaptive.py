@@ -56,7 +56,7 @@ class Simulation(Result):
     q, v, a, tau : ndarray, shape (m, n)
         Coordinates, speeds, accelerations and torques; of prescribed joints their motion, and the torques it takes.
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, n, p), or None
-        How they change with the design's parameters in all; None without a design.
+        Their total derivatives with respect to the design's parameters; None without a design.
     success : bool
         Whether the end was reached.
     status : int

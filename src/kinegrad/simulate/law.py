@@ -1,4 +1,5 @@
-"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics, torques closing it.
+"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics
+with the torques that act.
 
 Torques may be a constant, samples, a spline, or a function of time and state (:class:`Feedback`).  Joints may follow a
 prescribed motion: hybrid dynamics then gives the accelerations of the others, whose state alone is integrated, and the
@@ -230,7 +231,7 @@ class Law:
 
     @engine.overflow_passes()
     def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
-        """da/dp and dτ/dp in all, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
+        """Total da/dp and dτ/dp, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
         assert self.design is not None
         gains = self.gains(t, q, v)
         dtau = np.zeros_like(dq) if gains is None else gains[0] @ dq + gains[1] @ dv
