@@ -175,9 +175,9 @@ def forward_dynamics(
         with np.errstate(all="ignore"):
             np.subtract(state[2], a, out=a)
         batch.check_results()
-        place = engine.places(model, "dense")
+        pairs = engine.places(model, "dense")[0], engine.tree(model)
         slots = engine.pairs(model) + n
-        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
+        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, pairs, M, a, a)
         batch.check_results()
     return engine.finish(result, a)
 

@@ -29,7 +29,7 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
+from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 from kinegrad._kernels.compiler.compiling import apart as compile_apart
@@ -73,6 +73,7 @@ __all__ = [
     "streams",
     "tame",
     "torque_tables",
+    "tree",
     "variable_fields",
     "whole",
     "without_springs",
