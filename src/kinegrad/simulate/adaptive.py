@@ -60,7 +60,7 @@ class Simulation(Result):
     success : bool
         Whether the end was reached.
     status : int
-        0; −1 if the motion diverged; −2 if it was given up: no progress in time, or `max_evaluations` used up.
+        0; −1 if the motion diverged; −2 if it was stopped: no progress in time, or `max_evaluations` used up.
     message : str
     nfev, njev, steps : int
         Evaluations of the law of motion and of its Jacobian, and accepted steps.
@@ -175,7 +175,7 @@ def simulate(
     Returns
     -------
     Simulation
-        If the motion diverged or was given up, what there is of it, with ``success`` False and why in ``message``.
+        If the motion diverged or was stopped, the part before that, with ``success`` False and why in ``message``.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def simulate(
     numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
     rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())
     if rtol < LEAST_RTOL:
-        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
+        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, 100 times the machine epsilon")
     if max_evaluations is not None:
         engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)
@@ -317,7 +317,7 @@ def _sample(law: Law, track: Track, t: Array) -> Simulation:
 def _times(t: Any, *, least: int) -> Array:
     times = np.atleast_1d(engine.real("t", t))
     if times.ndim != 1 or len(times) < least:
-        raise InputError(f"`t` has shape {np.shape(t)}; expected at least {least} times in a row")
+        raise InputError(f"`t` has shape {np.shape(t)}; expected one axis of at least {least} times")
     if not np.isfinite(times).all():
         raise engine.not_finite("t", times)
     if not (np.diff(times) > 0).all():
