@@ -16,7 +16,7 @@ from kinegrad import simulate as sim
 from tests.kernels.child import child, output
 
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
-TWICE = {"design.hybrid_dynamics", "steps.along_directions"}
+TWICE = {"dual_kernels.hybrid_dynamics", "steps.along_directions"}
 
 OBJECTIVE = sim.Objective(integral=[sim.TorqueSquared()])
 
