@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import kinematics_derivatives as kernels
 from kinegrad._kernels import momentum_derivatives as momentum_kernels
 from kinegrad.energy import _with_mass
-from kinegrad.kinematics import _points, _state
+from kinegrad.kinematics import points, state_of
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -27,6 +28,56 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Axis = engine.Axis
+
+
+def _derivatives(
+    axes: tuple[Axis | int, ...], per: dict[str, Axis], *, zero: bool = False
+) -> tuple[engine.Result, ...]:
+    """Results by name, each with an axis more: what it is with respect to."""
+    return tuple(engine.Result(name, (*axes, axis), zero=zero, optional=True) for name, axis in per.items())
+
+
+def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    return (), kernels.slots(model.n)
+
+
+_BY_Q, _BY_V = Axis.PER_POSITION, Axis.PER_SPEED
+_LINKS = engine.Kernel(
+    kernels.links,
+    engine.QVA,
+    (
+        *_derivatives((Axis.LINK, 4, 4), {"dtransform_dq": _BY_Q}, zero=True),
+        *_derivatives(
+            (Axis.LINK, 3),
+            {
+                "dlinear_velocity_dq": _BY_Q,
+                "dangular_velocity_dq": _BY_Q,
+                "dangular_velocity_dv": _BY_V,
+                "dlinear_acceleration_dq": _BY_Q,
+                "dangular_acceleration_dq": _BY_Q,
+                "dangular_acceleration_dv": _BY_V,
+            },
+            zero=True,
+        ),
+    ),
+    tables=_slots,
+)
+_POINTS = engine.Kernel(
+    kernels.points,
+    engine.QVA,
+    _derivatives((Axis.POINT, 3), {"dposition_dq": _BY_Q, "dvelocity_dq": _BY_Q, "dacceleration_dq": _BY_Q}, zero=True),
+    tables=_slots,
+)
+_MOMENTUM = engine.Kernel(
+    momentum_kernels.momentum_derivatives,
+    engine.QV,
+    _derivatives(
+        (3,),
+        {"dcenter_dq": _BY_Q, "dlinear_dq": _BY_Q, "dlinear_dv": _BY_V, "dangular_dq": _BY_Q, "dangular_dv": _BY_V},
+    ),
+    momentum_kernels.N,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,21 +193,17 @@ def forward_kinematics_derivatives(
     array([[-0.8, -0.4],
            [ 0. ,  0. ]])
     """
-    batch, state = _state(model, q, v, a)
-    n = model.n
-    dtransform_dq, dT = batch.output((n, 4, 4, n), zero=True)
-    given = [v is not None] * 3 + [a is not None] * 3
-    fields, flat = zip(*(_wanted(batch, (n, 3, n), wanted) for wanted in given), strict=True)
-    arguments = (engine.mechanism(model), *state, dT, *flat)
-    engine.run(kernels.links, batch, kernels.slots(n), threads, *arguments)
+    state, wanted = state_of(q, v, a), slice(1 + 3 * (v is not None) + 3 * (a is not None))
+    dtransform_dq, *fields = engine.call_with(_LINKS, model, state, threads=threads, wanted=wanted)
     if v is None:
         return ForwardKinematicsDerivatives(dtransform_dq)
-    dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv = fields
+    dx_dq, dw_dq, dw_dv = fields[:3]
     jacobian = dtransform_dq[..., :3, 3, :]
     velocity = (dx_dq, jacobian.copy(), dw_dq, dw_dv)
     if a is None:
         return ForwardKinematicsDerivatives(dtransform_dq, *velocity)
-    linear, angular = (ddx_dq, _twice(batch, dx_dq), jacobian.copy()), (ddw_dq, ddw_dv, dw_dv.copy())
+    ddx_dq, ddw_dq, ddw_dv = fields[3:]
+    linear, angular = (ddx_dq, _twice(model, state, dx_dq), jacobian.copy()), (ddw_dq, ddw_dv, dw_dv.copy())
     return ForwardKinematicsDerivatives(dtransform_dq, *velocity, *linear, *angular)
 
 
@@ -200,19 +247,16 @@ def point_motion_derivatives(
     array([[-1.6, -0.8],
            [ 0. ,  0. ]])
     """
-    batch, state = _state(model, q, v, a)
-    links, local, core = _points(model, link, point)
-    given = (True, v is not None, a is not None)
-    fields, flat = zip(*(_wanted(batch, (*core, 3, model.n), wanted) for wanted in given), strict=True)
-    arguments = (engine.mechanism(model), *state, links, local, *flat)
-    engine.run(kernels.points, batch, kernels.slots(model.n), threads, *arguments)
-    batch.check_results_of("point", local)
-    dx_dq, ddx_dq, dddx_dq = fields
+    state, wanted = state_of(q, v, a), slice(1 + (v is not None) + (a is not None))
+    named = points(model, link, point)
+    dx_dq, *fields = engine.call_with(_POINTS, model, state, threads=threads, wanted=wanted, **named)
     if v is None:
         return PointMotionDerivatives(dx_dq)
+    ddx_dq = fields[0]
     if a is None:
         return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy())
-    return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(batch, ddx_dq), dx_dq.copy())
+    dddx_dq = fields[1]
+    return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(model, state, ddx_dq), dx_dq.copy())
 
 
 def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -239,14 +283,8 @@ def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | Non
     array([[0. , 0. ],
            [0.4, 0.1]])
     """
-    batch = engine.Batch(_with_mass(model), {"q": q})
-    n = model.n
-    result, flat = batch.output((3, n))
-    none = np.empty((0, 3 * n))
-    arguments = (engine.mechanism(model), batch.arguments[0], np.zeros((1, n)), flat, none, none, none, none)
-    slots = (n + 1) * momentum_kernels.N
-    engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
-    return result
+    (dc_dq,) = engine.call_with(_MOMENTUM, _with_mass(model), (q, engine.ZERO), threads=threads, wanted=slice(1))
+    return dc_dq
 
 
 def momentum_derivatives(
@@ -277,28 +315,18 @@ def momentum_derivatives(
     >>> change.dlinear_dv[1].round(3), change.dlinear_dq[0].round(3)
     (array([0.4, 0.1]), array([-0.4, -0.1]))
     """
-    batch = engine.Batch(_with_mass(model), {"q": q, "v": v})
-    n = model.n
-    fields, flat = zip(*(batch.output((3, n)) for _ in range(4)), strict=True)
-    arguments = (engine.mechanism(model), *batch.arguments, np.empty((0, 3 * n)), *flat)
-    slots = (n + 1) * momentum_kernels.N
-    engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
+    fields = engine.call_with(_MOMENTUM, _with_mass(model), (q, v), threads=threads, wanted=slice(1, None))
     return MomentumDerivatives(*fields)
 
 
-def _twice(batch: engine.Batch, x: Array) -> Array:
+def _twice(model: Model, state: tuple[Any, ...], x: Array) -> Array:
     """2 x, which must be finite as any result."""
     try:
         with np.errstate(over="raise"):
             return 2.0 * x
     except FloatingPointError:
         half = np.where(np.abs(x) <= 0.5 * np.finfo(float).max, x, np.inf)
+        batch, _, _ = engine.checked(_LINKS, model, state)
         batch.results = [half.reshape(batch.states, -1)]
         batch.check_results()
         return 2.0 * half
-
-
-def _wanted(batch: engine.Batch, core: tuple[int, ...], wanted: bool) -> tuple[Array, Array]:
-    """A result and its zero-filled flat array for the kernel; arrays without rows where it is not wanted."""
-    none = np.empty((0, 0))
-    return batch.output(core, zero=True) if wanted else (none, none)

@@ -1,9 +1,11 @@
 """Between public functions and kernels: constants, one validation gate, threads.
 
-A public function asks :class:`Batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
-call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
+A public function makes one :func:`call` of a :class:`Kernel`, which says what it takes, gives and needs: :class:`Batch`
+checks arguments and flattens them to ``(states, columns)``, the kernel runs on blocks of states, results are shaped
+back.  Nothing of this is public.
 """
 
+from kinegrad._engine.call import ZERO, call, call_with, checked, fill, no_load
 from kinegrad._engine.constants import (
     flags_if_varied,
     mechanism,
@@ -17,43 +19,59 @@ from kinegrad._engine.gate import (
     check_model,
     finish,
     flag,
+    free_joint,
     kernel_array,
     not_finite,
-    one_state,
     overflow_passes,
     positive,
     real,
     whole,
 )
 from kinegrad._engine.memory import share_memory, streams
+from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
 from kinegrad._engine.tangents import Directions, directions, run_tangents
-from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
+from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiling import apart as compile_apart
 
 __all__ = [
+    "QV",
+    "QVA",
+    "QVTAU",
+    "ZERO",
+    "Axis",
     "Batch",
     "Directions",
+    "Kernel",
+    "Kind",
     "March",
     "Marched",
+    "Q",
+    "Result",
     "Reversal",
     "Segment",
+    "Shape",
     "acceleration_tables",
+    "call",
+    "call_with",
     "check_model",
+    "checked",
     "compile_apart",
     "directions",
+    "fill",
     "finish",
     "flag",
     "flags_if_varied",
+    "free_joint",
     "get_threads",
     "kernel_array",
     "march",
     "march_slopes",
     "mechanism",
+    "no_load",
     "not_finite",
-    "one_state",
     "overflow_passes",
     "pairs",
     "places",
@@ -62,7 +80,6 @@ __all__ = [
     "real",
     "run",
     "run_directions",
-    "run_pivots",
     "run_tangents",
     "scratch",
     "set_threads",

@@ -1,0 +1,260 @@
+"""One call of a kernel: arguments through the gate, kernel, results in their shapes.
+
+What a kernel takes, gives and needs is its :class:`~kinegrad._engine.signature.Kernel`; a public function checks its
+own options, makes one call and puts names to the results.
+
+Control loops call with one state at a time, and then looking at arguments costs as much as the kernel.  For each model
+and kernel there is therefore one function, made on the first call, that takes such a state straight to the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._engine.constants import mechanism, tame
+from kinegrad._engine.gate import FLOAT64, Batch, check_model, finish
+from kinegrad._engine.memory import streams
+from kinegrad._engine.signature import Axis, Kernel, Shape
+from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
+from kinegrad._kernels.finite import FINE
+from kinegrad.model import Model
+
+Array = NDArray[np.float64]
+Single = Callable[[Sequence[Any]], "tuple[Array, ...] | None"]
+_NONE: dict[Kernel, Single] = {}
+ZERO = object()  # in the place of a part of a state that the caller may leave out, and has
+
+
+def call(
+    kernel: Kernel,
+    model: Model,
+    state: Sequence[Any],
+    loads: dict[str, Array] | None = None,
+    out: Any = None,
+    threads: int | None = None,
+) -> tuple[Array, ...]:
+    """The results of a kernel for the states of a batch.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    model : Model
+    state : sequence
+        As given by the caller, in the order of ``kernel.state``.
+    loads : dict, optional
+        Force, point and torque, (..., n, 3), by name.
+    out : ndarray, or dict of ndarray, optional
+        To fill; by name of the result if there are several.
+    threads : int, optional
+
+    Returns
+    -------
+    tuple of ndarray
+        Of the batch's shape, then that of each result.
+    """
+    plain = loads is None and out is None and type(model) is Model
+    if plain and (threads is None or (type(threads) is int and threads == 1)):
+        single = model.__dict__.get("_singles", _NONE).get(kernel) or _prepare(kernel, model)
+        found = single(state)
+        if found is not None:
+            return found
+    return call_with(kernel, model, state, loads, out, threads)
+
+
+def call_with(
+    kernel: Kernel,
+    model: Model,
+    state: Sequence[Any],
+    loads: dict[str, Array] | None = None,
+    out: Any = None,
+    threads: int | None = None,
+    *,
+    constants: tuple[Any, ...] | None = None,
+    options: Sequence[Any] = (),
+    sizes: Mapping[Axis, Shape] | None = None,
+    wanted: slice = slice(None),
+    columns: slice | None = None,
+    unseen: dict[str, Array] | None = None,
+) -> tuple[Array, ...]:
+    """The same with whatever a call may have besides.
+
+    Parameters
+    ----------
+    kernel, model, state, loads, out, threads
+        As of :func:`call`; what of the state is :data:`ZERO` is not given.
+    constants : tuple, optional
+        Of the mechanism, if not those of the model.
+    options : sequence of ndarray
+        Arguments of the kernel that are the same for all states.
+    sizes : dict, optional
+        Shapes of the axes of results that depend on the options.
+    wanted : slice
+        Which results are returned; the others may overflow.
+    columns : slice, optional
+        Which entries along the last axis of the results are returned; the others may overflow.
+    unseen : dict of ndarray, optional
+        Options that may make results overflow, by name: kernels look at the state and the loads only.
+    """
+    batch, rows, load_rows = checked(kernel, model, state, loads)
+    pairs = _outputs(kernel, batch, out, sizes, wanted)
+    shown = pairs[wanted]
+    looked = (flat if columns is None else flat[:, columns] for _, flat in shown)
+    batch.results = list(looked)
+    filled = [flat for _, flat in pairs]
+    if kernel.slots is None:
+        kernel.function(batch, threads, rows, load_rows, filled)
+    else:
+        given = (*rows, *options, *load_rows)
+        fill(kernel, batch, threads, given, filled, constants=constants, loaded=loads is not None)
+    for name, x in (unseen or {}).items():
+        batch.check_results_of(name, x)
+    if columns is not None:
+        return tuple(result[..., columns].copy() for result, _ in shown)
+    return tuple(finish(*pair) for pair in shown)
+
+
+def checked(
+    kernel: Kernel, model: Model, state: Sequence[Any], loads: dict[str, Array] | None = None
+) -> tuple[Batch, list[Array], Sequence[Array]]:
+    """The gate: the batch, its state and its loads, (states or 1, columns) each, as the kernel takes them."""
+    check_model(model)
+    names = zip(kernel.state, state, strict=True)
+    given = {name: x for name, x in names if x is not ZERO}
+    batch = Batch(model, given, loads)
+    arguments, zero = iter(batch.arguments), np.zeros((1, batch.n))
+    rows = [zero if x is ZERO else next(arguments) for x in state]
+    if loads is not None:
+        return batch, rows, list(arguments)
+    return batch, rows, (no_load(batch.n),) * 3 if kernel.loads else ()
+
+
+def fill(
+    kernel: Kernel,
+    batch: Batch,
+    threads: int | None,
+    given: Sequence[Any],
+    results: Sequence[Array],
+    *,
+    constants: tuple[Any, ...] | None = None,
+    loaded: bool = False,
+) -> None:
+    """Run a kernel on what is checked, ``given``, and fill the results, (states, columns) each."""
+    model = batch.model
+    large = kernel.tables is not None and kernel.together > 0
+    stream = large and streams(sum(x.nbytes for x in results[-kernel.together :]))
+    tables, slots = kernel.needs(model, loaded, stream)
+    spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
+    arguments = (mechanism(model) if constants is None else constants, *given, *tables, *spare, *results)
+    run(kernel.function, batch, slots, threads, *arguments, pivots=kernel.pivots)
+
+
+@cache
+def no_load(n: int) -> Array:
+    """What tells a kernel that there are no loads: no rows."""
+    return np.empty((0, 3 * n))
+
+
+def _outputs(
+    kernel: Kernel, batch: Batch, out: Any, sizes: Mapping[Axis, Shape] | None, wanted: slice
+) -> list[tuple[Array, Array]]:
+    """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
+    some = set(range(len(kernel.results))[wanted])
+    alone = len(kernel.results) - (kernel.together if out is None else 0)
+    pairs = []
+    for k, result in enumerate(kernel.results[:alone]):
+        if result.optional and k not in some:
+            none = np.empty((0, 0))
+            pairs.append((none, none))
+            continue
+        name, given = "out", out
+        if isinstance(out, Mapping):
+            name, given = f"out.{result.name}", out[result.name]
+        pairs.append(batch.output(result.core(batch.model, sizes), given, name, zero=result.zero))
+    if alone < len(kernel.results):
+        pairs += batch.outputs(kernel.results[alone].core(batch.model, sizes), kernel.together)
+    return pairs
+
+
+# --- one state --------------------------------------------------------------------------------------------------
+
+
+def _prepare(kernel: Kernel, model: Model) -> Single:
+    """The function that takes one state of a model straight to a kernel, made once for both."""
+    singles: dict[Kernel, Single] = model.__dict__.setdefault("_singles", {})
+    constants = tame(model)
+    if constants is None or kernel.slots is None:  # results have to be looked at, or there are several kernels
+        single: Single = _refuse
+    else:
+        single = _single(kernel, model, constants)
+    singles[kernel] = single
+    return single
+
+
+def _refuse(_: Sequence[Any]) -> None:
+    return None
+
+
+def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
+    """From arrays just as kernels read them to results; None for any others, which have to go through the gate."""
+    function, pivots, n = kernel.function, kernel.pivots, model.n
+    tables, slots = kernel.needs(model)
+    after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
+    shape, results = (n,), _single_results(kernel, model)
+
+    def single(state: Sequence[Any]) -> tuple[Array, ...] | None:
+        rows = [constants]
+        for x in state:
+            if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
+                return None
+            rows.append(x[None])  # type: ignore[arg-type]
+        found, filled = results()
+        if not pivots:
+            ok = function(*rows, *after, *filled, scratch(slots), 0, 1)
+            if ok == FINE:
+                return found
+        else:
+            status = NO_JOINT.copy()
+            ok = function(*rows, *after, *filled, status, scratch(slots), 0, 1)
+            if ok == FINE and status[0] < 0:
+                return found
+        batch = Batch(model, dict(zip(kernel.state, state, strict=True)))
+        batch.results = [x.reshape(1, -1) for x in found]
+        judge(batch, [(0, ok, (status,) if pivots else ())])
+        return found
+
+    return single
+
+
+def _single_results(kernel: Kernel, model: Model) -> Callable[[], tuple[tuple[Array, ...], tuple[Array, ...]]]:
+    """What makes the results of one state: in their shapes, and as rows for the kernel."""
+    cores = [result.core(model) for result in kernel.results]
+    makers = [np.zeros if result.zero else np.empty for result in kernel.results]
+    core, make, flat, vector = cores[0], makers[0], (1, math.prod(cores[0])), len(cores[0]) == 1
+    count, n = kernel.together, model.n
+
+    def one() -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        x = make(core)
+        return (x,), (x[None] if vector else x.reshape(flat),)
+
+    def first_and_block() -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        x, block = np.empty(core), np.empty(rows)
+        spare = (np.empty((1, n)),) if kernel.spare else ()
+        return (x, *block.reshape(blocks)), (*spare, x[None], *block)
+
+    def several() -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        found = tuple(make(core) for make, core in zip(makers, cores, strict=True))
+        spare = (np.empty((1, n)),) if kernel.spare else ()
+        return found, (*spare, *(x.reshape(1, -1) for x in found))
+
+    if len(cores) == 1 and not kernel.spare:
+        return one
+    if count == len(cores) - 1 and vector and not any(result.zero for result in kernel.results):
+        rows, blocks = (count, 1, math.prod(cores[1])), (count, *cores[1])
+        return first_and_block
+    return several
