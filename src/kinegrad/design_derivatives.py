@@ -194,7 +194,7 @@ def constants_gradient(
     batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
     _, gradient = batch.output((rnea_adjoint.columns(model.n, given is not None),), zero=True)
     constants = kernel_constants(design)
-    engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants=constants)
+    engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
     return gradient, batch
 
 

@@ -58,7 +58,7 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | N
     >>> float(kinetic_energy(samples.two_link(), [0, 0], [1, 0]).round(3))
     0.2
     """
-    return _sums(model, threads, slice(0, 1), q, v)[..., 0]
+    return _sums(model, threads, slice(0, 1), (q, v))[..., 0]
 
 
 def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -72,7 +72,7 @@ def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) 
     >>> float(potential_energy(samples.two_link(gravity=(0, -10, 0)), [np.pi / 2, 0]).round(3))
     4.0
     """
-    return _sums(model, threads, slice(1, 2), q)[..., 0]
+    return _sums(model, threads, slice(1, 2), (q,))[..., 0]
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -84,7 +84,7 @@ def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) ->
     >>> center_of_mass(samples.two_link(), [0, 0]).round(3)
     array([0.4, 0. , 0. ])
     """
-    return _sums(_with_mass(model), threads, slice(2, 5), q)
+    return _sums(_with_mass(model), threads, slice(2, 5), (q,))
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Momentum:
@@ -98,13 +98,13 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
     >>> momentum(samples.two_link(), [0, 0], [1, 0]).linear.round(3)
     array([0. , 0.4, 0. ])
     """
-    sums = _sums(_with_mass(model), threads, slice(5, 11), q, v)
+    sums = _sums(_with_mass(model), threads, slice(5, 11), (q, v))
     return Momentum(sums[..., :3].copy(), sums[..., 3:].copy())
 
 
-def _sums(model: Model, threads: int | None, columns: slice, q: Any, v: Any = engine.ZERO) -> Array:
+def _sums(model: Model, threads: int | None, columns: slice, state: tuple[Any, ...]) -> Array:
     """Some of the columns of ``_kernels/energy.py``, shape (..., columns), in memory of their own."""
-    (sums,) = engine.call_with(ENERGIES, model, (q, v), threads=threads, columns=columns)
+    (sums,) = engine.call_with(ENERGIES, model, state, threads=threads, columns=columns)
     return sums
 
 

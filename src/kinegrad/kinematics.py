@@ -178,11 +178,11 @@ def jacobian(
     return Jacobian(*engine.call_with(_JACOBIANS, model, (q,), threads=threads, **points(model, link, point)))
 
 
-def state_of(q: Any, v: Any, a: Any) -> tuple[Any, Any, Any]:
-    """q, v and a, of which the caller may leave out a, or v and a."""
+def state_of(q: Any, v: Any, a: Any) -> tuple[Any, ...]:
+    """What of q, v and a is given: the caller may leave out a, or v and a."""
     if v is None and a is not None:
         raise InputError("`a` is given without `v`; expected both, or neither")
-    return q, engine.ZERO if v is None else v, engine.ZERO if a is None else a
+    return (q,) if v is None else (q, v) if a is None else (q, v, a)
 
 
 def points(model: Model, link: Any, point: Any) -> dict[str, Any]:

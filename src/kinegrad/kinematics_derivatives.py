@@ -283,7 +283,7 @@ def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | Non
     array([[0. , 0. ],
            [0.4, 0.1]])
     """
-    (dc_dq,) = engine.call_with(_MOMENTUM, _with_mass(model), (q, engine.ZERO), threads=threads, wanted=slice(1))
+    (dc_dq,) = engine.call_with(_MOMENTUM, _with_mass(model), (q,), threads=threads, wanted=slice(1))
     return dc_dq
 
 

@@ -5,7 +5,7 @@ checks arguments and flattens them to ``(states, columns)``, the kernel runs on 
 back.  Nothing of this is public.
 """
 
-from kinegrad._engine.call import ZERO, call, call_with, checked, fill, no_load
+from kinegrad._engine.call import call, call_with, checked, fill, no_load
 from kinegrad._engine.constants import (
     flags_if_varied,
     mechanism,
@@ -40,7 +40,6 @@ __all__ = [
     "QV",
     "QVA",
     "QVTAU",
-    "ZERO",
     "Axis",
     "Batch",
     "Directions",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.constants import mechanism, tame
-from kinegrad._engine.gate import FLOAT64, Batch, check_model, finish
+from kinegrad._engine.gate import FLOAT64, Batch, finish
 from kinegrad._engine.memory import streams
 from kinegrad._engine.signature import Axis, Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
@@ -28,7 +28,7 @@ from kinegrad.model import Model
 Array = NDArray[np.float64]
 Single = Callable[[Sequence[Any]], "tuple[Array, ...] | None"]
 _NONE: dict[Kernel, Single] = {}
-ZERO = object()  # in the place of a part of a state that the caller may leave out, and has
+ALL = slice(None)
 
 
 def call(
@@ -78,7 +78,7 @@ def call_with(
     constants: tuple[Any, ...] | None = None,
     options: Sequence[Any] = (),
     sizes: Mapping[Axis, Shape] | None = None,
-    wanted: slice = slice(None),
+    wanted: slice = ALL,
     columns: slice | None = None,
     unseen: dict[str, Array] | None = None,
 ) -> tuple[Array, ...]:
@@ -87,7 +87,7 @@ def call_with(
     Parameters
     ----------
     kernel, model, state, loads, out, threads
-        As of :func:`call`; what of the state is :data:`ZERO` is not given.
+        As of :func:`call`; what is missing at the end of the state is zero.
     constants : tuple, optional
         Of the mechanism, if not those of the model.
     options : sequence of ndarray
@@ -103,35 +103,36 @@ def call_with(
     """
     batch, rows, load_rows = checked(kernel, model, state, loads)
     pairs = _outputs(kernel, batch, out, sizes, wanted)
-    shown = pairs[wanted]
-    looked = (flat if columns is None else flat[:, columns] for _, flat in shown)
-    batch.results = list(looked)
     filled = [flat for _, flat in pairs]
+    if wanted is not ALL:
+        pairs, batch.results = pairs[wanted], filled[wanted]
+    if columns is not None:
+        batch.results = [flat[:, columns] for _, flat in pairs]
     if kernel.slots is None:
         kernel.function(batch, threads, rows, load_rows, filled)
     else:
-        given = (*rows, *options, *load_rows)
-        fill(kernel, batch, threads, given, filled, constants=constants, loaded=loads is not None)
-    for name, x in (unseen or {}).items():
-        batch.check_results_of(name, x)
+        fill(kernel, batch, threads, (*rows, *options, *load_rows), filled, constants, loads is not None)
+    if unseen is not None:
+        for name, x in unseen.items():
+            batch.check_results_of(name, x)
     if columns is not None:
-        return tuple(result[..., columns].copy() for result, _ in shown)
-    return tuple(finish(*pair) for pair in shown)
+        return tuple([result[..., columns].copy() for result, _ in pairs])
+    return tuple([finish(result, flat) for result, flat in pairs])
 
 
 def checked(
     kernel: Kernel, model: Model, state: Sequence[Any], loads: dict[str, Array] | None = None
-) -> tuple[Batch, list[Array], Sequence[Array]]:
+) -> tuple[Batch, list[Array], tuple[Array, ...]]:
     """The gate: the batch, its state and its loads, (states or 1, columns) each, as the kernel takes them."""
-    check_model(model)
-    names = zip(kernel.state, state, strict=True)
-    given = {name: x for name, x in names if x is not ZERO}
-    batch = Batch(model, given, loads)
-    arguments, zero = iter(batch.arguments), np.zeros((1, batch.n))
-    rows = [zero if x is ZERO else next(arguments) for x in state]
+    batch = Batch(model, dict(zip(kernel.state, state, strict=False)), loads)
+    rows, load_rows, given = batch.arguments, NO_LOADS, len(state)
     if loads is not None:
-        return batch, rows, list(arguments)
-    return batch, rows, (no_load(batch.n),) * 3 if kernel.loads else ()
+        rows, load_rows = rows[:given], tuple(rows[given:])
+    elif kernel.loads:
+        load_rows = (no_load(batch.n),) * 3
+    if given < len(kernel.state):
+        rows = rows + [np.zeros((1, batch.n))] * (len(kernel.state) - given)
+    return batch, rows, load_rows
 
 
 def fill(
@@ -140,18 +141,25 @@ def fill(
     threads: int | None,
     given: Sequence[Any],
     results: Sequence[Array],
-    *,
     constants: tuple[Any, ...] | None = None,
     loaded: bool = False,
 ) -> None:
     """Run a kernel on what is checked, ``given``, and fill the results, (states, columns) each."""
-    model = batch.model
-    large = kernel.tables is not None and kernel.together > 0
-    stream = large and streams(sum(x.nbytes for x in results[-kernel.together :]))
-    tables, slots = kernel.needs(model, loaded, stream)
-    spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
-    arguments = (mechanism(model) if constants is None else constants, *given, *tables, *spare, *results)
-    run(kernel.function, batch, slots, threads, *arguments, pivots=kernel.pivots)
+    if constants is None:
+        constants = mechanism(batch.model)
+    if kernel.tables is None:
+        slots = (batch.n + 1) * kernel.slots  # type: ignore[operator]
+        arguments = (constants, *given, *results)
+    else:
+        stream = kernel.together > 0 and streams(kernel.together * results[-1].nbytes)
+        tables, slots = kernel.tables(batch.model, loaded, stream)
+        spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
+        arguments = (constants, *given, *tables, *spare, *results)
+    run(kernel.function, batch, slots, threads, arguments, kernel.pivots)
+
+
+NO_LOADS: tuple[Array, ...] = ()
+_NO_ROWS = np.empty((0, 0))  # in the place of a result that is not wanted
 
 
 @cache
@@ -164,20 +172,20 @@ def _outputs(
     kernel: Kernel, batch: Batch, out: Any, sizes: Mapping[Axis, Shape] | None, wanted: slice
 ) -> list[tuple[Array, Array]]:
     """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
-    some = set(range(len(kernel.results))[wanted])
-    alone = len(kernel.results) - (kernel.together if out is None else 0)
+    results, cores = kernel.results, kernel.cores(batch.model, sizes)
+    alone = len(results) - (kernel.together if out is None else 0)
+    left_out = () if wanted is ALL else set(range(len(results))).difference(range(len(results))[wanted])
     pairs = []
-    for k, result in enumerate(kernel.results[:alone]):
-        if result.optional and k not in some:
-            none = np.empty((0, 0))
-            pairs.append((none, none))
-            continue
+    for k in range(alone):
         name, given = "out", out
-        if isinstance(out, Mapping):
-            name, given = f"out.{result.name}", out[result.name]
-        pairs.append(batch.output(result.core(batch.model, sizes), given, name, zero=result.zero))
-    if alone < len(kernel.results):
-        pairs += batch.outputs(kernel.results[alone].core(batch.model, sizes), kernel.together)
+        if type(out) is dict:
+            name, given = f"out.{results[k].name}", out[results[k].name]
+        if k in left_out and results[k].optional:
+            pairs.append((_NO_ROWS, _NO_ROWS))
+        else:
+            pairs.append(batch.output(cores[k], given, name, zero=results[k].zero))
+    if alone < len(results):
+        pairs += batch.outputs(cores[alone], kernel.together)
     return pairs
 
 
@@ -233,7 +241,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 
 def _single_results(kernel: Kernel, model: Model) -> Callable[[], tuple[tuple[Array, ...], tuple[Array, ...]]]:
     """What makes the results of one state: in their shapes, and as rows for the kernel."""
-    cores = [result.core(model) for result in kernel.results]
+    cores = kernel.cores(model)
     makers = [np.zeros if result.zero else np.empty for result in kernel.results]
     core, make, flat, vector = cores[0], makers[0], (1, math.prod(cores[0])), len(cores[0]) == 1
     count, n = kernel.together, model.n

@@ -6,7 +6,6 @@ of a user and the joints of kernels has to know of a kernel, and all that it has
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
@@ -130,9 +129,15 @@ class Kernel:
             return self.tables(model, loaded, stream)
         return (), (len(model.joints) + 1) * (self.slots or 0)
 
-    def columns(self, model: Model, sizes: Mapping[Axis, Shape] | None = None) -> list[int]:
-        """How many numbers each result has for a state."""
-        return [math.prod(result.core(model, sizes)) for result in self.results]
+    def cores(self, model: Model, sizes: Mapping[Axis, Shape] | None = None) -> list[Shape]:
+        """Shapes of the results behind that of the batch, once for a model if they follow from it."""
+        if sizes is not None:
+            return [result.core(model, sizes) for result in self.results]
+        known: dict[Kernel, list[Shape]] = model.__dict__.setdefault("_cores", {})
+        found = known.get(self)
+        if found is None:
+            found = known[self] = [result.core(model) for result in self.results]
+        return found
 
 
 Q = {"q": Kind.POSITION}

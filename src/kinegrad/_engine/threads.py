@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -109,7 +110,7 @@ def run(
     batch: Batch,
     slots: int,
     threads: int | None,
-    *arguments: Any,
+    arguments: tuple[Any, ...] = (),
     pivots: bool = False,
 ) -> None:
     """Call ``kernel(*arguments, scratch, start, stop)`` on parts of the batch, with a status before the scratch if the
@@ -200,7 +201,7 @@ def run_directions(
     slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
     fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
-    columns, (_, slots) = kernel.columns(model, sizes), kernel.needs(model)
+    columns, (_, slots) = list(map(math.prod, kernel.cores(model, sizes))), kernel.needs(model)
     results = [np.empty((count, directions, width)) for width in columns]
     over_states = count >= directions
     lines, rows = (directions, count) if over_states else (count, directions)
