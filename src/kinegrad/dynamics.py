@@ -133,7 +133,7 @@ def inverse_dynamics(
     if not isinstance(method, str) or method not in METHODS:
         raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, METHODS))}")
     given = None if loads is None else named_loads(model, loads)
-    (tau,) = engine.call(METHODS[method], model, (q, v, a), given, out, threads)
+    (tau,) = engine.evaluate(METHODS[method], model, (q, v, a), given, out, threads)
     return tau
 
 
@@ -187,7 +187,7 @@ def forward_dynamics(
     if not isinstance(method, str) or method not in _FORWARD:
         raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _FORWARD))}")
     given = None if loads is None else named_loads(model, loads)
-    (a,) = engine.call(_FORWARD[method], model, (q, v, tau), given, out, threads)
+    (a,) = engine.evaluate(_FORWARD[method], model, (q, v, tau), given, out, threads)
     return a
 
 
@@ -245,7 +245,7 @@ def hybrid_dynamics(
     flags = prescribed_flags(model, prescribed)
     state = (q, v, without("tau", tau, flags == 1), without("a", a, flags == 0))
     given = named_loads(model, loads)
-    return HybridDynamics(*engine.call_with(HYBRID, model, state, given, threads=threads, options=[flags]))
+    return HybridDynamics(*engine.evaluate_with(HYBRID, model, state, given, threads=threads, options=[flags]))
 
 
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
@@ -299,7 +299,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     array([[0.4 , 0.16],
            [0.16, 0.12]])
     """
-    (M,) = engine.call(MASS_MATRIX, model, (q,), None, out, threads)
+    (M,) = engine.evaluate(MASS_MATRIX, model, (q,), None, out, threads)
     return M
 
 

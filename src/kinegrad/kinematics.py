@@ -109,9 +109,9 @@ def forward_kinematics(
     """
     state = state_of(q, v, a)
     if v is None:
-        return ForwardKinematics(*engine.call(TRANSFORMS, model, (q,), None, None, threads))
+        return ForwardKinematics(*engine.evaluate(TRANSFORMS, model, (q,), None, None, threads))
     wanted = slice(3 if a is None else 5)
-    return ForwardKinematics(*engine.call_with(_MOTION, model, state, threads=threads, wanted=wanted))
+    return ForwardKinematics(*engine.evaluate_with(_MOTION, model, state, threads=threads, wanted=wanted))
 
 
 def point_motion(
@@ -147,7 +147,7 @@ def point_motion(
     """
     state, wanted = state_of(q, v, a), slice(1 + (v is not None) + (a is not None))
     named = points(model, link, point)
-    return PointMotion(*engine.call_with(POINTS, model, state, threads=threads, wanted=wanted, **named))
+    return PointMotion(*engine.evaluate_with(POINTS, model, state, threads=threads, wanted=wanted, **named))
 
 
 def jacobian(
@@ -175,7 +175,7 @@ def jacobian(
     array([[0. , 0. ],
            [0.8, 0.4]])
     """
-    return Jacobian(*engine.call_with(_JACOBIANS, model, (q,), threads=threads, **points(model, link, point)))
+    return Jacobian(*engine.evaluate_with(_JACOBIANS, model, (q,), threads=threads, **points(model, link, point)))
 
 
 def state_of(q: Any, v: Any, a: Any) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Exact sensitivities of where links, points and the centre of mass are, how they move, and of momentum."""
+"""Exact derivatives of the position, velocity and acceleration of links and points."""
 
 from __future__ import annotations
 
@@ -11,19 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import kinematics_derivatives as kernels
-from kinegrad._kernels import momentum_derivatives as momentum_kernels
-from kinegrad.energy import _with_mass
 from kinegrad.kinematics import points, state_of
 from kinegrad.model import Model
 from kinegrad.results import Result
 
 __all__ = [
     "ForwardKinematicsDerivatives",
-    "MomentumDerivatives",
     "PointMotionDerivatives",
-    "center_of_mass_derivatives",
     "forward_kinematics_derivatives",
-    "momentum_derivatives",
     "point_motion_derivatives",
 ]
 
@@ -31,11 +26,9 @@ Array = NDArray[np.float64]
 Axis = engine.Axis
 
 
-def _derivatives(
-    axes: tuple[Axis | int, ...], per: dict[str, Axis], *, zero: bool = False
-) -> tuple[engine.Result, ...]:
+def _derivatives(axes: tuple[Axis | int, ...], per: dict[str, Axis]) -> tuple[engine.Result, ...]:
     """Results by name, each with an axis more: what it is with respect to."""
-    return tuple(engine.Result(name, (*axes, axis), zero=zero, optional=True) for name, axis in per.items())
+    return tuple(engine.Result(name, (*axes, axis), zero=True, optional=True) for name, axis in per.items())
 
 
 def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
@@ -47,7 +40,7 @@ _LINKS = engine.Kernel(
     kernels.links,
     engine.QVA,
     (
-        *_derivatives((Axis.LINK, 4, 4), {"dtransform_dq": _BY_Q}, zero=True),
+        *_derivatives((Axis.LINK, 4, 4), {"dtransform_dq": _BY_Q}),
         *_derivatives(
             (Axis.LINK, 3),
             {
@@ -58,7 +51,6 @@ _LINKS = engine.Kernel(
                 "dangular_acceleration_dq": _BY_Q,
                 "dangular_acceleration_dv": _BY_V,
             },
-            zero=True,
         ),
     ),
     tables=_slots,
@@ -66,17 +58,8 @@ _LINKS = engine.Kernel(
 _POINTS = engine.Kernel(
     kernels.points,
     engine.QVA,
-    _derivatives((Axis.POINT, 3), {"dposition_dq": _BY_Q, "dvelocity_dq": _BY_Q, "dacceleration_dq": _BY_Q}, zero=True),
+    _derivatives((Axis.POINT, 3), {"dposition_dq": _BY_Q, "dvelocity_dq": _BY_Q, "dacceleration_dq": _BY_Q}),
     tables=_slots,
-)
-_MOMENTUM = engine.Kernel(
-    momentum_kernels.momentum_derivatives,
-    engine.QV,
-    _derivatives(
-        (3,),
-        {"dcenter_dq": _BY_Q, "dlinear_dq": _BY_Q, "dlinear_dv": _BY_V, "dangular_dq": _BY_Q, "dangular_dv": _BY_V},
-    ),
-    momentum_kernels.N,
 )
 
 
@@ -139,24 +122,6 @@ class PointMotionDerivatives(Result):
     dacceleration_da: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class MomentumDerivatives(Result):
-    """Derivatives of the fields of :class:`Momentum`; the last axis is the coordinate.
-
-    Attributes
-    ----------
-    dlinear_dq, dlinear_dv : ndarray, shape (..., 3, n)
-        Of the linear momentum, kg·m/s.
-    dangular_dq, dangular_dv : ndarray, shape (..., 3, n)
-        Of the angular momentum about the centre of mass, which itself moves with q, kg·m²/s.
-    """
-
-    dlinear_dq: Array
-    dlinear_dv: Array
-    dangular_dq: Array
-    dangular_dv: Array
-
-
 def forward_kinematics_derivatives(
     model: Model,
     q: ArrayLike,
@@ -194,7 +159,7 @@ def forward_kinematics_derivatives(
            [ 0. ,  0. ]])
     """
     state, wanted = state_of(q, v, a), slice(1 + 3 * (v is not None) + 3 * (a is not None))
-    dtransform_dq, *fields = engine.call_with(_LINKS, model, state, threads=threads, wanted=wanted)
+    dtransform_dq, *fields = engine.evaluate_with(_LINKS, model, state, threads=threads, wanted=wanted)
     if v is None:
         return ForwardKinematicsDerivatives(dtransform_dq)
     dx_dq, dw_dq, dw_dv = fields[:3]
@@ -249,7 +214,7 @@ def point_motion_derivatives(
     """
     state, wanted = state_of(q, v, a), slice(1 + (v is not None) + (a is not None))
     named = points(model, link, point)
-    dx_dq, *fields = engine.call_with(_POINTS, model, state, threads=threads, wanted=wanted, **named)
+    dx_dq, *fields = engine.evaluate_with(_POINTS, model, state, threads=threads, wanted=wanted, **named)
     if v is None:
         return PointMotionDerivatives(dx_dq)
     ddx_dq = fields[0]
@@ -257,66 +222,6 @@ def point_motion_derivatives(
         return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy())
     dddx_dq = fields[1]
     return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(model, state, ddx_dq), dx_dq.copy())
-
-
-def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Derivative of the centre of mass of all links with respect to q: its Jacobian, world frame.
-
-    Parameters
-    ----------
-    model : Model
-        With mass.
-    q : array_like, shape (..., n)
-        Coordinates, rad or m.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    ndarray, shape (..., 3, n)
-        m per rad or m; exactly zero where a joint moves no mass.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> center_of_mass_derivatives(samples.two_link(), [0, 0])[:2].round(3)
-    array([[0. , 0. ],
-           [0.4, 0.1]])
-    """
-    (dc_dq,) = engine.call_with(_MOMENTUM, _with_mass(model), (q,), threads=threads, wanted=slice(1))
-    return dc_dq
-
-
-def momentum_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
-) -> MomentumDerivatives:
-    """Derivatives of linear momentum, and of angular momentum about the centre of mass.
-
-    Those with respect to v are the centroidal momentum matrix: momentum is linear in v.
-
-    Parameters
-    ----------
-    model : Model
-        With mass.
-    q, v : array_like, shape (..., n)
-        Coordinates and speeds: rad or m, and their time derivatives.  Batch shapes broadcast.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    MomentumDerivatives
-        What :func:`momentum` returns, differentiated: arrays of shape (..., 3, n).
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> change = momentum_derivatives(samples.two_link(), [0, 0], [1, 0])
-    >>> change.dlinear_dv[1].round(3), change.dlinear_dq[0].round(3)
-    (array([0.4, 0.1]), array([-0.4, -0.1]))
-    """
-    fields = engine.call_with(_MOMENTUM, _with_mass(model), (q, v), threads=threads, wanted=slice(1, None))
-    return MomentumDerivatives(*fields)
 
 
 def _twice(model: Model, state: tuple[Any, ...], x: Array) -> Array:

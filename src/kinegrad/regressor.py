@@ -84,5 +84,5 @@ def inverse_dynamics_regressor(
     >>> Y[:, 10].round(12)  # of the forearm's mass, were it at the tip
     array([8., 4.])
     """
-    (Y,) = engine.call(_REGRESSOR, model, (q, v, a), None, None, threads)
+    (Y,) = engine.evaluate(_REGRESSOR, model, (q, v, a), None, None, threads)
     return Y

@@ -1,19 +1,11 @@
 """Between public functions and kernels: constants, one validation gate, threads.
 
-A public function makes one :func:`call` of a :class:`Kernel`, which says what it takes, gives and needs: :class:`Batch`
-checks arguments and flattens them to ``(states, columns)``, the kernel runs on blocks of states, results are shaped
-back.  Nothing of this is public.
+A public function makes one call (:func:`evaluate`) of a :class:`Kernel`, which says what it takes, gives and needs:
+:class:`Batch` checks arguments and flattens them to ``(states, columns)``, the kernel runs on blocks of states, results
+are shaped back.  Nothing of this is public.
 """
 
-from kinegrad._engine.call import call, call_with, checked, fill, no_load
-from kinegrad._engine.constants import (
-    flags_if_varied,
-    mechanism,
-    slopes,
-    tame,
-    variable_fields,
-    without_springs,
-)
+from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.gate import (
     Batch,
     check_model,
@@ -27,14 +19,22 @@ from kinegrad._engine.gate import (
     real,
     whole,
 )
+from kinegrad._engine.kernel_constants import (
+    flags_if_varied,
+    mechanism,
+    slopes,
+    tame,
+    variable_fields,
+    without_springs,
+)
+from kinegrad._engine.marching import March, Marched, march, march_slopes
+from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
-from kinegrad._engine.steps import March, Marched, march, march_slopes
-from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
-from kinegrad._kernels.compiling import apart as compile_apart
+from kinegrad._kernels.compiler.compiling import apart as compile_apart
 
 __all__ = [
     "QV",
@@ -53,12 +53,12 @@ __all__ = [
     "Segment",
     "Shape",
     "acceleration_tables",
-    "call",
-    "call_with",
     "check_model",
     "checked",
     "compile_apart",
     "directions",
+    "evaluate",
+    "evaluate_with",
     "fill",
     "finish",
     "flag",

@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import mechanism, tame
 from kinegrad._engine.gate import FLOAT64, Batch, finish
+from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import streams
 from kinegrad._engine.signature import Axis, Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
-from kinegrad._kernels.finite import FINE
+from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
@@ -31,7 +31,7 @@ _NONE: dict[Kernel, Single] = {}
 ALL = slice(None)
 
 
-def call(
+def evaluate(
     kernel: Kernel,
     model: Model,
     state: Sequence[Any],
@@ -64,10 +64,10 @@ def call(
         found = single(state)
         if found is not None:
             return found
-    return call_with(kernel, model, state, loads, out, threads)
+    return evaluate_with(kernel, model, state, loads, out, threads)
 
 
-def call_with(
+def evaluate_with(
     kernel: Kernel,
     model: Model,
     state: Sequence[Any],
@@ -87,7 +87,7 @@ def call_with(
     Parameters
     ----------
     kernel, model, state, loads, out, threads
-        As of :func:`call`; what is missing at the end of the state is zero.
+        As of :func:`evaluate`; what is missing at the end of the state is zero.
     constants : tuple, optional
         Of the mechanism, if not those of the model.
     options : sequence of ndarray

@@ -1,0 +1,483 @@
+"""Derivatives with respect to design parameters, of torques, accelerations, mass matrix, poses, points and energies.
+
+They are those of the recursive algorithms themselves, O(n) for each parameter, no matrix formed ([anderson2002]
+(62)–(70)): compiled for dual numbers, and for torques and accelerations written out, so that parameters share values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._kernels import design_tangent, rnea_adjoint
+from kinegrad._kernels import dual_kernels as kernels
+from kinegrad.design.parameters import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
+from kinegrad.dynamics import HYBRID, MASS_MATRIX, prescribed_flags, without
+from kinegrad.energy import ENERGIES
+from kinegrad.errors import InputError
+from kinegrad.kinematics import POINTS, TRANSFORMS, points, state_of
+from kinegrad.loads import Loads, named_loads
+from kinegrad.model import Model
+from kinegrad.results import Result
+
+__all__ = [
+    "EnergyDesignDerivatives",
+    "HybridDynamicsDesignDerivatives",
+    "PointMotionDesignDerivatives",
+    "energy_design_derivatives",
+    "forward_dynamics_design_derivatives",
+    "hybrid_dynamics_design_derivatives",
+    "inverse_dynamics_design_derivatives",
+    "inverse_dynamics_design_vjp",
+    "mass_matrix_design_derivatives",
+    "point_motion_design_derivatives",
+    "transform_design_derivatives",
+]
+
+Array = NDArray[np.float64]
+
+
+def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    return (), design_tangent.slots(model.n)
+
+
+_TORQUES = engine.Kernel(
+    design_tangent.inverse_dynamics,
+    engine.QVA,
+    (engine.Result("dtau_dp", (engine.Axis.TORQUE,)),),
+    tables=_slots,
+    loads=True,
+)
+_ACCELERATIONS = engine.Kernel(
+    design_tangent.forward_dynamics,
+    engine.QVTAU,
+    (engine.Result("da_dp", (engine.Axis.ACCELERATION,)),),
+    tables=_slots,
+    loads=True,
+    pivots=True,
+)
+_GRADIENT = engine.Kernel(
+    rnea_adjoint.rnea_adjoint,
+    engine.QVA | {"y": engine.Kind.WEIGHT},
+    (engine.Result("gradient", (engine.Axis.CONSTANT,), zero=True),),
+    rnea_adjoint.N,
+    loads=True,
+)
+_HYBRID = replace(HYBRID, function=kernels.hybrid_dynamics)
+_MASS_MATRIX = replace(MASS_MATRIX, function=kernels.mass_matrix)
+_TRANSFORMS = replace(TRANSFORMS, function=kernels.transforms)
+_POINTS = replace(POINTS, function=kernels.points)
+_ENERGIES = replace(ENERGIES, function=kernels.energies)
+
+
+@dataclass(frozen=True, eq=False)
+class HybridDynamicsDesignDerivatives(Result):
+    """Derivatives of the accelerations and torques of all joints with respect to the parameters, (..., n, p) each.
+
+    Those of prescribed accelerations and of given torques are what was given for them.
+    """
+
+    da_dp: Array
+    dtau_dp: Array
+
+
+@dataclass(frozen=True, eq=False)
+class PointMotionDesignDerivatives(Result):
+    """Derivatives of the motion of points fixed in links with respect to the parameters.
+
+    Shapes (..., 3, p) for one point, (..., k, 3, p) for k; those of velocity and acceleration are None unless v and a
+    were given.
+    """
+
+    dposition_dp: Array
+    dvelocity_dp: Array | None = None
+    dacceleration_dp: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EnergyDesignDerivatives(Result):
+    """Derivatives of kinetic and potential energy with respect to the parameters, shape (..., p) each, J per unit."""
+
+    dkinetic_dp: Array
+    dpotential_dp: Array
+
+
+def inverse_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> Array:
+    """∂τ/∂p at fixed motion: how the torques of :func:`inverse_dynamics` change with each parameter.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, a : array_like, shape (..., n)
+        Coordinates, speeds and accelerations: rad or m, and their time derivatives.
+    loads : Loads, optional
+        External forces and torques on links; those of the design if it has any.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, p)
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(gravity=(0, -10, 0)), ["forearm.mass"])
+    >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
+    array([6., 2.])
+    """
+    return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)
+
+
+def inverse_dynamics_design_vjp(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    y: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> Array:
+    """The gradient of yᵀτ by all parameters at fixed motion: yᵀ ∂τ/∂p without ∂τ/∂p.
+
+    One backward sweep gives the gradient by every constant of the model, O(n) whatever p is; the parameters then only
+    take their share of it.  For many parameters and few weights, p times less work than the derivatives.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, a : array_like, shape (..., n)
+        Coordinates, speeds and accelerations.
+    y : array_like, shape (..., n)
+        Weights of the torques.
+    loads, threads
+        As of :func:`inverse_dynamics_design_derivatives`.
+
+    Returns
+    -------
+    ndarray, shape (..., p)
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(gravity=(0, -10, 0)), ["forearm.mass", "elbow.a"])
+    >>> inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, 0])
+    array([6., 5.])
+    """
+    gradient, batch = constants_gradient(design, q, v, a, y, loads=loads, threads=threads)
+    shares = share_of_parameters(design, gradient)
+    _check(batch, [shares])
+    return shares.reshape(*batch.shape, design.p)
+
+
+def constants_gradient(
+    design: Design, *state: ArrayLike, loads: Loads | None = None, threads: int | None = None
+) -> tuple[Array, engine.Batch]:
+    """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns), at q, v, a, y; the
+    batch."""
+    model = _checked(design)
+    given = named_loads(model, loads_of(design, loads))
+    batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
+    _, gradient = batch.output((rnea_adjoint.columns(model.n, given is not None),), zero=True)
+    constants = kernel_constants(design)
+    engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
+    return gradient, batch
+
+
+def share_of_parameters(design: Design, gradient: Array) -> Array:
+    """From gradients by constants, (..., columns), to gradients by parameters, (..., p)."""
+    slopes = sparse_slopes(design)  # which adds in the same order always
+    rows = gradient[..., : slopes.shape[1]].reshape(-1, slopes.shape[1])
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        shares: Array = (slopes @ rows.T).T
+    return np.ascontiguousarray(shares).reshape(*gradient.shape[:-1], design.p)
+
+
+def forward_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    dq_dp: ArrayLike | None = None,
+    dv_dp: ArrayLike | None = None,
+    dtau_dp: ArrayLike | None = None,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> Array:
+    """da/dp: how the accelerations of :func:`forward_dynamics` change with each parameter.
+
+    At fixed state and torques; or, if their own derivatives are given, in all: [anderson2002] (9), fully recursive.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, tau : array_like, shape (..., n)
+        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
+    dq_dp, dv_dp, dtau_dp : array_like, shape (..., n, p), optional
+        How the state and the torques follow the parameters.
+    loads : Loads, optional
+        External forces and torques on links; those of the design if it has any.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ndarray, shape (..., n, p)
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a joint, as in :func:`forward_dynamics`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.double_pendulum(), ["P.mass"])
+    >>> forward_dynamics_design_derivatives(design, [0, 0], [0, 0], [1, 0]).round(12)[:, 0]
+    array([-1.,  2.])
+    """
+    return _tangents(design, _ACCELERATIONS, (q, v, tau), (dq_dp, dv_dp, dtau_dp), loads, threads)
+
+
+def hybrid_dynamics_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    a: ArrayLike,
+    *,
+    prescribed: Iterable[str],
+    dq_dp: ArrayLike | None = None,
+    dv_dp: ArrayLike | None = None,
+    dtau_dp: ArrayLike | None = None,
+    da_dp: ArrayLike | None = None,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> HybridDynamicsDesignDerivatives:
+    """da/dp and dτ/dp: how all that :func:`hybrid_dynamics` returns changes with each parameter.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, tau, a : array_like, shape (..., n)
+        As in :func:`hybrid_dynamics`.
+    prescribed : sequence of str
+        Names of the joints whose accelerations are given.
+    dq_dp, dv_dp, dtau_dp, da_dp : array_like, shape (..., n, p), optional
+        How the state, the torques of free joints and the accelerations of prescribed ones follow the parameters; the
+        other entries are ignored.
+    loads : Loads, optional
+        External forces and torques on links; those of the design if it has any.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    HybridDynamicsDesignDerivatives
+
+    Raises
+    ------
+    SingularError
+        If nothing resists a free joint.
+
+    Examples
+    --------
+    A cart that accelerates at 2 m/s²: 2 N more for each kg of it, less for each kg of the rod, which swings back.
+
+    >>> from kinegrad import samples
+    >>> design = Design(samples.cart_pendulum(), ["cart.mass", "rod.mass"])
+    >>> change = hybrid_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0], [2, 0], prescribed=["track"])
+    >>> change.dtau_dp[0]
+    array([2.   , 0.125])
+    """
+    model = _checked(design)
+    flags = prescribed_flags(model, prescribed)
+    held, free = flags == 1, flags == 0
+    state = (q, v, without("tau", tau, held), without("a", a, free))
+    dtau = None if dtau_dp is None else without("dtau_dp", dtau_dp, held[:, None])
+    da = None if da_dp is None else without("da_dp", da_dp, free[:, None])
+    batch, pairs, load_rows = _follow(design, _HYBRID, state, (dq_dp, dv_dp, dtau, da), loads)
+    slopes, varied = kernel_slopes(design)
+    turns = [None] * 3 if varied is None else varied
+    fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
+    found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
+    _check(batch, found)
+    return HybridDynamicsDesignDerivatives(*(_parameters_last(batch, x, (batch.n,)) for x in found))
+
+
+def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """∂M/∂p, shape (..., n, n, p); arguments as in :func:`inverse_dynamics_design_derivatives`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> mass_matrix_design_derivatives(Design(samples.two_link(), ["forearm.mass"]), [0, 0])[..., 0].round(3)
+    array([[0.36, 0.12],
+           [0.12, 0.04]])
+    """
+    return _quantity(design, _MASS_MATRIX, (q,), threads)
+
+
+def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
+    """∂T/∂p of all link frames, shape (..., n, 4, 4, p).
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["elbow.a"])
+    >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
+    array([0., 1.])
+    """
+    return _quantity(design, _TRANSFORMS, (q,), threads)
+
+
+def point_motion_design_derivatives(
+    design: Design,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
+    *,
+    link: str | Sequence[str],
+    point: ArrayLike = (0.0, 0.0, 0.0),
+    threads: int | None = None,
+) -> PointMotionDesignDerivatives:
+    """∂(position, velocity, acceleration)/∂p of points fixed in links, at fixed q, v and a.
+
+    Parameters
+    ----------
+    design : Design
+    q, v, a, link, point, threads
+        As in :func:`point_motion`.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["elbow.a"])
+    >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
+    array([0., 1., 0.])
+    """
+    model, state = _checked(design), state_of(q, v, a)
+    named = points(model, link, point)
+    batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
+    sizes, slopes = named["sizes"], kernel_slopes(design)[0]
+    found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, sizes)
+    found = found[: 1 + (v is not None) + (a is not None)]
+    batch.results = list(found)
+    for name, x in named["unseen"].items():
+        batch.check_results_of(name, x)
+    batch.check_results()
+    core = _POINTS.results[0].core(model, sizes)
+    return PointMotionDesignDerivatives(*(_parameters_last(batch, x, core) for x in found))
+
+
+def energy_design_derivatives(
+    design: Design, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
+) -> EnergyDesignDerivatives:
+    """∂(kinetic, potential energy)/∂p at fixed state.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> design = Design(samples.two_link(), ["forearm.mass"])
+    >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
+    array([0.18])
+    """
+    sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
+    return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
+
+
+def _tangents(
+    design: Design,
+    kernel: engine.Kernel,
+    state: Sequence[Any],
+    follow: Sequence[Any],
+    loads: Loads | None,
+    threads: int | None,
+) -> Array:
+    """Derivatives, (..., n, p), of what a kernel of state and loads finds."""
+    batch, pairs, load_rows = _follow(design, kernel, state, follow, loads)
+    found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
+    _check(batch, [found])
+    return _parameters_last(batch, found, (batch.n,))
+
+
+def _quantity(
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], threads: int | None, *, keep: int | None = None
+) -> Array:
+    """Derivatives of what a kernel of duals finds at a fixed state; `keep`: only so many columns are needed."""
+    batch, pairs, _ = _follow(design, kernel, state, [None] * len(state), None)
+    (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
+    _check(batch, [found[..., :keep]])
+    return _parameters_last(batch, found, kernel.results[0].core(batch.model))
+
+
+def _follow(
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None
+) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
+    """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
+    model = _checked(design)
+    given = named_loads(model, loads_of(design, loads)) if kernel.loads else None
+    batch, rows, load_rows = engine.checked(kernel, model, state, given)
+    batch.check_finite()
+    pairs = [
+        (engine.kernel_array(np.broadcast_to(x, (batch.states, model.n))), _follows(design, batch, f"d{name}_dp", dx))
+        for name, x, dx in zip(kernel.state, rows, follow, strict=True)
+    ]
+    return batch, pairs, load_rows
+
+
+def _parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
+    """Slopes, (states, p, columns), as derivatives, (..., *core, p)."""
+    whole = found.reshape(*batch.shape, found.shape[1], *core)
+    return np.ascontiguousarray(np.moveaxis(whole, len(batch.shape), -1))
+
+
+def _check(batch: engine.Batch, results: Sequence[Array]) -> None:
+    """Refuse slopes, (states, directions, columns), that are not finite."""
+    batch.results = list(results)
+    batch.check_results()
+
+
+def loads_of(design: Design, loads: Loads | None) -> Loads | None:
+    """The loads given, or those of the design."""
+    if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
+        raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
+    return design.loads if loads is None else loads
+
+
+def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array | None:
+    """A derivative with respect to p, (states, p, n) for the kernel."""
+    if value is None:
+        return None
+    x = engine.real(name, value)
+    shape = (*batch.shape, batch.n, design.p)
+    try:
+        full = np.broadcast_to(x, shape)
+    except ValueError:
+        raise InputError(f"`{name}` has shape {x.shape}; expected {shape}: states, {batch.n}, {design.p}") from None
+    if not np.isfinite(full).all():
+        raise engine.not_finite(name, x)
+    return engine.kernel_array(np.swapaxes(full, -1, -2).reshape(batch.states, design.p, batch.n))
+
+
+def _checked(design: Any) -> Model:
+    if not isinstance(design, Design):
+        raise InputError(
+            f"`design` is a {type(design).__name__}; expected a Design, such as Design(model, ['thigh.mass'])"
+        )
+    return design.model
