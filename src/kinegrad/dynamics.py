@@ -38,13 +38,6 @@ METHODS = {
 MASS_MATRIX = engine.Kernel(
     crba.crba, engine.Q, (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),), crba.N
 )
-_SOLVE = engine.Kernel(
-    tree_solve.tree_solve,
-    {},
-    (),
-    tables=lambda model, loaded, stream: ((engine.places(model, "dense"),), engine.pairs(model) + model.n),
-    pivots=True,
-)
 HYBRID = engine.Kernel(
     hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
     pivots=True, together=2,
@@ -63,7 +56,8 @@ def _by_mass_matrix(
     with np.errstate(all="ignore"):
         np.subtract(tau, a, out=a)
     batch.check_results()
-    engine.fill(_SOLVE, batch, threads, [], [M, a, a])
+    pairs, slots = (engine.places(batch.model, "dense")[0], engine.tree(batch.model)), engine.pairs(batch.model) + n
+    engine.run(tree_solve.tree_solve, batch, slots, threads, (pairs, M, a, a), pivots=True)
     batch.check_results()
 
 

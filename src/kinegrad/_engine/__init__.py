@@ -31,7 +31,7 @@ from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
-from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
+from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.compiling import apart as compile_apart
@@ -87,6 +87,7 @@ __all__ = [
     "streams",
     "tame",
     "torque_tables",
+    "tree",
     "variable_fields",
     "whole",
     "without_springs",
