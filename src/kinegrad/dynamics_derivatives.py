@@ -219,14 +219,15 @@ def inverse_dynamics_derivatives(
         raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _METHODS))}")
     if packed is not False:
         packed = engine.flag("packed", packed)
-    plain = loads is None and out is None and not packed
+    plain = loads is None and not packed
     if plain and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
-        torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
-        kernel, tables, slots = _kernel(model, method, "dense", loaded=False, stream=False)
-        arguments = (*state, none, none, none, *tables, torque[None], *block)
-        if kernel(*arguments, engine.scratch(slots), 0, 1) == FINE:
-            return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
+        result, rows = _one_result(n, out, (q, v, a))
+        if rows is not None:
+            none = no_load(n)
+            kernel, tables, slots = _kernel(model, method, "dense", loaded=False, stream=False)
+            if kernel(*state, none, none, none, *tables, *rows, engine.scratch(slots), 0, 1) == FINE:
+                return result
     engine.check_model(model)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
@@ -422,6 +423,20 @@ def inverse_dynamics_load_derivatives(
     arguments = (engine.mechanism(model), batch.arguments[0], force, point, torque, *flat)
     engine.run(load_derivatives.load_derivatives, batch, slots, threads, *arguments)
     return LoadDerivatives(*fields)
+
+
+def _one_result(
+    n: int, out: InverseDynamicsDerivatives | None, state: tuple[Any, ...]
+) -> tuple[InverseDynamicsDerivatives, list[Array] | None]:
+    """The derivatives for one state, new ones or `out`, and the rows for a kernel to fill; None if `out` has to go the
+    long way."""
+    if out is None:
+        tau, block = np.empty(n), np.empty((3, 1, n * n))
+        return InverseDynamicsDerivatives(tau, *block.reshape(3, n, n)), [tau[None], *block]
+    if type(out) is not InverseDynamicsDerivatives:
+        return out, None
+    arrays = (out.tau, out.dtau_dq, out.dtau_dv, out.dtau_da)
+    return out, engine.one_result(arrays, ((n,), (n, n), (n, n), (n, n)), state)
 
 
 def _given_arrays(out: Any) -> dict[str, Any]:
