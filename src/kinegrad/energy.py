@@ -104,7 +104,7 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
 
 def _sums(model: Model, threads: int | None, columns: slice, state: tuple[Any, ...]) -> Array:
     """Some of the columns of ``_kernels/energy.py``, shape (..., columns), in memory of their own."""
-    (sums,) = engine.evaluate_with(ENERGIES, model, state, threads=threads, columns=columns)
+    (sums,) = engine.evaluate(ENERGIES, model, state, None, None, threads, columns)
     return sums
 
 

@@ -17,16 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.gate import FLOAT64, Batch, finish
+from kinegrad._engine.gate import FLOAT64, Batch, finish, one_result
 from kinegrad._engine.kernel_constants import mechanism, tame
-from kinegrad._engine.memory import streams
+from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import Axis, Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
 from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
-Single = Callable[[Sequence[Any]], "tuple[Array, ...] | None"]
+Single = Callable[[Sequence[Any], Any, "slice | None"], "tuple[Array, ...] | None"]
 _NONE: dict[Kernel, Single] = {}
 ALL = slice(None)
 
@@ -38,6 +38,7 @@ def evaluate(
     loads: dict[str, Array] | None = None,
     out: Any = None,
     threads: int | None = None,
+    columns: slice | None = None,
 ) -> tuple[Array, ...]:
     """The results of a kernel for the states of a batch.
 
@@ -50,21 +51,22 @@ def evaluate(
     loads : dict, optional
         Force, point and torque, (..., n, 3), by name.
     out : ndarray, or dict of ndarray, optional
-        To fill; by name of the result if there are several.
+        To fill; by name, in the order of ``kernel.results``, if there are several.
     threads : int, optional
+    columns : slice, optional
+        Which entries along the last axis of the results are returned; the others may overflow.
 
     Returns
     -------
     tuple of ndarray
         Of the batch's shape, then that of each result.
     """
-    plain = loads is None and out is None and type(model) is Model
-    if plain and (threads is None or (type(threads) is int and threads == 1)):
+    if loads is None and type(model) is Model and (threads is None or (type(threads) is int and threads == 1)):
         single = model.__dict__.get("_singles", _NONE).get(kernel) or _prepare(kernel, model)
-        found = single(state)
+        found = single(state, out, columns)
         if found is not None:
             return found
-    return evaluate_with(kernel, model, state, loads, out, threads)
+    return evaluate_with(kernel, model, state, loads, out, threads, columns)
 
 
 def evaluate_with(
@@ -74,19 +76,19 @@ def evaluate_with(
     loads: dict[str, Array] | None = None,
     out: Any = None,
     threads: int | None = None,
+    columns: slice | None = None,
     *,
     constants: tuple[Any, ...] | None = None,
     options: Sequence[Any] = (),
     sizes: Mapping[Axis, Shape] | None = None,
     wanted: slice = ALL,
-    columns: slice | None = None,
     unseen: dict[str, Array] | None = None,
 ) -> tuple[Array, ...]:
     """The same with whatever a call may have besides.
 
     Parameters
     ----------
-    kernel, model, state, loads, out, threads
+    kernel, model, state, loads, out, threads, columns
         As of :func:`evaluate`; what is missing at the end of the state is zero.
     constants : tuple, optional
         Of the mechanism, if not those of the model.
@@ -96,8 +98,6 @@ def evaluate_with(
         Shapes of the axes of results that depend on the options.
     wanted : slice
         Which results are returned; the others may overflow.
-    columns : slice, optional
-        Which entries along the last axis of the results are returned; the others may overflow.
     unseen : dict of ndarray, optional
         Options that may make results overflow, by name: kernels look at the state and the loads only.
     """
@@ -174,6 +174,8 @@ def _outputs(
     """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
     results, cores = kernel.results, kernel.cores(batch.model, sizes)
     alone = len(results) - (kernel.together if out is None else 0)
+    if type(out) is dict:
+        check_apart(out)
     left_out = () if wanted is ALL else set(range(len(results))).difference(range(len(results))[wanted])
     pairs = []
     for k in range(alone):
@@ -204,7 +206,7 @@ def _prepare(kernel: Kernel, model: Model) -> Single:
     return single
 
 
-def _refuse(_: Sequence[Any]) -> None:
+def _refuse(state: Sequence[Any], out: Any, columns: slice | None) -> None:
     return None
 
 
@@ -213,28 +215,42 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
     function, pivots, n = kernel.function, kernel.pivots, model.n
     tables, slots = kernel.needs(model)
     after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
-    shape, results = (n,), _single_results(kernel, model)
+    count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
+    zeros, zero = [result.zero for result in kernel.results], np.zeros((1, n))
 
-    def single(state: Sequence[Any]) -> tuple[Array, ...] | None:
+    def single(state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
         rows = [constants]
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
                 return None
             rows.append(x[None])  # type: ignore[arg-type]
-        found, filled = results()
+        if len(rows) <= count:
+            rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
+        if out is None:
+            found, filled = results()
+        else:
+            found = tuple(out.values()) if type(out) is dict else (out,)
+            given = one_result(found, cores, state)
+            if given is None:
+                return None
+            filled = tuple(given)
+            for x, clear in zip(found, zeros, strict=True):
+                if clear:
+                    x.fill(0.0)
         if not pivots:
             ok = function(*rows, *after, *filled, scratch(slots), 0, 1)
             if ok == FINE:
-                return found
+                return found if columns is None else (found[0][..., columns].copy(),)
         else:
             status = NO_JOINT.copy()
             ok = function(*rows, *after, *filled, status, scratch(slots), 0, 1)
             if ok == FINE and status[0] < 0:
                 return found
-        batch = Batch(model, dict(zip(kernel.state, state, strict=True)))
-        batch.results = [x.reshape(1, -1) for x in found]
+        batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
+        shown = found if columns is None else (found[0][..., columns].copy(),)
+        batch.results = [x.reshape(1, -1) for x in shown]
         judge(batch, [(0, ok, (status,) if pivots else ())])
-        return found
+        return shown
 
     return single
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.kernel_constants import mechanism, tame
-from kinegrad._engine.memory import overlaps_itself, share_memory
+from kinegrad._engine.memory import certainly_apart, overlaps_itself, share_memory
 from kinegrad._kernels.lanes.finite import LARGEST
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad.errors import InputError, KinegradError, SingularError, shown
@@ -205,6 +205,15 @@ class overflow_passes(ContextDecorator):
 
     def __exit__(self, *_: object) -> None:
         _local.overflow_passes -= 1
+
+
+def one_result(results: Sequence[Any], shapes: Sequence[Shape], state: Sequence[Array]) -> list[Array] | None:
+    """The rows, (1, columns) each, of arrays to fill with the results of one state, if a kernel can do so at once:
+    they are as it writes them, and none has memory in common with another or with the state; else None."""
+    for x, shape in zip(results, shapes, strict=True):
+        if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
+            return None
+    return [x.reshape(1, -1) for x in results] if certainly_apart(results, state) else None
 
 
 def finish(result: Array, flat: Array) -> Array:
