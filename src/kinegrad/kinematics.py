@@ -199,4 +199,4 @@ def points(model: Model, link: Any, point: Any) -> dict[str, Any]:
     if not np.isfinite(local).all():
         raise engine.not_finite("point", local)
     places = np.broadcast_to(local, (len(links), 3)).reshape(1, -1).copy()
-    return {"options": [links, places], "sizes": {Axis.POINT: core}, "unseen": {"point": places}}
+    return {"options": [links, places], "points": core, "unseen": {"point": places}}

@@ -10,7 +10,7 @@ and kernel there is therefore one function, made on the first call, that takes s
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kinegrad._engine.gate import FLOAT64, Batch, finish, one_result
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
-from kinegrad._engine.signature import Axis, Kernel, Shape
+from kinegrad._engine.signature import Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
 from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.model import Model
@@ -80,7 +80,7 @@ def evaluate_with(
     *,
     constants: tuple[Any, ...] | None = None,
     options: Sequence[Any] = (),
-    sizes: Mapping[Axis, Shape] | None = None,
+    points: Shape | None = None,
     wanted: slice = ALL,
     unseen: dict[str, Array] | None = None,
 ) -> tuple[Array, ...]:
@@ -94,15 +94,15 @@ def evaluate_with(
         Of the mechanism, if not those of the model.
     options : sequence of ndarray
         Arguments of the kernel that are the same for all states.
-    sizes : dict, optional
-        Shapes of the axes of results that depend on the options.
+    points : tuple of int, optional
+        Shape of the axis of points that results have.
     wanted : slice
         Which results are returned; the others may overflow.
     unseen : dict of ndarray, optional
         Options that may make results overflow, by name: kernels look at the state and the loads only.
     """
     batch, rows, load_rows = checked(kernel, model, state, loads)
-    pairs = _outputs(kernel, batch, out, sizes, wanted)
+    pairs = _outputs(kernel, batch, out, points, wanted)
     filled = [flat for _, flat in pairs]
     if wanted is not ALL:
         pairs, batch.results = pairs[wanted], filled[wanted]
@@ -168,21 +168,19 @@ def no_load(n: int) -> Array:
     return np.empty((0, 3 * n))
 
 
-def _outputs(
-    kernel: Kernel, batch: Batch, out: Any, sizes: Mapping[Axis, Shape] | None, wanted: slice
-) -> list[tuple[Array, Array]]:
+def _outputs(kernel: Kernel, batch: Batch, out: Any, points: Shape | None, wanted: slice) -> list[tuple[Array, Array]]:
     """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
-    results, cores = kernel.results, kernel.cores(batch.model, sizes)
+    results, cores = kernel.results, kernel.cores(batch.model, points)
     alone = len(results) - (kernel.together if out is None else 0)
     if type(out) is dict:
         check_apart(out)
-    left_out = () if wanted is ALL else set(range(len(results))).difference(range(len(results))[wanted])
+    first, last, _ = wanted.indices(len(results))
     pairs = []
     for k in range(alone):
         name, given = "out", out
         if type(out) is dict:
             name, given = f"out.{results[k].name}", out[results[k].name]
-        if k in left_out and results[k].optional:
+        if results[k].optional and not first <= k < last:
             pairs.append((_NO_ROWS, _NO_ROWS))
         else:
             pairs.append(batch.output(cores[k], given, name, zero=results[k].zero))

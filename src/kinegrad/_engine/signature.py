@@ -69,15 +69,15 @@ class Result:
     packed: bool = False
     optional: bool = False
 
-    def core(self, model: Model, sizes: Mapping[Axis, Shape] | None = None) -> Shape:
-        """The shape behind that of the batch; `sizes` has those of axes that differ from call to call."""
+    def core(self, model: Model, points: Shape | None = None) -> Shape:
+        """The shape behind that of the batch; `points`, the shape of the axis of points, differs from call to call."""
         n = len(model.joints)
         if self.packed:
             return (model.topology.nonzeros,)
         core: Shape = ()
         for axis in self.axes:
-            if sizes is not None and axis in sizes:
-                core += sizes[axis]  # type: ignore[index]
+            if axis is Axis.POINT and points is not None:
+                core += points
             elif axis is Axis.PARAMETER:
                 core += (10 * n,)
             else:
@@ -129,14 +129,13 @@ class Kernel:
             return self.tables(model, loaded, stream)
         return (), (len(model.joints) + 1) * (self.slots or 0)
 
-    def cores(self, model: Model, sizes: Mapping[Axis, Shape] | None = None) -> list[Shape]:
-        """Shapes of the results behind that of the batch, once for a model if they follow from it."""
-        if sizes is not None:
-            return [result.core(model, sizes) for result in self.results]
-        known: dict[Kernel, list[Shape]] = model.__dict__.setdefault("_cores", {})
-        found = known.get(self)
+    def cores(self, model: Model, points: Shape | None = None) -> list[Shape]:
+        """Shapes of the results behind that of the batch, made once for a model."""
+        known: dict[Any, list[Shape]] = model.__dict__.setdefault("_cores", {})
+        key = self if points is None else (self, points)
+        found = known.get(key)
         if found is None:
-            found = known[self] = [result.core(model) for result in self.results]
+            found = known[key] = [result.core(model, points) for result in self.results]
         return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._engine.kernel_constants import flags_if_varied, mechanism, tame
 from kinegrad._engine.pool import Call
-from kinegrad._engine.signature import Axis, Kernel, Shape
+from kinegrad._engine.signature import Kernel, Shape
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes.dual import Pair
 from kinegrad._kernels.lanes.finite import FINE, NOT_FINITE
@@ -187,7 +187,7 @@ def run_directions(
     state: Sequence[tuple[Array, Array | None]],
     fixed: Sequence[Any],
     threads: int | None,
-    sizes: Mapping[Axis, Shape] | None = None,
+    points: Shape | None = None,
 ) -> list[Array]:
     """Slopes of the results of a kernel of duals, (states, directions, columns) each, along all directions for all
     states.
@@ -201,7 +201,7 @@ def run_directions(
     slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
     fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
-    columns, (_, slots) = list(map(math.prod, kernel.cores(model, sizes))), kernel.needs(model)
+    columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
     results = [np.empty((count, directions, width)) for width in columns]
     over_states = count >= directions
     lines, rows = (directions, count) if over_states else (count, directions)

@@ -374,14 +374,14 @@ def point_motion_design_derivatives(
     model, state = _checked(design), state_of(q, v, a)
     named = points(model, link, point)
     batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
-    sizes, slopes = named["sizes"], kernel_slopes(design)[0]
-    found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, sizes)
+    slopes = kernel_slopes(design)[0]
+    found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
     found = found[: 1 + (v is not None) + (a is not None)]
     batch.results = list(found)
     for name, x in named["unseen"].items():
         batch.check_results_of(name, x)
     batch.check_results()
-    core = _POINTS.results[0].core(model, sizes)
+    core = _POINTS.results[0].core(model, named["points"])
     return PointMotionDesignDerivatives(*(_parameters_last(batch, x, core) for x in found))
 
 
