@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,13 @@ def certainly_apart(results: Sequence[NDArray[np.float64]], others: Sequence[NDA
             if (owner is None or other is None or owner is other) and np.may_share_memory(x, y):
                 return False
     return True
+
+
+def check_apart(results: dict[str, Any]) -> None:
+    """Refuse arrays to fill, by name, of which two have memory in common."""
+    for (one, x), (other, y) in combinations(results.items(), 2):
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and share_memory(x, y):
+            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
 
 
 def _owner(x: NDArray[np.float64]) -> NDArray[np.float64] | None:
