@@ -3,7 +3,8 @@
 The map
 -------
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
-             planar, free; placements: translate, rotate
+             planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
+             to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
              and their derivatives: forward_kinematics_derivatives, point_motion_derivatives
@@ -100,10 +101,17 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Box,
+    Capsule,
+    Cylinder,
+    Frame,
     Inertia,
     Joint,
+    Mesh,
     Model,
     ModelBuilder,
+    Shape,
+    Sphere,
     Topology,
     free,
     planar,
@@ -137,11 +145,15 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DH",
+    "Box",
+    "Capsule",
+    "Cylinder",
     "Design",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
+    "Frame",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
     "Inertia",
@@ -153,6 +165,7 @@ __all__ = [
     "KinegradError",
     "LoadDerivatives",
     "Loads",
+    "Mesh",
     "Model",
     "ModelBuilder",
     "ModelError",
@@ -162,8 +175,10 @@ __all__ = [
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
+    "Shape",
     "SingularError",
     "SolveError",
+    "Sphere",
     "Topology",
     "bias_forces",
     "bridges",

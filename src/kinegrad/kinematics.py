@@ -40,6 +40,51 @@ class ForwardKinematics(Result):
     linear_acceleration: Array | None = None
     angular_acceleration: Array | None = None
 
+    def at(self, model: Model, frame: str | Sequence[str]) -> ForwardKinematics:
+        """The same of one link or frame by name, or of k of them.
+
+        Parameters
+        ----------
+        model : Model
+            Whose links these are.
+        frame : str, or k names
+            Links, or frames fixed in them.
+
+        Returns
+        -------
+        ForwardKinematics
+            Of frames: their axes and the motion of their origins.  Arrays of shape (..., 4, 4) and (..., 3) for one
+            name, (..., k, 4, 4) and (..., k, 3) for k.
+
+        Examples
+        --------
+        >>> from kinegrad import Frame, samples
+        >>> arm = samples.two_link().replace(frames={"grip": Frame("forearm", [0.1, 0, 0])})
+        >>> forward_kinematics(arm, [0, 0], [1, 0]).at(arm, "grip").linear_velocity
+        array([0. , 0.9, 0. ])
+        """
+        engine.check_model(model)
+        if self.transform.shape[-3] != model.n:
+            found = f"`model` has {model.n} links, and the transforms are of {self.transform.shape[-3]}"
+            raise InputError(f"{found}; expected the model that they were computed for")
+        if not isinstance(frame, str | list | tuple):
+            raise InputError(f"`frame` is a {type(frame).__name__}; expected a name, or several in a list")
+        places = [model.locate(name) for name in ([frame] if isinstance(frame, str) else frame)]
+        links = [i for i, _ in places]
+        P = np.array([np.eye(4) if placement is None else placement for _, placement in places]).reshape(-1, 4, 4)
+        T = self.transform[..., links, :, :]
+        x = np.einsum("...kij,kj->...ki", T[..., :3, :3], P[:, :3, 3])  # from the link's origin to the frame's
+        found = [T @ P]
+        if self.linear_velocity is not None and self.angular_velocity is not None:
+            w = self.angular_velocity[..., links, :]
+            found += [self.linear_velocity[..., links, :] + np.cross(w, x), w]
+        if self.linear_acceleration is not None and self.angular_acceleration is not None:
+            dw = self.angular_acceleration[..., links, :]
+            found += [self.linear_acceleration[..., links, :] + np.cross(dw, x) + np.cross(w, np.cross(w, x)), dw]
+        if not isinstance(frame, str):
+            return ForwardKinematics(*found)
+        return ForwardKinematics(found[0][..., 0, :, :], *(y[..., 0, :] for y in found[1:]))
+
 
 @dataclass(frozen=True, eq=False)
 class PointMotion(Result):
@@ -116,9 +161,9 @@ def point_motion(
     q, v, a : array_like, shape (..., n)
         Coordinates, speeds and accelerations: rad or m, and their time derivatives.
     link : str, or k names
-        The link of the point, or of each of k points.
+        The link or frame of the point, or of each of k points.
     point : array_like, shape (3,), or (k, 3)
-        In the link's frame, m; one for all, or one for each.
+        In the link's frame, or in the frame, m; one for all, or one for each.
     threads : int, optional
         See :func:`set_threads`.
 
@@ -192,11 +237,21 @@ def _points(model: Model, link: Any, point: Any) -> tuple[NDArray[np.int64], Arr
     if not isinstance(link, str | list | tuple):
         raise InputError(f"`link` is a {type(link).__name__}; expected a link's name, or several in a list")
     core: tuple[int, ...] = () if isinstance(link, str) else (len(link),)
-    links = np.array([model.link_index(name) for name in ([link] if isinstance(link, str) else link)], dtype=np.int64)
+    places = [model.locate(name) for name in ([link] if isinstance(link, str) else link)]
+    links = np.array([i for i, _ in places], dtype=np.int64)
     local = engine.real("point", point)
     if local.shape not in ((3,), (*core, 3)):
         expected = "(3,)" if core == () else f"(3,) or ({core[0]}, 3)"
         raise InputError(f"`point` has shape {local.shape}; expected {expected}")
     if not np.isfinite(local).all():
         raise engine.not_finite("point", local)
-    return links, np.broadcast_to(local, (len(links), 3)).reshape(1, -1).copy(), core
+    given = np.array(np.broadcast_to(local, (len(links), 3)))
+    return links, in_links(places, given).reshape(1, -1), core
+
+
+def in_links(places: Sequence[tuple[int, Array | None]], points: Array) -> Array:
+    """Points given in links or frames, (k, 3), in the frames of their links; changes its argument."""
+    for k, (_, placement) in enumerate(places):
+        if placement is not None:
+            points[k] = placement[:3, :3] @ points[k] + placement[:3, 3]
+    return points
