@@ -65,25 +65,26 @@ class ForwardKinematics(Result):
         """
         engine.check_model(model)
         if self.transform.shape[-3] != model.n:
-            found = f"`model` has {model.n} links, and the transforms are of {self.transform.shape[-3]}"
-            raise InputError(f"{found}; expected the model that they were computed for")
+            wrong = f"`model` has {model.n} links, and the transforms are of {self.transform.shape[-3]}"
+            raise InputError(f"{wrong}; expected the model that they were computed for")
         if not isinstance(frame, str | list | tuple):
             raise InputError(f"`frame` is a {type(frame).__name__}; expected a name, or several in a list")
         places = [model.locate(name) for name in ([frame] if isinstance(frame, str) else frame)]
         links = [i for i, _ in places]
         P = np.array([np.eye(4) if placement is None else placement for _, placement in places]).reshape(-1, 4, 4)
         T = self.transform[..., links, :, :]
-        x = np.einsum("...kij,kj->...ki", T[..., :3, :3], P[:, :3, 3])  # from the link's origin to the frame's
-        found = [T @ P]
+        s = np.einsum("...kij,kj->...ki", T[..., :3, :3], P[:, :3, 3])  # from the link's origin to the frame's
+        found: list[Array] = [T @ P]
         if self.linear_velocity is not None and self.angular_velocity is not None:
             w = self.angular_velocity[..., links, :]
-            found += [self.linear_velocity[..., links, :] + np.cross(w, x), w]
+            found += [self.linear_velocity[..., links, :] + np.cross(w, s), w]
         if self.linear_acceleration is not None and self.angular_acceleration is not None:
             dw = self.angular_acceleration[..., links, :]
-            found += [self.linear_acceleration[..., links, :] + np.cross(dw, x) + np.cross(w, np.cross(w, x)), dw]
-        if not isinstance(frame, str):
-            return ForwardKinematics(*found)
-        return ForwardKinematics(found[0][..., 0, :, :], *(y[..., 0, :] for y in found[1:]))
+            found += [self.linear_acceleration[..., links, :] + np.cross(dw, s) + np.cross(w, np.cross(w, s)), dw]
+        if isinstance(frame, str):
+            axis = self.transform.ndim - 3
+            found = [x.squeeze(axis) for x in found]
+        return ForwardKinematics(*found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,5 +254,6 @@ def in_links(places: Sequence[tuple[int, Array | None]], points: Array) -> Array
     """Points given in links or frames, (k, 3), in the frames of their links; changes its argument."""
     for k, (_, placement) in enumerate(places):
         if placement is not None:
-            points[k] = placement[:3, :3] @ points[k] + placement[:3, 3]
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found in the results
+                points[k] = placement[:3, :3] @ points[k] + placement[:3, 3]
     return points

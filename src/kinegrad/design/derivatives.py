@@ -16,10 +16,17 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, design_tangent, energy, kinematics, rnea_adjoint
 from kinegrad._kernels import dual_kernels as kernels
-from kinegrad.design.parameters import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
+from kinegrad.design.parameters import (
+    Design,
+    check_still_frames,
+    directions,
+    kernel_constants,
+    kernel_slopes,
+    sparse_slopes,
+)
 from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
 from kinegrad.errors import InputError, SingularError
-from kinegrad.kinematics import _points, _state
+from kinegrad.kinematics import _points, _state, forward_kinematics
 from kinegrad.loads import Loads, load_batch
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -365,8 +372,34 @@ def point_motion_design_derivatives(
     batch.check_results_of("point", local)
     batch.check_results()
     shape = (*batch.shape, design.p, *core, 3)
-    moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
+    moved = [np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results]
+    if design.frame_slopes:
+        _add_frames(design, moved, q, v, a, link, point, threads)
     return PointMotionDesignDerivatives(*moved)
+
+
+def _add_frames(
+    design: Design, moved: list[Array], q: Any, v: Any, a: Any, link: Any, point: Any, threads: int | None
+) -> None:
+    """Add what points in frames move because their frames move in their links: x = p + R s, by s alone."""
+    names = [link] if isinstance(link, str) else link
+    places = np.broadcast_to(engine.real("point", point), (len(names), 3))
+    links = forward_kinematics(design.model, q, v, a, threads=threads)
+    for k, name in enumerate(names):
+        slope = design.frame_slopes.get(name)
+        if slope is None:
+            continue
+        i, _ = design.model.locate(name)
+        ds = links.transform[..., i, :3, :3] @ (slope[:, :3, :3] @ places[k] + slope[:, :3, 3]).T  # (..., 3, p)
+        parts = [ds]
+        if links.angular_velocity is not None:
+            w = links.angular_velocity[..., i, :, None]
+            parts.append(np.cross(w, ds, axis=-2))
+        if links.angular_acceleration is not None:
+            dw = links.angular_acceleration[..., i, :, None]
+            parts.append(np.cross(dw, ds, axis=-2) + np.cross(w, parts[1], axis=-2))
+        for total, part in zip(moved, parts, strict=True):
+            (total if isinstance(link, str) else total[..., k, :, :])[...] += part
 
 
 def energy_design_derivatives(
@@ -460,6 +493,8 @@ def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     """The loads given, or those of the design."""
     if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
+    if loads is not None and loads is not design.loads and isinstance(loads, Loads):
+        check_still_frames(design.frame_slopes, design.model, loads)
     return design.loads if loads is None else loads
 
 

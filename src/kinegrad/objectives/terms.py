@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.design.derivatives import energy_design_derivatives, transform_design_derivatives
+from kinegrad.design.derivatives import energy_design_derivatives, point_motion_design_derivatives
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_vjp
 from kinegrad.energy import kinetic_energy, potential_energy
@@ -135,7 +135,7 @@ class Tracking(Result):
 
 @dataclass(frozen=True, eq=False)
 class EndPosition(Result):
-    """|x − target|², where x is a point of a link in the world, m²."""
+    """|x − target|², where x is a point of a link or frame in the world, m²."""
 
     link: str
     target: ArrayLike
@@ -153,8 +153,8 @@ class EndPosition(Result):
         J = point_motion_derivatives(at.model, at.q, link=self.link, point=self.point).dposition_dq
         dp = None
         if at.design is not None:
-            dT = transform_design_derivatives(at.design, at.q)[..., at.model.link_index(self.link), :3, :, :]
-            dp = 2 * np.einsum("...i,...ijp,j->...p", away, dT, np.append(np.asarray(self.point, dtype=float), 1.0))
+            change = point_motion_design_derivatives(at.design, at.q, link=self.link, point=self.point)
+            dp = 2 * np.einsum("...i,...ip->...p", away, change.dposition_dp)
         return Evaluation((away**2).sum(axis=-1), 2 * np.einsum("...i,...ij->...j", away, J), dp=dp)
 
 
