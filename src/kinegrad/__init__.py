@@ -17,6 +17,7 @@ design       Design: parameters of a model, by name or by a function that builds
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
+motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
 optimize     optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
@@ -123,6 +124,7 @@ from kinegrad.model import (
     translate,
     universal,
 )
+from kinegrad.motion import Motion
 from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
 
 __version__ = "0.1.0"
@@ -171,6 +173,7 @@ __all__ = [
     "ModelError",
     "Momentum",
     "MomentumDerivatives",
+    "Motion",
     "PackedMatrix",
     "PointMotion",
     "PointMotionDerivatives",

@@ -259,8 +259,18 @@ class Model:
 
     @property
     def nv(self) -> int:
-        """Number of speeds v."""
+        """Number of speeds v, accelerations a and torques τ."""
         return len(self.joints)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates q, as many as `nq`."""
+        return self.joint_names
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        """Names of the speeds v, as many as `nv`."""
+        return self.joint_names
 
     @property
     def carries_slopes(self) -> bool:
