@@ -3,7 +3,7 @@ mass matrix and its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
-from kinegrad._kernels.lanes.finite import FINE
-from kinegrad.errors import InputError, SingularError, shown
-from kinegrad.loads import Loads, load_batch, no_load
+from kinegrad.errors import InputError, shown
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -29,8 +28,43 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-_NONE = (-1, -1)  # status of a kernel that found no joint that nothing resists
-METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
+Axis = engine.Axis
+_TORQUE = engine.Result("tau", (Axis.TORQUE,))
+_ACCELERATION = engine.Result("a", (Axis.ACCELERATION,))
+METHODS = {
+    "spatial": engine.Kernel(rnea.rnea, engine.QVA, (_TORQUE,), rnea.N, loads=True),
+    "lagrange": engine.Kernel(lagrange.lagrange, engine.QVA, (_TORQUE,), lagrange.N, loads=True),
+}
+MASS_MATRIX = engine.Kernel(
+    crba.crba, engine.Q, (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),), crba.N
+)
+HYBRID = engine.Kernel(
+    hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
+    pivots=True, together=2,
+)  # fmt: skip
+
+
+def _by_mass_matrix(
+    batch: engine.Batch, threads: int | None, state: Sequence[Array], loads: Sequence[Array], results: Sequence[Array]
+) -> None:
+    """a = M⁻¹ (τ − bias): the bias by Newton–Euler, the mass matrix by composite bodies, the system by its tree."""
+    (q, v, tau), (a,), n = state, results, batch.n
+    batch.check_finite()
+    engine.fill(METHODS["spatial"], batch, threads, (q, v, np.zeros((1, n)), *loads), [a])
+    _, M = batch.output((n, n), zero=True)  # not before `a` is filled: each run looks at all results there are
+    engine.fill(MASS_MATRIX, batch, threads, [q], [M])
+    with np.errstate(all="ignore"):
+        np.subtract(tau, a, out=a)
+    batch.check_results()
+    pairs, slots = (engine.places(batch.model, "dense")[0], engine.tree(batch.model)), engine.pairs(batch.model) + n
+    engine.run(tree_solve.tree_solve, batch, slots, threads, (pairs, M, a, a), pivots=True)
+    batch.check_results()
+
+
+_FORWARD = {
+    "aba": engine.Kernel(aba.aba, engine.QVTAU, (_ACCELERATION,), aba.N, loads=True, pivots=True),
+    "crba": engine.Kernel(_by_mass_matrix, engine.QVTAU, (_ACCELERATION,), slots=None, loads=True),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +124,9 @@ def inverse_dynamics(
     >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
     array([3.924, 0.981])
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, METHODS))}")
-    kernel, slots = METHODS[method]
-    if loads is None and out is None and (state := engine.one_state(threads, model, q, v, a)):
-        n = len(model.joints)
-        one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
-        if kernel(*state, none, none, none, one[None], scratch, 0, 1) == FINE:
-            return one
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
-    result, tau = batch.output((model.n,), out)
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
-    engine.run(kernel, batch, (model.n + 1) * slots, threads, *arguments)
-    return engine.finish(result, tau)
+    given = None if loads is None else named_loads(model, loads)
+    (tau,) = engine.evaluate(METHODS[engine.one_of("method", method, METHODS)], model, (q, v, a), given, out, threads)
+    return tau
 
 
 def forward_dynamics(
@@ -152,37 +176,9 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
-    if not isinstance(method, str) or method not in ("aba", "crba"):
-        raise InputError(f"`method` is {shown(method)}; expected 'aba' or 'crba'")
-    plain = method == "aba" and loads is None and out is None
-    if plain and (state := engine.one_state(threads, model, q, v, tau)):
-        n = len(model.joints)
-        one, none, scratch, status = np.empty(n), no_load(n), engine.scratch((n + 1) * aba.N), np.array(_NONE)
-        ok = aba.aba(*state, none, none, none, one[None], status, scratch, 0, 1)
-        if ok == FINE and status[0] < 0:
-            return one
-    engine.check_model(model)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
-    result, a = batch.output((n,), out)
-    constants, state = engine.mechanism(model), batch.arguments[:3]
-    if method == "aba":
-        arguments = (constants, *state, *load_arrays, a)
-        run_or_singular(model, aba.aba, batch, (n + 1) * aba.N, threads, *arguments)
-    else:
-        batch.check_finite()
-        zero = np.zeros((1, n))
-        engine.run(rnea.rnea, batch, (n + 1) * rnea.N, threads, constants, *state[:2], zero, *load_arrays, a)
-        _, M = batch.output((n, n), zero=True)  # not before `a` is filled: each run looks at all results there are
-        engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
-        with np.errstate(all="ignore"):
-            np.subtract(state[2], a, out=a)
-        batch.check_results()
-        place = engine.places(model, "dense")
-        slots = engine.pairs(model) + n
-        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
-        batch.check_results()
-    return engine.finish(result, a)
+    given = None if loads is None else named_loads(model, loads)
+    (a,) = engine.evaluate(_FORWARD[engine.one_of("method", method, _FORWARD)], model, (q, v, tau), given, out, threads)
+    return a
 
 
 def hybrid_dynamics(
@@ -237,12 +233,9 @@ def hybrid_dynamics(
     (array([2., 5.]), array([2.1, 0. ]))
     """
     flags = prescribed_flags(model, prescribed)
-    state = {"q": q, "v": v, "tau": without("tau", tau, flags == 1), "a": without("a", a, flags == 0)}
-    batch, load_arrays = load_batch(model, loads, state)
-    results = batch.outputs((model.n,), 2)
-    arguments = (engine.mechanism(model), *batch.arguments[:4], flags, *load_arrays, *(flat for _, flat in results))
-    run_or_singular(model, hybrid.hybrid, batch, (model.n + 1) * aba.N, threads, *arguments)
-    return HybridDynamics(*(x for x, _ in results))
+    state = (q, v, without("tau", tau, flags == 1), without("a", a, flags == 0))
+    given = named_loads(model, loads)
+    return HybridDynamics(*engine.evaluate_with(HYBRID, model, state, given, threads=threads, options=[flags]))
 
 
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
@@ -271,25 +264,6 @@ def without(name: str, value: Any, ignored: NDArray[np.bool_]) -> Array:
     return np.where(ignored, 0.0, x) if x.shape[-ignored.ndim :][:1] == ignored.shape[:1] else x
 
 
-def run_or_singular(
-    model: Model, kernel: Callable[..., int], batch: engine.Batch, slots: int, threads: int | None, *arguments: Any
-) -> None:
-    """Run a kernel that divides by pivots; raise if it found a joint that nothing resists."""
-    found = engine.run_pivots(kernel, batch, slots, threads, *arguments)
-    if found is not None:
-        raise free_joint(model, *found, batch.shape)
-
-
-def free_joint(model: Model, joint: int, state: int, shape: tuple[int, ...]) -> SingularError:
-    """What to raise when nothing resists a joint in one of the states of a batch."""
-    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
-    at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
-    return SingularError(
-        f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
-        "no inertia about it; give them some, or give the joint armature"
-    )
-
-
 def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
     """The joint-space mass matrix M(q), armature included: symmetric, full.
 
@@ -315,16 +289,8 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     array([[0.4 , 0.16],
            [0.16, 0.12]])
     """
-    if out is None and (state := engine.one_state(threads, model, q)):
-        n = len(model.joints)
-        one, scratch = np.zeros((n, n)), engine.scratch((n + 1) * crba.N)
-        if crba.crba(*state, one.reshape(1, n * n), scratch, 0, 1) == FINE:
-            return one
-    batch = engine.Batch(model, {"q": q})
-    result, M = batch.output((model.n, model.n), out, zero=True)
-    slots = (model.n + 1) * crba.N
-    engine.run(crba.crba, batch, slots, threads, engine.mechanism(model), batch.arguments[0], M)
-    return engine.finish(result, M)
+    (M,) = engine.evaluate(MASS_MATRIX, model, (q,), None, out, threads)
+    return M
 
 
 def bias_forces(

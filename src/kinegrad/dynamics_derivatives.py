@@ -4,7 +4,6 @@ derivatives with respect to loads; ∂a/∂(q, v, τ) of forward dynamics."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +18,8 @@ from kinegrad._kernels import (
     rnea_derivatives,
     rnea_products,
 )
-from kinegrad._kernels.lanes.finite import FINE
-from kinegrad.dynamics import run_or_singular
 from kinegrad.errors import InputError, shown
-from kinegrad.loads import Loads, load_batch, no_load
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -158,17 +155,89 @@ class LoadDerivatives(Result):
     dtau_dpoint: Array
 
 
-_METHODS = ("spatial", "lagrange")
+Axis, Kind = engine.Axis, engine.Kind
+Tables = tuple[tuple[Any, ...], int]
 
 
-def _kernel(model: Model, method: str, layout: str, loaded: bool, stream: bool) -> tuple[Any, tuple[Any, ...], int]:
-    """The kernel of ∂τ by a method, its arguments between states and results, and the slots that it needs."""
-    if method == "spatial":
-        return rnea_derivatives.rnea_derivatives, *engine.torque_tables(model, layout, loaded, stream)
-    n, count = model.n, engine.pairs(model)
-    columns = n * n if layout == "dense" else 2 * count - n
-    slots = lagrange_derivatives.slots(n, count) + 3 * columns
-    return lagrange_derivatives.lagrange_derivatives, (engine.places(model, layout),), slots
+def _torque_results(packed: bool) -> tuple[engine.Result, ...]:
+    """τ and ∂τ/∂(q, v, a)."""
+    per = {"dtau_dq": Axis.PER_POSITION, "dtau_dv": Axis.PER_SPEED, "dtau_da": Axis.PER_ACCELERATION}
+    matrices = (engine.Result(name, (Axis.TORQUE, axis), packed=packed) for name, axis in per.items())
+    return engine.Result("tau", (Axis.TORQUE,)), *matrices
+
+
+def _spatial(packed: bool) -> engine.Kernel:
+    def tables(model: Model, loaded: bool, stream: bool) -> Tables:
+        return engine.torque_tables(model, "packed" if packed else "dense", loaded, stream)
+
+    results = _torque_results(packed)
+    return engine.Kernel(rnea_derivatives.rnea_derivatives, engine.QVA, results, tables=tables, loads=True, together=3)
+
+
+def _lagrange(packed: bool) -> engine.Kernel:
+    def tables(model: Model, loaded: bool, stream: bool) -> Tables:
+        n, count = model.n, engine.pairs(model)
+        columns = 2 * count - n if packed else n * n
+        slots = lagrange_derivatives.slots(n, count) + 3 * columns
+        return (engine.places(model, "packed" if packed else "dense"),), slots
+
+    results = _torque_results(packed)
+    return engine.Kernel(
+        lagrange_derivatives.lagrange_derivatives, engine.QVA, results, tables=tables, loads=True, together=3
+    )
+
+
+def _products(model: Model, loaded: bool, stream: bool) -> Tables:
+    return (engine.plan(model, loaded),), rnea_products.slots(model.n)
+
+
+_METHODS = {
+    "spatial": {packed: _spatial(packed) for packed in (False, True)},
+    "lagrange": {packed: _lagrange(packed) for packed in (False, True)},
+}
+_FORWARD = engine.Kernel(
+    aba_derivatives.aba_derivatives,
+    engine.QVTAU,
+    (
+        engine.Result("a", (Axis.ACCELERATION,)),
+        engine.Result("da_dq", (Axis.ACCELERATION, Axis.PER_POSITION)),
+        engine.Result("da_dv", (Axis.ACCELERATION, Axis.PER_SPEED)),
+        engine.Result("da_dtau", (Axis.ACCELERATION, Axis.PER_TORQUE)),
+    ),
+    tables=lambda model, loaded, stream: engine.acceleration_tables(model, loaded, stream),
+    loads=True,
+    pivots=True,
+    together=3,
+    spare=True,
+)
+_JVP = engine.Kernel(
+    rnea_products.jvp,
+    engine.QVA | {"dq": Kind.DPOSITION, "dv": Kind.DSPEED, "da": Kind.DACCELERATION},
+    (engine.Result("dtau", (Axis.TORQUE,)),),
+    tables=_products,
+    loads=True,
+)
+_VJP = engine.Kernel(
+    rnea_products.vjp,
+    engine.QVA | {"w": Kind.WEIGHT},
+    (
+        engine.Result("dq", (Axis.PER_POSITION,)),
+        engine.Result("dv", (Axis.PER_SPEED,)),
+        engine.Result("da", (Axis.PER_ACCELERATION,)),
+    ),
+    tables=_products,
+    loads=True,
+)
+_BY_LOADS = engine.Kernel(
+    load_derivatives.load_derivatives,
+    engine.Q,
+    tuple(
+        engine.Result(name, (Axis.TORQUE, Axis.LINK, 3), zero=True)
+        for name in ("dtau_dforce", "dtau_dtorque", "dtau_dpoint")
+    ),
+    kinematics.N,
+    loads=True,
+)
 
 
 def inverse_dynamics_derivatives(
@@ -215,42 +284,20 @@ def inverse_dynamics_derivatives(
     >>> inverse_dynamics_derivatives(arm, [np.pi / 2, 0], [0, 0], [0, 0], packed=True).dtau_dq.values
     array([-4., -1., -1., -1.])
     """
-    if not isinstance(method, str) or method not in _METHODS:
-        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _METHODS))}")
+    engine.one_of("method", method, _METHODS)
     if packed is not False:
         packed = engine.flag("packed", packed)
-    plain = loads is None and out is None and not packed
-    if plain and (state := engine.one_state(threads, model, q, v, a)):
-        n = len(model.joints)
-        torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
-        kernel, tables, slots = _kernel(model, method, "dense", loaded=False, stream=False)
-        arguments = (*state, none, none, none, *tables, torque[None], *block)
-        if kernel(*arguments, engine.scratch(slots), 0, 1) == FINE:
-            return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
-    engine.check_model(model)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
-    core: tuple[int, ...] = (model.topology.nonzeros,) if packed else (n, n)
-    if out is None:
-        tau, matrices = batch.output((n,)), batch.outputs(core, 3)
-    else:
-        given = _given_arrays(out)
-        tau = batch.output((n,), given["tau"], "out.tau")
-        names = ("dtau_dq", "dtau_dv", "dtau_da")
-        matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
-    flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    layout, large = "packed" if packed else "dense", engine.streams(3 * flat[1].nbytes)
-    kernel, tables, slots = _kernel(model, method, layout, loads is not None, large)
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, *flat)
-    engine.run(kernel, batch, slots, threads, *arguments)
-    results = [engine.finish(*pair) for pair in (tau, *matrices)]
+    given = None if loads is None else named_loads(model, loads)
+    arrays = None if out is None else _given_arrays(out)
+    tau, *matrices = engine.evaluate(_METHODS[method][packed], model, (q, v, a), given, arrays, threads)
     if out is not None:
         return out
     if packed:
         pattern = model.topology.pattern
-        packs = (PackedMatrix(values, pattern.rows, pattern.cols, n) for values in results[1:])
-        return InverseDynamicsDerivatives(results[0], *packs)
-    return InverseDynamicsDerivatives(*results)
+        return InverseDynamicsDerivatives(
+            tau, *(PackedMatrix(values, pattern.rows, pattern.cols, model.n) for values in matrices)
+        )
+    return InverseDynamicsDerivatives(tau, *matrices)
 
 
 def forward_dynamics_derivatives(
@@ -288,25 +335,8 @@ def forward_dynamics_derivatives(
     array([[ 5.357, -7.143],
            [-7.143, 17.857]])
     """
-    if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
-        n = len(model.joints)
-        one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        tables, slots = engine.acceleration_tables(model, loaded=False, stream=False)
-        arguments = (*state, none, none, none, *tables)
-        results = (np.empty((1, n)), one[None], *block, status)
-        scratch = engine.scratch(slots)
-        if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
-            return ForwardDynamicsDerivatives(one, *block.reshape(3, n, n))
-    engine.check_model(model)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
-    a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
-    flat = [a[1], *(matrix[1] for matrix in matrices)]
-    tables, slots = engine.acceleration_tables(model, loads is not None, engine.streams(3 * flat[1].nbytes))
-    spare = np.empty((batch.states, n))
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, spare, *flat)
-    run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
-    return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
+    given = None if loads is None else named_loads(model, loads)
+    return ForwardDynamicsDerivatives(*engine.evaluate(_FORWARD, model, (q, v, tau), given, None, threads))
 
 
 def inverse_dynamics_jvp(
@@ -344,13 +374,8 @@ def inverse_dynamics_jvp(
     >>> inverse_dynamics_jvp(samples.two_link(), zero, zero, zero, zero, zero, [1, 0]).round(3)
     array([0.4 , 0.16])
     """
-    state = {"q": q, "v": v, "a": a, "dq": dq, "dv": dv, "da": da}
-    batch, load_arrays = load_batch(model, loads, state)
-    result, flat = batch.output((model.n,))
-    plan = engine.plan(model, loads is not None)
-    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, plan, flat)
-    engine.run(rnea_products.jvp, batch, rnea_products.slots(model.n), threads, *arguments)
-    return result
+    (dtau,) = engine.evaluate(_JVP, model, (q, v, a, dq, dv, da), named_loads(model, loads), None, threads)
+    return dtau
 
 
 def inverse_dynamics_vjp(
@@ -382,12 +407,9 @@ def inverse_dynamics_vjp(
     >>> inverse_dynamics_vjp(samples.two_link(), zero, zero, zero, [0, 1]).da.round(3)
     array([0.16, 0.12])
     """
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
-    fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
-    plan = engine.plan(model, loads is not None)
-    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, plan, *flat)
-    engine.run(rnea_products.vjp, batch, rnea_products.slots(model.n), threads, *arguments)
-    return InverseDynamicsGradient(*fields)
+    return InverseDynamicsGradient(
+        *engine.evaluate(_VJP, model, (q, v, a, w), named_loads(model, loads), None, threads)
+    )
 
 
 def inverse_dynamics_load_derivatives(
@@ -414,21 +436,11 @@ def inverse_dynamics_load_derivatives(
     >>> change.dtau_dforce[:, 1, 1]  # a force along y on the forearm's tip takes torque off both joints
     array([-0.8, -0.4])
     """
-    engine.check_model(model)
-    n = model.n
-    batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
-    fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
-    slots = (n + 1) * kinematics.N
-    arguments = (engine.mechanism(model), batch.arguments[0], force, point, torque, *flat)
-    engine.run(load_derivatives.load_derivatives, batch, slots, threads, *arguments)
-    return LoadDerivatives(*fields)
+    given = named_loads(model, Loads() if loads is None else loads)
+    return LoadDerivatives(*engine.evaluate(_BY_LOADS, model, (q,), given, None, threads))
 
 
 def _given_arrays(out: Any) -> dict[str, Any]:
     if not isinstance(out, InverseDynamicsDerivatives):
         raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
-    arrays = {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}
-    for (one, x), (other, y) in combinations(arrays.items(), 2):
-        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and engine.share_memory(x, y):
-            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
-    return arrays
+    return {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}

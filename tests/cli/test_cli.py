@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import kinegrad as kg
-from kinegrad.cli import program as cli
+from kinegrad import cli
 from kinegrad.io import write_trajectory
 from tests.kernels.child import child, ended
 
@@ -73,8 +73,8 @@ def test_torques_are_those_of_inverse_dynamics(reach, method):
 def test_blocks_and_their_progress_bar_change_nothing(reach, monkeypatch, tmp_path):
     path, _, qva = reach
     clock = iter(range(10_000))  # a second each time it is looked at
-    monkeypatch.setattr(cli, "BLOCK", 3)
-    monkeypatch.setattr(cli.time, "perf_counter", lambda: float(next(clock)))
+    monkeypatch.setattr(cli.inverse_dynamics, "BLOCK", 3)
+    monkeypatch.setattr(cli.inverse_dynamics.time, "perf_counter", lambda: float(next(clock)))
     result = run("inverse-dynamics", "two_link", "--trajectory", path, "--output", tmp_path / "tau.npz")
     assert result.exit_code == 0, result.stderr
     with np.load(tmp_path / "tau.npz") as file:

@@ -11,30 +11,27 @@ arrays of one row serve all rows, a call may vary one state along many direction
 from kinegrad._kernels import crba, energy, hybrid, kinematics
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import (
-    PLACE,
-    frames,
-    in_world,
-    link_point,
-    origin,
-    places,
-    point_acceleration,
-    point_velocity,
-)
+from kinegrad._kernels.kinematics import PLACE, frames, in_world, link_point, places, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.dual import unpack_slopes, vary
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.spatial import gather3, scatter3
+from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
 _crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
 @kernel
-def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, t, scratch, start, stop):
-    """q̈ and τ of all joints, (rows, n) each.  False where nothing resists a free joint."""
+def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, t, status, scratch, start, stop):
+    """q̈ and τ of all joints, (rows, n) each.
+
+    status, (2,): where nothing resists a free joint, its number and the row, else left alone.
+    """
     m, dm = unpack(m), unpack_slopes(dm)
     for r in range(start, stop, WIDTH):
-        if _hybrid(vary(m, dm, r), q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)[0] >= 0:
+        own = vary(m, dm, r)
+        joint, w = _hybrid(own, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
+        if joint >= 0:
+            status[0], status[1] = joint, min(r + w, stop - 1)
             return False
     return True
 
@@ -64,7 +61,7 @@ def transforms(m, dm, q, T, scratch, start, stop):
     for r in range(start, stop, WIDTH):
         varied = vary(m, dm, r)
         frames(varied, q, r, scratch, _N)
-        places(varied, origin(), scratch, _N, PLACE)
+        places(varied, zero3(), scratch, _N, PLACE)
         _write_transforms(varied, r, T, scratch)
     return True
 

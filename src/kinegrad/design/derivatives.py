@@ -7,27 +7,29 @@ They are those of the recursive algorithms themselves, O(n) for each parameter, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, design_tangent, energy, kinematics, rnea_adjoint
+from kinegrad._kernels import design_tangent, rnea_adjoint
 from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.design.parameters import (
     Design,
     check_still_frames,
     directions,
+    frame_slopes,
     kernel_constants,
     kernel_slopes,
     sparse_slopes,
 )
-from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
-from kinegrad.errors import InputError, SingularError
-from kinegrad.kinematics import _points, _state, forward_kinematics
-from kinegrad.loads import Loads, load_batch
+from kinegrad.dynamics import HYBRID, MASS_MATRIX, prescribed_flags, without
+from kinegrad.energy import ENERGIES
+from kinegrad.errors import InputError
+from kinegrad.kinematics import POINTS, TRANSFORMS, forward_kinematics, points, state_of
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -46,6 +48,39 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+
+def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    return (), design_tangent.slots(model.n)
+
+
+_TORQUES = engine.Kernel(
+    design_tangent.inverse_dynamics,
+    engine.QVA,
+    (engine.Result("dtau_dp", (engine.Axis.TORQUE,)),),
+    tables=_slots,
+    loads=True,
+)
+_ACCELERATIONS = engine.Kernel(
+    design_tangent.forward_dynamics,
+    engine.QVTAU,
+    (engine.Result("da_dp", (engine.Axis.ACCELERATION,)),),
+    tables=_slots,
+    loads=True,
+    pivots=True,
+)
+_GRADIENT = engine.Kernel(
+    rnea_adjoint.rnea_adjoint,
+    engine.QVA | {"y": engine.Kind.WEIGHT},
+    (engine.Result("gradient", (engine.Axis.CONSTANT,), zero=True),),
+    rnea_adjoint.N,
+    loads=True,
+)
+_HYBRID = replace(HYBRID, function=kernels.hybrid_dynamics)
+_MASS_MATRIX = replace(MASS_MATRIX, function=kernels.mass_matrix)
+_TRANSFORMS = replace(TRANSFORMS, function=kernels.transforms)
+_POINTS = replace(POINTS, function=kernels.points)
+_ENERGIES = replace(ENERGIES, function=kernels.energies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,8 +147,7 @@ def inverse_dynamics_design_derivatives(
     >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
     array([6., 2.])
     """
-    state = {"q": q, "v": v, "a": a}
-    return _tangents(design, design_tangent.inverse_dynamics, state, {}, loads, threads)
+    return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)
 
 
 def inverse_dynamics_design_vjp(
@@ -121,22 +155,22 @@ def inverse_dynamics_design_vjp(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    y: ArrayLike,
+    w: ArrayLike,
     *,
     loads: Loads | None = None,
     threads: int | None = None,
 ) -> Array:
-    """The gradient of yᵀτ by all parameters at fixed motion: yᵀ ∂τ/∂p without ∂τ/∂p.
+    """The gradient of wᵀτ with respect to all parameters at fixed motion: wᵀ ∂τ/∂p without ∂τ/∂p.
 
-    One backward sweep gives the gradient by every constant of the model, O(n) whatever p is; the parameters then only
-    take their share of it.  For many parameters and few weights, p times less work than the derivatives.
+    One backward sweep gives the gradient with respect to every constant of the model, O(n) whatever p is, and that of
+    the parameters follows from it.  For many parameters this is p times less work than the derivatives.
 
     Parameters
     ----------
     design : Design
     q, v, a : array_like, shape (..., n)
         Coordinates, speeds and accelerations.
-    y : array_like, shape (..., n)
+    w : array_like, shape (..., n)
         Weights of the torques.
     loads, threads
         As of :func:`inverse_dynamics_design_derivatives`.
@@ -152,29 +186,28 @@ def inverse_dynamics_design_vjp(
     >>> inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, 0])
     array([6., 5.])
     """
-    gradient, batch = constants_gradient(design, q, v, a, y, loads=loads, threads=threads)
+    gradient, batch = constants_gradient(design, q, v, a, w, loads=loads, threads=threads)
     shares = share_of_parameters(design, gradient)
-    batch.results = [shares]
-    batch.check_results()
+    _check(batch, [shares])
     return shares.reshape(*batch.shape, design.p)
 
 
 def constants_gradient(
-    design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, y: ArrayLike, *, loads: Loads | None = None,
-    threads: int | None = None,
-) -> tuple[Array, engine.Batch]:  # fmt: skip
-    """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns); the batch."""
+    design: Design, *state: ArrayLike, loads: Loads | None = None, threads: int | None = None
+) -> tuple[Array, engine.Batch]:
+    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns), at q, v, a, w; and
+    the batch."""
     model = _checked(design)
-    loads = loads_of(design, loads)
-    batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
-    _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
-    arguments = kernel_constants(design), *batch.arguments[:4], *load_rows, gradient
-    engine.run(rnea_adjoint.rnea_adjoint, batch, (model.n + 1) * rnea_adjoint.N, threads, *arguments)
+    given = named_loads(model, loads_of(design, loads))
+    batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
+    _, gradient = batch.output((rnea_adjoint.columns(model.n, given is not None),), zero=True)
+    constants = kernel_constants(design)
+    engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
     return gradient, batch
 
 
 def share_of_parameters(design: Design, gradient: Array) -> Array:
-    """From gradients by constants, (..., columns), to gradients by parameters, (..., p)."""
+    """From gradients with respect to constants, (..., columns), to those with respect to parameters, (..., p)."""
     slopes = sparse_slopes(design)  # which adds in the same order always
     rows = gradient[..., : slopes.shape[1]].reshape(-1, slopes.shape[1])
     with np.errstate(all="ignore"):  # what overflows is found in the end
@@ -196,7 +229,8 @@ def forward_dynamics_design_derivatives(
 ) -> Array:
     """da/dp: how the accelerations of :func:`forward_dynamics` change with each parameter.
 
-    At fixed state and torques; or, if their own derivatives are given, in all: [anderson2002] (9), fully recursive.
+    At fixed state and torques; or, if their own derivatives are given, the total derivative: [anderson2002] (9), fully
+    recursive.
 
     Parameters
     ----------
@@ -226,14 +260,7 @@ def forward_dynamics_design_derivatives(
     >>> forward_dynamics_design_derivatives(design, [0, 0], [0, 0], [1, 0]).round(12)[:, 0]
     array([-1.,  2.])
     """
-    state = {"q": q, "v": v, "tau": tau}
-    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
-    try:
-        return _tangents(design, design_tangent.forward_dynamics, state, follow, loads, threads)
-    except SingularError:
-        loads = loads_of(design, loads)
-        forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
-        raise
+    return _tangents(design, _ACCELERATIONS, (q, v, tau), (dq_dp, dv_dp, dtau_dp), loads, threads)
 
 
 def hybrid_dynamics_design_derivatives(
@@ -289,19 +316,17 @@ def hybrid_dynamics_design_derivatives(
     """
     model = _checked(design)
     flags = prescribed_flags(model, prescribed)
-    ignored = {"tau": flags == 1, "a": flags == 0}
-    state = {"q": q, "v": v, "tau": without("tau", tau, ignored["tau"]), "a": without("a", a, ignored["a"])}
-    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp, "a": da_dp}
-    for name, entries in ignored.items():
-        if follow[name] is not None:
-            follow[name] = without(f"d{name}_dp", follow[name], entries[:, None])
-    try:
-        return HybridDynamicsDesignDerivatives(*_hybrid(design, flags, state, follow, loads, threads))
-    except SingularError:
-        names = [model.joint_names[i] for i in np.flatnonzero(flags)]
-        loads = loads_of(design, loads)
-        hybrid_dynamics(model, q, v, tau, a, prescribed=names, loads=loads, threads=threads)  # which says which joint
-        raise
+    held, free = flags == 1, flags == 0
+    state = (q, v, without("tau", tau, held), without("a", a, free))
+    dtau = None if dtau_dp is None else without("dtau_dp", dtau_dp, held[:, None])
+    da = None if da_dp is None else without("da_dp", da_dp, free[:, None])
+    batch, pairs, load_rows = _follow(design, _HYBRID, state, (dq_dp, dv_dp, dtau, da), loads)
+    slopes, varied = kernel_slopes(design)
+    turns = [None] * 3 if varied is None else varied
+    fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
+    found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
+    _check(batch, found)
+    return HybridDynamicsDesignDerivatives(*(_parameters_last(batch, x, (batch.n,)) for x in found))
 
 
 def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -314,8 +339,7 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
     array([[0.36, 0.12],
            [0.12, 0.04]])
     """
-    n = _checked(design).n
-    return _quantity(design, kernels.mass_matrix, crba.N, {"q": q}, n * n, threads, (n, n))
+    return _quantity(design, _MASS_MATRIX, (q,), threads)
 
 
 def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -328,8 +352,7 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
     array([0., 1.])
     """
-    n = _checked(design).n
-    return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
+    return _quantity(design, _TRANSFORMS, (q,), threads)
 
 
 def point_motion_design_derivatives(
@@ -357,23 +380,19 @@ def point_motion_design_derivatives(
     >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
     array([0., 1., 0.])
     """
-    model = _checked(design)
-    n = model.n
-    batch, state = _state(model, q, v, a)
-    batch.check_finite()
-    links, local, core = _points(model, link, point)
-    pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in state]
-    columns = [3 * len(links)] * 3
-    slots = (n + 1) * kinematics.N
-    results = engine.run_directions(
-        kernels.points, batch, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
-    )[: 1 + (v is not None) + (a is not None)]
-    batch.results = list(results)
-    batch.check_results_of("point", local)
+    model, state = _checked(design), state_of(q, v, a)
+    named = points(model, link, point)
+    batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
+    slopes = kernel_slopes(design)[0]
+    found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
+    found = found[: 1 + (v is not None) + (a is not None)]
+    batch.results = list(found)
+    for name, x in named["unseen"].items():
+        batch.check_results_of(name, x)
     batch.check_results()
-    shape = (*batch.shape, design.p, *core, 3)
-    moved = [np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results]
-    if design.frame_slopes:
+    core = _POINTS.results[0].core(model, named["points"])
+    moved = [_parameters_last(batch, x, core) for x in found]
+    if frame_slopes(design):
         _add_frames(design, moved, q, v, a, link, point, threads)
     return PointMotionDesignDerivatives(*moved)
 
@@ -386,7 +405,7 @@ def _add_frames(
     places = np.broadcast_to(engine.real("point", point), (len(names), 3))
     links = forward_kinematics(design.model, q, v, a, threads=threads)
     for k, name in enumerate(names):
-        slope = design.frame_slopes.get(name)
+        slope = frame_slopes(design).get(name)
         if slope is None:
             continue
         i, _ = design.model.locate(name)
@@ -414,73 +433,54 @@ def energy_design_derivatives(
     >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
     array([0.18])
     """
-    state = {"q": q, "v": v}
-    sums = _quantity(design, kernels.energies, energy.N, state, energy.COLUMNS, threads, (energy.COLUMNS,), keep=2)
+    sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
 
 
 def _tangents(
-    design: Design, kernel: Any, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
+    design: Design,
+    kernel: engine.Kernel,
+    state: Sequence[Any],
+    follow: Sequence[Any],
+    loads: Loads | None,
     threads: int | None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Derivatives, (..., n, p), of what a kernel of state and loads finds."""
-    batch, pairs, load_rows = _follow(design, state, follow, loads)
+    batch, pairs, load_rows = _follow(design, kernel, state, follow, loads)
     found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
     _check(batch, [found])
-    return np.ascontiguousarray(np.swapaxes(found, -1, -2)).reshape(*batch.shape, batch.n, design.p)
+    return _parameters_last(batch, found, (batch.n,))
 
 
-def _hybrid(
-    design: Design, flags: Any, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None, threads: int | None
-) -> list[Array]:
-    """Derivatives, (..., n, p), of accelerations and torques."""
-    batch, pairs, load_rows = _follow(design, state, follow, loads)
-    slopes, varied = kernel_slopes(design)
-    turns = [None] * 3 if varied is None else varied
-    fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
-    n = batch.n
-    found = engine.run_directions(
-        kernels.hybrid_dynamics, batch, slopes, pairs, [flags, *fixed], [n] * 2, (n + 1) * aba.N, threads
-    )
-    _check(batch, found)
-    whole = (x.reshape(*batch.shape, design.p, n) for x in found)
-    return [np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in whole]
+def _quantity(
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], threads: int | None, *, keep: int | None = None
+) -> Array:
+    """Derivatives of what a kernel of duals finds at a fixed state; `keep`: only so many columns are needed."""
+    batch, pairs, _ = _follow(design, kernel, state, [None] * len(state), None)
+    (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
+    _check(batch, [found[..., :keep]])
+    return _parameters_last(batch, found, kernel.results[0].core(batch.model))
 
 
 def _follow(
-    design: Design, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None
 ) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
     """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
     model = _checked(design)
-    batch, load_rows = load_batch(model, loads_of(design, loads), state)
+    given = named_loads(model, loads_of(design, loads)) if kernel.loads else None
+    batch, rows, load_rows = engine.checked(kernel, model, state, given)
     batch.check_finite()
     pairs = [
         (engine.kernel_array(np.broadcast_to(x, (batch.states, model.n))), _follows(design, batch, f"d{name}_dp", dx))
-        for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
+        for name, x, dx in zip(kernel.state, rows, follow, strict=True)
     ]
     return batch, pairs, load_rows
 
 
-def _quantity(
-    design: Design,
-    kernel: Any,
-    slots: int,
-    state: dict[str, Any],
-    columns: int,
-    threads: int | None,
-    core: tuple[int, ...],
-    *,
-    keep: int | None = None,
-) -> Array:
-    model = _checked(design)
-    n = model.n
-    batch = engine.Batch(model, state)
-    batch.check_finite()
-    pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
-    slots = (n + 1) * slots
-    (result,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], [columns], slots, threads)
-    _check(batch, [result[..., :keep]])
-    return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))
+def _parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
+    """Slopes, (states, p, columns), as derivatives, (..., *core, p)."""
+    whole = found.reshape(*batch.shape, found.shape[1], *core)
+    return np.ascontiguousarray(np.moveaxis(whole, len(batch.shape), -1))
 
 
 def _check(batch: engine.Batch, results: Sequence[Array]) -> None:
@@ -494,7 +494,7 @@ def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
     if loads is not None and loads is not design.loads and isinstance(loads, Loads):
-        check_still_frames(design.frame_slopes, design.model, loads)
+        check_still_frames(frame_slopes(design), design.model, loads)
     return design.loads if loads is None else loads
 
 

@@ -10,11 +10,9 @@ import math
 import re
 from collections.abc import Sequence
 
-from kinegrad.model.units import joint_units, kind_units
+__all__ = ["joint_factor", "time_factor"]
 
-__all__ = ["joint_factor", "joint_units", "kind_units", "time_factor"]
-
-RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated by time
+RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated with respect to time
 
 
 def _spelled(size: float, *names: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""The SI units of coordinates, speeds, accelerations and torques, by the kind of joint."""
+"""SI units of the coordinates, speeds, accelerations and forces of joints, by the kind of the joint."""
 
 from __future__ import annotations
 

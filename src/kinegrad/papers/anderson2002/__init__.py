@@ -7,9 +7,10 @@ extended          da/dp in extended precision, against which rounding is measure
 pendulum          the double pendulum over time
 misprints         formulas that cannot be right as printed
 figures, findings, page   figures, findings in words, text and tables of the page
-summary           what the command line shows of a report
+terminal          the summary of a report that the command line prints
 """
 
 from kinegrad.papers.anderson2002.reproduction import Report, reproduce
+from kinegrad.papers.anderson2002.terminal import summary
 
-__all__ = ["Report", "reproduce"]
+__all__ = ["Report", "reproduce", "summary"]

@@ -5,9 +5,10 @@ experiment     what is computed and timed
 page           text, tables and figures of the page
 jacobianest    the step rule of the paper's numerical method
 peers          the same work in Pinocchio, where it is installed
-summary        what the command line shows of a report
+terminal       the summary of a report that the command line prints
 """
 
 from kinegrad.papers.zhakatayev2023.reproduction import Report, reproduce
+from kinegrad.papers.zhakatayev2023.terminal import summary
 
-__all__ = ["Report", "reproduce"]
+__all__ = ["Report", "reproduce", "summary"]
