@@ -23,7 +23,7 @@ objectives   Objective and its terms, objective_value, objective_gradient
 optimize     optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
-bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
+bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
 io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``

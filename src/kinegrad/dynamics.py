@@ -124,8 +124,9 @@ def inverse_dynamics(
     >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
     array([3.924, 0.981])
     """
+    kernel = METHODS[engine.one_of("method", method, METHODS)]
     given = None if loads is None else named_loads(model, loads)
-    (tau,) = engine.evaluate(METHODS[engine.one_of("method", method, METHODS)], model, (q, v, a), given, out, threads)
+    (tau,) = engine.evaluate(kernel, model, (q, v, a), given, out, threads)
     return tau
 
 
@@ -176,8 +177,9 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
+    kernel = _FORWARD[engine.one_of("method", method, _FORWARD)]
     given = None if loads is None else named_loads(model, loads)
-    (a,) = engine.evaluate(_FORWARD[engine.one_of("method", method, _FORWARD)], model, (q, v, tau), given, out, threads)
+    (a,) = engine.evaluate(kernel, model, (q, v, tau), given, out, threads)
     return a
 
 

@@ -17,6 +17,7 @@ from kinegrad._kernels import (
     load_derivatives,
     rnea_derivatives,
     rnea_products,
+    rnea_reverse,
 )
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads, named_loads
@@ -218,14 +219,14 @@ _JVP = engine.Kernel(
     loads=True,
 )
 _VJP = engine.Kernel(
-    rnea_products.vjp,
+    rnea_reverse.vjp,
     engine.QVA | {"w": Kind.WEIGHT},
     (
         engine.Result("dq", (Axis.PER_POSITION,)),
         engine.Result("dv", (Axis.PER_SPEED,)),
         engine.Result("da", (Axis.PER_ACCELERATION,)),
     ),
-    tables=_products,
+    rnea_reverse.N,
     loads=True,
 )
 _BY_LOADS = engine.Kernel(

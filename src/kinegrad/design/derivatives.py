@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import design_tangent, rnea_adjoint
+from kinegrad._kernels import design_tangent, rnea_reverse
 from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.design.parameters import (
     Design,
@@ -70,10 +70,10 @@ _ACCELERATIONS = engine.Kernel(
     pivots=True,
 )
 _GRADIENT = engine.Kernel(
-    rnea_adjoint.rnea_adjoint,
-    engine.QVA | {"y": engine.Kind.WEIGHT},
+    rnea_reverse.by_constants,
+    engine.QVA | {"w": engine.Kind.WEIGHT},
     (engine.Result("gradient", (engine.Axis.CONSTANT,), zero=True),),
-    rnea_adjoint.N,
+    rnea_reverse.N,
     loads=True,
 )
 _HYBRID = replace(HYBRID, function=kernels.hybrid_dynamics)
@@ -195,12 +195,12 @@ def inverse_dynamics_design_vjp(
 def constants_gradient(
     design: Design, *state: ArrayLike, loads: Loads | None = None, threads: int | None = None
 ) -> tuple[Array, engine.Batch]:
-    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns), at q, v, a, w; and
-    the batch."""
+    """The gradient of wᵀτ at q, v, a, w with respect to all constants of kernels and loads, (states, columns); and the
+    batch."""
     model = _checked(design)
     given = named_loads(model, loads_of(design, loads))
     batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
-    _, gradient = batch.output((rnea_adjoint.columns(model.n, given is not None),), zero=True)
+    _, gradient = batch.output((rnea_reverse.columns(model.n, given is not None),), zero=True)
     constants = kernel_constants(design)
     engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
     return gradient, batch

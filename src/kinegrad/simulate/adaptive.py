@@ -62,7 +62,7 @@ class Simulation(Motion):
     success : bool
         Whether the end was reached.
     status : int
-        0; −1 if the motion diverged; −2 if it was given up: no progress in time, or `max_evaluations` used up.
+        0; −1 if the motion diverged; −2 if it was stopped: no progress in time, or `max_evaluations` used up.
     message : str
     nfev, njev, steps : int
         Evaluations of the law of motion and of its Jacobian, and accepted steps.
@@ -159,7 +159,7 @@ def simulate(
     Returns
     -------
     Simulation
-        If the motion diverged or was given up, what there is of it, with ``success`` False and why in ``message``.
+        If the motion diverged or was stopped, the part before that, with ``success`` False and why in ``message``.
 
     Raises
     ------
@@ -191,7 +191,7 @@ def simulate(
     numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
     rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())
     if rtol < LEAST_RTOL:
-        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
+        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, 100 times the machine epsilon")
     if max_evaluations is not None:
         engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)
