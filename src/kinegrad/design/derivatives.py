@@ -16,11 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import design_tangent, rnea_reverse
 from kinegrad._kernels import dual_kernels as kernels
-from kinegrad.design.parameters import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
+from kinegrad.design.parameters import (
+    Design,
+    check_still_frames,
+    directions,
+    frame_slopes,
+    kernel_constants,
+    kernel_slopes,
+    sparse_slopes,
+)
 from kinegrad.dynamics import HYBRID, MASS_MATRIX, prescribed_flags, without
 from kinegrad.energy import ENERGIES
 from kinegrad.errors import InputError
-from kinegrad.kinematics import POINTS, TRANSFORMS, points, state_of
+from kinegrad.kinematics import POINTS, TRANSFORMS, forward_kinematics, points, state_of
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -383,7 +391,34 @@ def point_motion_design_derivatives(
         batch.check_results_of(name, x)
     batch.check_results()
     core = _POINTS.results[0].core(model, named["points"])
-    return PointMotionDesignDerivatives(*(_parameters_last(batch, x, core) for x in found))
+    moved = [_parameters_last(batch, x, core) for x in found]
+    if frame_slopes(design):
+        _add_frames(design, moved, q, v, a, link, point, threads)
+    return PointMotionDesignDerivatives(*moved)
+
+
+def _add_frames(
+    design: Design, moved: list[Array], q: Any, v: Any, a: Any, link: Any, point: Any, threads: int | None
+) -> None:
+    """Add what points in frames move because their frames move in their links: x = p + R s, by s alone."""
+    names = [link] if isinstance(link, str) else link
+    places = np.broadcast_to(engine.real("point", point), (len(names), 3))
+    links = forward_kinematics(design.model, q, v, a, threads=threads)
+    for k, name in enumerate(names):
+        slope = frame_slopes(design).get(name)
+        if slope is None:
+            continue
+        i, _ = design.model.locate(name)
+        ds = links.transform[..., i, :3, :3] @ (slope[:, :3, :3] @ places[k] + slope[:, :3, 3]).T  # (..., 3, p)
+        parts = [ds]
+        if links.angular_velocity is not None:
+            w = links.angular_velocity[..., i, :, None]
+            parts.append(np.cross(w, ds, axis=-2))
+        if links.angular_acceleration is not None:
+            dw = links.angular_acceleration[..., i, :, None]
+            parts.append(np.cross(dw, ds, axis=-2) + np.cross(w, parts[1], axis=-2))
+        for total, part in zip(moved, parts, strict=True):
+            (total if isinstance(link, str) else total[..., k, :, :])[...] += part
 
 
 def energy_design_derivatives(
@@ -458,6 +493,8 @@ def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     """The loads given, or those of the design."""
     if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
+    if loads is not None and loads is not design.loads and isinstance(loads, Loads):
+        check_still_frames(frame_slopes(design), design.model, loads)
     return design.loads if loads is None else loads
 
 

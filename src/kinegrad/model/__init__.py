@@ -2,6 +2,8 @@
 
 from kinegrad.model.builder import ModelBuilder
 from kinegrad.model.dh import DH
+from kinegrad.model.frames import Frame
+from kinegrad.model.geometry import Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from kinegrad.model.inertia import Inertia
 from kinegrad.model.joints import Joint, free, planar, prismatic, revolute, screw, spherical, universal
 from kinegrad.model.model import Model
@@ -9,6 +11,7 @@ from kinegrad.model.placement import rotate, translate
 from kinegrad.model.topology import Topology
 
 __all__ = [
-    "DH", "Inertia", "Joint", "Model", "ModelBuilder", "Topology",
+    "DH", "Box", "Capsule", "Cylinder", "Frame", "Inertia", "Joint", "Mesh", "Model", "ModelBuilder", "Shape", "Sphere",
+    "Topology",
     "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",
 ]  # fmt: skip

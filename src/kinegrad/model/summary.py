@@ -20,6 +20,11 @@ def summary(model: Model) -> str:
         f"Model {model.name!r}: {model.n} degrees of freedom ({counts}), {len(model.topology.branches)} branches",
         f"  mass {model.total_mass:g} kg in {model.n - virtual} links ({virtual} massless), gravity ({gravity}) m/s²",
     ]
+    if model.frames:
+        named = ", ".join(f"{name} in {frame.link}" for name, frame in model.frames.items())
+        lines.append(f"  {len(model.frames)} frames: {named}")
+    if model.shapes:
+        lines.append(f"  {len(model.shapes)} shapes")
     if passive:
         lines.append(f"  joints with {', '.join(passive)}")
     return "\n".join([*lines, *("  " + line for line in model.topology.draw_text().splitlines())])
