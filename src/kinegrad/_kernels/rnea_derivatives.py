@@ -237,8 +237,8 @@ def own_sums(m, plan, i, at, V, A, scratch):
     """Link i's own part of all sums but L."""
     if m.massive[i]:
         own = body(m, i, scratch, at)
-        B = coriolis(V, own)
         store_inertia(scratch, at + BODY, own)
+        B = coriolis(V, own)
         store_sym(scratch, at + SYMMETRIC, B.symmetric)
         put(scratch, at + MOMENTUM, B.momentum)
         put(scratch, at + FORCE, inertia_force(m, i, load9(scratch, at + FRAME), V, A))
@@ -367,7 +367,7 @@ def inward(m, plan, q, v, a, r, loaded, place, first, tau, slots, scratch):
                 d = load3(scratch, path + STEP)
                 t, u, w = t.before(d), u.before(d), w.before(d)
             path = (n + 1) * N + j * PATH
-            z, dS, ddS = load3(scratch, path), load_motion(scratch, path + RATE), load_motion(scratch, path + CURVE)
+            z, dS = load3(scratch, path + SUBSPACE), load_motion(scratch, path + RATE)
             row, column = place[pair, 0], place[pair, 1]
             zu, zw, entry = dot(z, u.n), dot(z, w.n), dot(z, t.n)
             if m.rate[j, 1] != 0.0:
@@ -377,7 +377,7 @@ def inward(m, plan, q, v, a, r, loaded, place, first, tau, slots, scratch):
             store(scratch, by_v + column, zw)
             store(scratch, by_a + column, entry)
             store(scratch, by_a + row, entry)
-            entry = dot(b, dS.w) + ddS.dot(t)
+            entry = dot(b, dS.w) + load_motion(scratch, path + CURVE).dot(t)
             if loaded:
                 entry = entry + dot(l, z)
             store(scratch, by_q + row, entry)
