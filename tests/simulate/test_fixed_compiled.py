@@ -189,8 +189,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from kinegrad import _engine as engine
 from kinegrad._kernels import steps
-from kinegrad._kernels.mechanism import Mechanism
-from kinegrad._kernels.lanes.dual import Slopes
+from kinegrad._kernels.mechanism import Mechanism, Slopes
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad.simulate.fixed import SCHEMES
 from tests.conftest import random_loads, random_state
