@@ -260,11 +260,10 @@ def _rate(law: Law, t: float, y: Array) -> Array:
     """ẏ: [anderson2002] (4)–(5)."""
     f, free = len(law.free), law.free
     q, v = law.whole(t, y[:f], y[f : 2 * f])
-    a, tau = law.acceleration(t, q, v)
     if law.design is None:
-        return np.concatenate([v[free], a[free]])
+        return np.concatenate([v[free], law.acceleration(t, q, v)[0][free]])
     dq, dv = (law.whole_slope(x) for x in _slopes(y, f))
-    da, _ = law.sensitivity(t, q, v, tau, dq, dv)
+    a, _, da, _ = law.with_sensitivity(t, q, v, dq, dv)
     return np.concatenate([v[free], a[free], np.concatenate([dv[free], da[free]]).T.ravel()])
 
 
