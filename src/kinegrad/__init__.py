@@ -99,10 +99,15 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Coupling,
     Inertia,
     Joint,
+    LinearFunction,
     Model,
     ModelBuilder,
+    PolynomialFunction,
+    Quaternion,
+    SplineFunction,
     Topology,
     free,
     planar,
@@ -128,6 +133,7 @@ def __getattr__(name: str) -> ModuleType:
 
 __all__ = [
     "DH",
+    "Coupling",
     "Design",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
@@ -142,6 +148,7 @@ __all__ = [
     "Jacobian",
     "Joint",
     "KinegradError",
+    "LinearFunction",
     "LoadDerivatives",
     "Loads",
     "Model",
@@ -153,8 +160,11 @@ __all__ = [
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
+    "PolynomialFunction",
+    "Quaternion",
     "SingularError",
     "SolveError",
+    "SplineFunction",
     "Topology",
     "bias_forces",
     "center_of_mass",

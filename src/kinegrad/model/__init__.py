@@ -1,7 +1,9 @@
 """What a mechanism is: the immutable :class:`Model`, how to build one, and how its joints connect."""
 
 from kinegrad.model.builder import ModelBuilder
+from kinegrad.model.coordinates import Coupling, Quaternion
 from kinegrad.model.dh import DH
+from kinegrad.model.functions import LinearFunction, PolynomialFunction, SplineFunction
 from kinegrad.model.inertia import Inertia
 from kinegrad.model.joints import Joint, free, planar, prismatic, revolute, screw, spherical, universal
 from kinegrad.model.model import Model
@@ -9,6 +11,7 @@ from kinegrad.model.placement import rotate, translate
 from kinegrad.model.topology import Topology
 
 __all__ = [
-    "DH", "Inertia", "Joint", "Model", "ModelBuilder", "Topology",
+    "DH", "Coupling", "Inertia", "Joint", "LinearFunction", "Model", "ModelBuilder", "PolynomialFunction", "Quaternion",
+    "SplineFunction", "Topology",
     "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
+from kinegrad.model.coordinates import Coupling, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
@@ -39,7 +40,7 @@ _PER_JOINT = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """An open tree of n one-degree-of-freedom joints, each moving one link.
+    """An open tree of n one-degree-of-freedom joints, each moving one link, with its coordinates and speeds.
 
     Usually made by :class:`ModelBuilder`, :meth:`from_dh` or a function of :mod:`kinegrad.samples`.
     Arrays are read-only; models compare and hash by value, and pickle.
@@ -71,6 +72,9 @@ class Model:
     dh : DHTable, optional
         The Denavit–Hartenberg rows that :meth:`from_dh` was given, so that ``joint.a`` and the like can be design
         parameters.  A row is dropped once its joint is placed otherwise.
+    coordinates : sequence of Coupling or Quaternion, optional
+        Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
+        joints are their own coordinates.
 
     Examples
     --------
@@ -103,6 +107,7 @@ class Model:
     damping: Array = None  # type: ignore[assignment]
     armature: Array = None  # type: ignore[assignment]
     dh: DHTable | None = None
+    coordinates: tuple[Coupling | Quaternion, ...] = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
@@ -139,6 +144,9 @@ class Model:
         self._check_joint_numbers()
         if self.dh is not None:
             set_field("dh", self._own_rows(self.dh))
+        set_field("coordinates", check_coordinates(self, self.coordinates))
+        if self.coordinates:
+            check_coordinate_names(self.layout.coordinate_names)
 
     topology: Topology = field(init=False, compare=False)
 
@@ -245,12 +253,32 @@ class Model:
     @property
     def nq(self) -> int:
         """Number of coordinates q."""
-        return len(self.joints)
+        return self.layout.nq if self.coordinates else len(self.joints)
 
     @property
     def nv(self) -> int:
-        """Number of speeds v."""
-        return len(self.joints)
+        """Number of speeds v, accelerations a and torques τ."""
+        return self.layout.nv if self.coordinates else len(self.joints)
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:
+        """Names of the coordinates q, as many as `nq`."""
+        return self.layout.coordinate_names if self.coordinates else self.joint_names
+
+    @property
+    def speed_names(self) -> tuple[str, ...]:
+        """Names of the speeds v, as many as `nv`."""
+        return self.layout.speed_names if self.coordinates else self.joint_names
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each coordinate, speed and joint is."""
+        return Layout(self)
+
+    @cached_property
+    def primitive(self) -> Model:
+        """The same mechanism with every joint its own coordinate: n of each."""
+        return dataclasses.replace(self, coordinates=()) if self.coordinates else self
 
     @property
     def carries_slopes(self) -> bool:
@@ -267,6 +295,14 @@ class Model:
     def joint_index(self, name: str) -> int:
         """The number of the joint called `name`."""
         return find_name("joint", name, self.joint_names, self.name)
+
+    def coordinate_index(self, name: str) -> int:
+        """The position in q of the coordinate called `name`."""
+        return find_name("coordinate" if self.coordinates else "joint", name, self.coordinate_names, self.name)
+
+    def speed_index(self, name: str) -> int:
+        """The position in v of the speed called `name`."""
+        return find_name("speed" if self.coordinates else "joint", name, self.speed_names, self.name)
 
     def link_index(self, name: str) -> int:
         """The number of the link called `name`."""

@@ -1,0 +1,340 @@
+"""The map from coordinates and speeds to joints, its derivatives, and results carried back along it.
+
+With q, v, a in coordinates and hats on what belongs to joints,
+
+    q̂ = f(q),    v̂ = G(q) v,    â = G(q) a + γ(q, v),    τ = Gᵀ τ̂,    M = Gᵀ M̂ G
+
+and at q ⊕ δ, where δ is a small change of configuration given as speeds are (a sum for coordinates of one number, a turn
+in the child's frame for quaternions),
+
+    dq̂ = G δ,    dv̂ = V δ + G dv,    dâ = A δ + C dv + G da,    dτ = Gᵀ dτ̂ + W δ                      (1)
+
+V, A, C are derivatives of G v and of â, and W that of Gᵀ τ̂ at fixed τ̂.  All have few entries:
+
+=========  ===============  =============================================  ======================================
+           joints           a coupling q̂ᵢ = fᵢ(q)                           a quaternion, its chart hinges x, y, z
+=========  ===============  =============================================  ======================================
+G          1                fᵢ′                                            1 (and 0 at the hinges of the pose)
+γ          0                fᵢ″ v²                                         (−ω₂ω₃, ω₁ω₃, −ω₁ω₂)
+V          0                fᵢ″ v                                          B(ω)
+A          0                fᵢ″ a + fᵢ‴ v²                                  B(α) + D(ω)
+C          0                2 fᵢ″ v                                        ∂γ/∂ω
+W          0                Σ fᵢ″ τ̂ᵢ                                       E(τ̂)
+=========  ===============  =============================================  ======================================
+
+Of the chart: with the hinges x, y, z at angles ε, the child turns at ω = J(ε) ε̇ in its own frame, where the columns of J
+are the hinges' axes there.  Hence ε̇ = K(ε) ω with K = J⁻¹,
+
+    ε̇ = (c₃ω₁ − s₃ω₂) / c₂,    s₃ω₁ + c₃ω₂,    ω₃ − (s₂/c₂) (c₃ω₁ − s₃ω₂)                              (2)
+
+and ε̈ = K ω̇ + K̇ ω.  At ε = 0 these are ω and α + γ; their derivatives by ε, which is δ to first order, are V and A, and
+that of Kᵀ τ̂ is W.
+
+Every function here multiplies and adds numbers one by one in a fixed order, so that a state gives the same bits
+in any batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.model import Model
+from kinegrad.model.coordinates import HINGES, POSE, Layout
+
+__all__ = ["Chart", "Entries", "pose_angles"]
+
+Array = NDArray[Any]  # float64; complex128 where a test differentiates by complex step
+
+
+class Entries:
+    """G, V, A or C: its entries at coupled joints, (..., k), and at the charts of quaternions, (..., 3, 3) each.
+
+    Where `unit`, joints that are their own coordinates, and chart hinges, have entries of one; else zero.
+    """
+
+    def __init__(self, layout: Layout, coupled: Array, charts: Sequence[Array] = (), *, unit: bool = False) -> None:
+        self.layout, self.coupled, self.charts, self.unit = layout, coupled, charts, unit
+
+    def push(self, x: Array) -> Array:
+        """From speeds, (..., nv), to joints, (..., n)."""
+        layout = self.layout
+        batch = np.broadcast_shapes(x.shape[:-1], self.coupled.shape[:-1], *(b.shape[:-2] for b in self.charts))
+        pushed = np.zeros((*batch, layout.n), dtype=np.result_type(x, self.coupled))
+        if self.unit:
+            pushed[..., layout.plain] = x[..., layout.plain_v]
+        pushed[..., layout.coupled] = self.coupled * x[..., layout.coupled_v]
+        for k, (first, _, v) in enumerate(layout.balls):
+            chart = slice(first + POSE, first + len(HINGES))
+            if self.unit:
+                pushed[..., chart] = x[..., v : v + 3]
+            else:
+                pushed[..., chart] = product(self.charts[k], x[..., v : v + 3])
+        return pushed
+
+    def pull(self, D: Array, *, inner: int = 0, onto: Array | None = None) -> Array:
+        """From joints, the last axis of D, to speeds: D times the matrix, added to `onto` if given.
+
+        `inner` axes of D are between those of the batch and the last.
+        """
+        layout = self.layout
+        lift = (..., *(None,) * inner)
+        if onto is None:
+            batch = np.broadcast_shapes(D.shape[: D.ndim - 1 - inner], self.coupled.shape[:-1])
+            onto = np.zeros((*batch, *D.shape[D.ndim - 1 - inner : -1], layout.nv))
+        if self.unit:
+            onto[..., layout.plain_v] += D[..., layout.plain]
+        for k, (joint, v) in enumerate(zip(layout.coupled, layout.coupled_v, strict=True)):
+            onto[..., v] += D[..., joint] * self.coupled[..., k][lift]
+        for k, (first, _, v) in enumerate(layout.balls):
+            if self.unit:
+                onto[..., v : v + 3] += D[..., first + POSE : first + len(HINGES)]
+                continue
+            for row in range(3):
+                chart = self.charts[k][..., row, :]
+                if inner:
+                    chart = chart.reshape(*chart.shape[:-1], *(1,) * inner, 3)
+                onto[..., v : v + 3] += D[..., first + POSE + row, None] * chart
+        return onto
+
+    def pull_axis(self, D: Array, axis: int) -> Array:
+        """The same for another axis of D, counted from the end: −2 is the last but one."""
+        moved = self.pull(np.moveaxis(D, axis, -1), inner=-axis - 1)
+        return np.ascontiguousarray(np.moveaxis(moved, -1, axis))
+
+
+class Chart:
+    """The map at states q, with v and a where they are known: all of shape (..., nq) or (..., nv), checked before.
+
+    Attributes
+    ----------
+    model, primitive : Model
+        The model, and the same one with every joint its own coordinate.
+    """
+
+    def __init__(self, model: Model, q: Array, v: Array | None = None, a: Array | None = None) -> None:
+        self.model, self.primitive, self.layout = model, model.primitive, model.layout
+        self._q, self._v, self._a = q, v, a
+        self._known: list[Array] = []
+
+    # --- values -----------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def q(self) -> Array:
+        """q̂, (..., n)."""
+        layout, q = self.layout, self._q
+        found = np.zeros((*q.shape[:-1], layout.n), dtype=q.dtype)
+        found[..., layout.plain] = q[..., layout.plain_q]
+        found[..., layout.coupled] = self._f(0)
+        for first, k, _ in layout.balls:
+            found[..., first : first + POSE] = pose_angles(q[..., k : k + 4])
+        return found
+
+    @cached_property
+    def v(self) -> Array:
+        """v̂, (..., n)."""
+        return self.G.push(self.speeds)
+
+    @cached_property
+    def a(self) -> Array:
+        """â, (..., n)."""
+        return self.G.push(self._a) + self.drift if self._a is not None else self.drift
+
+    @cached_property
+    def drift(self) -> Array:
+        """γ, (..., n): â where a is zero."""
+        layout, v = self.layout, self.speeds
+        coupled = self._f(2) * v[..., layout.coupled_v] ** 2
+        batch = np.broadcast_shapes(coupled.shape[:-1], v.shape[:-1])
+        found = np.zeros((*batch, layout.n), dtype=np.result_type(coupled, v))
+        found[..., layout.coupled] = coupled
+        for first, _, k in layout.balls:
+            x, y, z = (v[..., k + i] for i in range(3))
+            found[..., first + POSE : first + len(HINGES)] = np.stack([-y * z, x * z, -x * y], axis=-1)
+        return found
+
+    @property
+    def speeds(self) -> Array:
+        """v, zero where it was not given."""
+        return np.zeros((self.layout.nv,)) if self._v is None else self._v
+
+    @property
+    def accelerations(self) -> Array:
+        """a, zero where it was not given."""
+        return np.zeros((self.layout.nv,)) if self._a is None else self._a
+
+    # --- entries of the map -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def G(self) -> Entries:
+        """∂v̂/∂v = ∂q̂/∂δ = ∂â/∂a."""
+        return Entries(self.layout, self._f(1), unit=True)
+
+    @cached_property
+    def V(self) -> Entries:
+        """∂v̂/∂δ."""
+        v = self.speeds
+        coupled = self._f(2) * v[..., self.layout.coupled_v]
+        return Entries(self.layout, coupled, [_turned(v[..., k : k + 3]) for _, _, k in self.layout.balls])
+
+    @cached_property
+    def A(self) -> Entries:
+        """∂â/∂δ."""
+        v, a, layout = self.speeds, self.accelerations, self.layout
+        coupled = self._f(2) * a[..., layout.coupled_v] + self._f(3) * v[..., layout.coupled_v] ** 2
+        charts = [_turned(a[..., k : k + 3]) + _turned_drift(v[..., k : k + 3]) for _, _, k in layout.balls]
+        return Entries(layout, coupled, charts)
+
+    @cached_property
+    def C(self) -> Entries:
+        """∂â/∂v."""
+        v = self.speeds
+        coupled = 2 * self._f(2) * v[..., self.layout.coupled_v]
+        return Entries(self.layout, coupled, [_drift_slope(v[..., k : k + 3]) for _, _, k in self.layout.balls])
+
+    def _f(self, order: int) -> Array:
+        """Derivatives of couplings' functions of one order, (..., k)."""
+        if len(self._known) <= order:
+            layout, up_to = self.layout, order if order < 2 else 3
+            empty = np.zeros((*self._q.shape[:-1], 0), dtype=self._q.dtype)
+            each = [
+                f.derivatives(self._q[..., k], up_to) for f, k in zip(layout.functions, layout.coupled_q, strict=True)
+            ]
+            self._known = [np.stack(row, axis=-1) for row in zip(*each, strict=True)] or [empty] * 4
+        return self._known[order]
+
+    # --- results ----------------------------------------------------------------------------------------------------
+
+    def forces(self, tau: Array) -> Array:
+        """τ = Gᵀ τ̂, (..., nv)."""
+        return self.G.pull(tau)
+
+    def matrix(self, M: Array) -> Array:
+        """Gᵀ M̂ G, (..., nv, nv)."""
+        return self.G.pull_axis(self.G.pull(M, inner=1), -2)
+
+    def by_configuration(self, Dq: Array, Dv: Array | None = None, Da: Array | None = None, *, inner: int) -> Array:
+        """Derivatives by δ of what has derivatives Dq, Dv, Da by q̂, v̂, â (last axis); (1)."""
+        found = self.G.pull(Dq, inner=inner)
+        if Dv is not None:
+            found = self._onto(found, Dv, inner, self.V)
+        if Da is not None:
+            found = self._onto(found, Da, inner, self.A)
+        return found
+
+    def by_speed(self, Dv: Array, Da: Array | None = None, *, inner: int) -> Array:
+        """The same by v."""
+        found = self.G.pull(Dv, inner=inner)
+        return found if Da is None else self._onto(found, Da, inner, self.C)
+
+    def by_acceleration(self, Da: Array, *, inner: int) -> Array:
+        """The same by a."""
+        return self.G.pull(Da, inner=inner)
+
+    def _onto(self, found: Array, D: Array, inner: int, entries: Entries) -> Array:
+        return entries.pull(D, inner=inner, onto=found)
+
+    def torque_derivatives(self, tau: Array, Dq: Array, Dv: Array, Da: Array) -> tuple[Array, Array, Array]:
+        """∂τ/∂δ, ∂τ/∂v, ∂τ/∂a, (..., nv, nv), from τ̂ and ∂τ̂/∂(q̂, v̂, â)."""
+        by_q = self.G.pull_axis(self.by_configuration(Dq, Dv, Da, inner=1), -2)
+        self.add_turn(by_q, tau)
+        by_v = self.G.pull_axis(self.by_speed(Dv, Da, inner=1), -2)
+        return by_q, by_v, self.matrix(Da)
+
+    def add_turn(self, onto: Array, tau: Array) -> None:
+        """Add W, (..., nv, nv): how Gᵀ τ̂ changes with δ at fixed τ̂."""
+        for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
+            onto[..., v, v] += self._f(2)[..., k] * tau[..., joint]
+        for first, _, v in self.layout.balls:
+            x, y, z = (tau[..., first + POSE + i] for i in range(3))
+            onto[..., v, v + 1] -= z
+            onto[..., v, v + 2] += y
+            onto[..., v + 1, v + 2] -= x
+
+    def turn(self, tau: Array, delta: Array) -> Array:
+        """W δ, (..., nv)."""
+        found = np.zeros((*np.broadcast_shapes(tau.shape[:-1], delta.shape[:-1], self._q.shape[:-1]), self.layout.nv))
+        for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
+            found[..., v] += self._f(2)[..., k] * tau[..., joint] * delta[..., v]
+        for first, _, v in self.layout.balls:
+            x, y, z = (tau[..., first + POSE + i] for i in range(3))
+            found[..., v] += y * delta[..., v + 2] - z * delta[..., v + 1]
+            found[..., v + 1] -= x * delta[..., v + 2]
+        return found
+
+    def turn_transposed(self, tau: Array, w: Array) -> Array:
+        """Wᵀ w, (..., nv)."""
+        found = np.zeros((*np.broadcast_shapes(tau.shape[:-1], w.shape[:-1], self._q.shape[:-1]), self.layout.nv))
+        for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
+            found[..., v] += self._f(2)[..., k] * tau[..., joint] * w[..., v]
+        for first, _, v in self.layout.balls:
+            x, y, z = (tau[..., first + POSE + i] for i in range(3))
+            found[..., v + 1] -= z * w[..., v]
+            found[..., v + 2] += y * w[..., v] - x * w[..., v + 1]
+        return found
+
+    def push(self, dq: Array, dv: Array, da: Array | None = None) -> tuple[Array, Array, Array]:
+        """dq̂, dv̂, dâ of a direction δ, dv, da; (1)."""
+        by_a = self.A.push(dq) + self.C.push(dv)
+        return self.G.push(dq), self.V.push(dq) + self.G.push(dv), by_a if da is None else by_a + self.G.push(da)
+
+
+def pose_angles(quaternion: Array) -> Array:
+    """Angles of hinges z, y, x that turn as a quaternion (w, x, y, z) does, (..., 3).
+
+    Exact to rounding everywhere: near the singular position of the second hinge the first angle is anything, and the
+    third is what remains.
+    """
+    w, x, y, z = np.moveaxis(unit(quaternion), -1, 0)
+    r00, r10, r20 = 1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)
+    r01, r11 = 2 * (x * y - w * z), 1 - 2 * (x * x + z * z)
+    r02, r12 = 2 * (x * z + w * y), 2 * (y * z - w * x)
+    across = np.sqrt(r00 * r00 + r10 * r10)
+    sine, cosine = np.where(across > 0, r10, 0.0), np.where(across > 0, r00, 1.0)
+    length = np.where(across > 0, across, 1.0)
+    sine, cosine = sine / length, cosine / length
+    third = np.arctan2(sine * r02 - cosine * r12, cosine * r11 - sine * r01)
+    return np.stack([np.arctan2(sine, cosine), np.arctan2(-r20, across), third], axis=-1)
+
+
+def unit(quaternion: Array) -> Array:
+    """Quaternions divided by their length, in memory of their own."""
+    w, x, y, z = np.moveaxis(quaternion, -1, 0)
+    return np.ascontiguousarray(quaternion / np.sqrt(w * w + x * x + y * y + z * z)[..., None])
+
+
+def product(matrix: Array, x: Array) -> Array:
+    """3×3 matrices times vectors, in a fixed order."""
+    found: Array = (
+        matrix[..., 0] * x[..., 0, None] + matrix[..., 1] * x[..., 1, None] + matrix[..., 2] * x[..., 2, None]
+    )
+    return found
+
+
+def _rows(*rows: Sequence[Array]) -> Array:
+    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+def _turned(w: Array) -> Array:
+    """B(ω) = ∂(K ω)/∂ε at ε = 0, from (2)."""
+    x, y, _ = np.moveaxis(w, -1, 0)
+    o = np.zeros_like(x)
+    return _rows((o, o, -y), (o, o, x), (o, -x, o))
+
+
+def _turned_drift(w: Array) -> Array:
+    """D(ω) = ∂(K̇ ω)/∂ε at ε = 0, from (2)."""
+    x, y, z = np.moveaxis(w, -1, 0)
+    o = np.zeros_like(x)
+    return _rows((o, 2 * x * y, -x * z), (o, -x * x, -y * z), (o, y * z, y * y - x * x))
+
+
+def _drift_slope(w: Array) -> Array:
+    """∂γ/∂ω."""
+    x, y, z = np.moveaxis(w, -1, 0)
+    o = np.zeros_like(x)
+    return _rows((o, -z, -y), (z, o, x), (-y, -x, o))
