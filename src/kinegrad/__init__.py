@@ -3,7 +3,9 @@
 The map
 -------
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
-             planar, free; placements: translate, rotate
+             planar, free; placements: translate, rotate; functions that couple joints: LinearFunction,
+             PolynomialFunction, SplineFunction
+configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
              and their sensitivities: forward_kinematics_derivatives, point_motion_derivatives,
@@ -42,6 +44,7 @@ from types import ModuleType
 
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
+from kinegrad.configuration import difference, integrate, neutral, random_configuration
 from kinegrad.derivatives import (
     ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
@@ -169,6 +172,7 @@ __all__ = [
     "bias_forces",
     "center_of_mass",
     "center_of_mass_derivatives",
+    "difference",
     "energy_design_derivatives",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -181,6 +185,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_design_derivatives",
     "inertial_parameters",
+    "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
@@ -195,12 +200,14 @@ __all__ = [
     "mass_matrix_design_derivatives",
     "momentum",
     "momentum_derivatives",
+    "neutral",
     "planar",
     "point_motion",
     "point_motion_derivatives",
     "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
+    "random_configuration",
     "revolute",
     "rotate",
     "samples",

@@ -20,9 +20,9 @@ from kinegrad._kernels import (
     rnea_products,
 )
 from kinegrad._kernels.finite import FINE
-from kinegrad.dynamics import run_or_singular
+from kinegrad.dynamics import forward_dynamics, inverse_dynamics, run_or_singular, solve_reduced
 from kinegrad.errors import InputError, shown
-from kinegrad.loads import Loads, load_batch, no_load
+from kinegrad.loads import Loads, expand, load_batch, no_load
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -228,6 +228,8 @@ def inverse_dynamics_derivatives(
         if kernel(*arguments, engine.scratch(slots), 0, 1) == FINE:
             return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
     engine.check_model(model)
+    if model.coordinates:
+        return _in_coordinates(expand(model, loads, {"q": q, "v": v, "a": a}), loads, method, packed, out, threads)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     core: tuple[int, ...] = (model.topology.nonzeros,) if packed else (n, n)
@@ -298,6 +300,15 @@ def forward_dynamics_derivatives(
         if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
             return ForwardDynamicsDerivatives(one, *block.reshape(3, n, n))
     engine.check_model(model)
+    if model.coordinates:
+        at = expand(model, loads, {"q": q, "v": v, "tau": tau})
+        a_ = forward_dynamics(model, q, v, tau, loads=loads, threads=threads)
+        change = inverse_dynamics_derivatives(model, q, v, a_, loads=loads, threads=threads)
+        M, nv = np.asarray(change.dtau_da), model.nv
+        right = [-np.asarray(change.dtau_dq), -np.asarray(change.dtau_dv), np.broadcast_to(np.eye(nv), M.shape)]
+        solved = solve_reduced(at, M, np.concatenate(right, axis=-1))
+        parts = [at.deliver(solved[..., k : k + nv].copy()) for k in range(0, 3 * nv, nv)]
+        return ForwardDynamicsDerivatives(a_, *parts)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
@@ -345,6 +356,13 @@ def inverse_dynamics_jvp(
     array([0.4 , 0.16])
     """
     state = {"q": q, "v": v, "a": a, "dq": dq, "dv": dv, "da": da}
+    if engine.mapped(model):
+        at = expand(model, loads, state)
+        motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
+        along = at.push(at.given["dq"], at.given["dv"], at.given["da"])
+        change = inverse_dynamics_jvp(*motion, *(at.check(x, 1) for x in along), loads=loads, threads=threads)
+        tau = inverse_dynamics(*motion, loads=loads, threads=threads)
+        return at.deliver(at.forces(change) + at.turn(tau, at.given["dq"]))
     batch, load_arrays = load_batch(model, loads, state)
     result, flat = batch.output((model.n,))
     plan = engine.plan(model, loads is not None)
@@ -382,6 +400,15 @@ def inverse_dynamics_vjp(
     >>> inverse_dynamics_vjp(samples.two_link(), zero, zero, zero, [0, 1]).da.round(3)
     array([0.16, 0.12])
     """
+    if engine.mapped(model):
+        at = expand(model, loads, {"q": q, "v": v, "a": a, "w": w})
+        motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
+        weights = at.check(at.G.push(at.given["w"]), 1)
+        change = inverse_dynamics_vjp(*motion, weights, loads=loads, threads=threads)
+        tau = inverse_dynamics(*motion, loads=loads, threads=threads)
+        by_q = at.by_configuration(change.dq, change.dv, change.da, inner=0) + at.turn_transposed(tau, at.given["w"])
+        by_v, by_a = at.by_speed(change.dv, change.da, inner=0), at.by_acceleration(change.da, inner=0)
+        return InverseDynamicsGradient(*(at.deliver(x) for x in (by_q, by_v, by_a)))
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
     fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
     plan = engine.plan(model, loads is not None)
@@ -415,6 +442,10 @@ def inverse_dynamics_load_derivatives(
     array([-0.8, -0.4])
     """
     engine.check_model(model)
+    if model.coordinates:
+        at = expand(model, loads, {"q": q})
+        change = inverse_dynamics_load_derivatives(at.primitive, at.q_hat, loads=loads, threads=threads)
+        return LoadDerivatives(*(at.deliver(at.G.pull_axis(x, -3)) for x in vars(change).values()))
     n = model.n
     batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
     fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
@@ -422,6 +453,28 @@ def inverse_dynamics_load_derivatives(
     arguments = (engine.mechanism(model), batch.arguments[0], force, point, torque, *flat)
     engine.run(load_derivatives.load_derivatives, batch, slots, threads, *arguments)
     return LoadDerivatives(*fields)
+
+
+def _in_coordinates(
+    at: engine.Expansion, loads: Loads | None, method: str, packed: bool,
+    out: InverseDynamicsDerivatives | None, threads: int | None,
+) -> InverseDynamicsDerivatives:  # fmt: skip
+    """τ and its derivatives where coordinates are not joints."""
+    given = dict.fromkeys(("tau", "dtau_dq", "dtau_dv", "dtau_da")) if out is None else _given_arrays(out)
+    motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
+    change = inverse_dynamics_derivatives(*motion, loads=loads, method=method, threads=threads)
+    matrices = (np.asarray(x) for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
+    found = [at.forces(change.tau), *at.torque_derivatives(change.tau, *matrices)]
+    rows, cols = at.layout.pattern
+    if packed:
+        found[1:] = [np.ascontiguousarray(x[..., rows, cols]) for x in found[1:]]
+    results = [at.deliver(x, to, f"out.{name}") for x, (name, to) in zip(found, given.items(), strict=True)]
+    if out is not None:
+        return out
+    if packed:
+        packs = (PackedMatrix(values, rows, cols, at.layout.nv) for values in results[1:])
+        return InverseDynamicsDerivatives(results[0], *packs)
+    return InverseDynamicsDerivatives(*results)
 
 
 def _given_arrays(out: Any) -> dict[str, Any]:

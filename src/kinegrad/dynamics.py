@@ -14,7 +14,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
 from kinegrad._kernels.finite import FINE
 from kinegrad.errors import InputError, SingularError, shown
-from kinegrad.loads import Loads, load_batch, no_load
+from kinegrad.loads import Loads, expand, load_batch, no_load
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -98,6 +98,10 @@ def inverse_dynamics(
         one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
         if kernel(*state, none, none, none, one[None], scratch, 0, 1) == FINE:
             return one
+    if engine.mapped(model):
+        at = expand(model, loads, {"q": q, "v": v, "a": a})
+        motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
+        return at.deliver(at.forces(inverse_dynamics(*motion, loads=loads, method=method, threads=threads)), out)
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
     result, tau = batch.output((model.n,), out)
     arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
@@ -162,6 +166,9 @@ def forward_dynamics(
         if ok == FINE and status[0] < 0:
             return one
     engine.check_model(model)
+    if model.coordinates:
+        at = expand(model, loads, {"q": q, "v": v, "tau": tau})
+        return at.deliver(_forward_in_coordinates(at, loads, method, threads), out)
     n = model.n
     batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
     result, a = batch.output((n,), out)
@@ -238,6 +245,10 @@ def hybrid_dynamics(
     """
     flags = prescribed_flags(model, prescribed)
     state = {"q": q, "v": v, "tau": without("tau", tau, flags == 1), "a": without("a", a, flags == 0)}
+    if model.coordinates:
+        at = expand(model, loads, state)
+        found = _hybrid_in_coordinates(at, at.given["tau"], at.given["a"], flags == 1, loads, threads)
+        return HybridDynamics(*(at.deliver(x) for x in found))
     batch, load_arrays = load_batch(model, loads, state)
     results = batch.outputs((model.n,), 2)
     arguments = (engine.mechanism(model), *batch.arguments[:4], flags, *load_arrays, *(flat for _, flat in results))
@@ -246,7 +257,7 @@ def hybrid_dynamics(
 
 
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
-    """1 for each joint named, 0 for the others, (n,)."""
+    """1 for each joint (or speed) named, 0 for the others, (nv,)."""
     engine.check_model(model)
     one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
     try:
@@ -255,13 +266,13 @@ def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
         names = None
     if names is None:
         raise InputError(
-            f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.joint_names[0]!r}]"
+            f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.speed_names[0]!r}]"
         )
-    flags = np.zeros(model.n, dtype=np.int64)
+    flags = np.zeros(model.nv, dtype=np.int64)
     for name in names:
-        flags[model.joint_index(name)] += 1
+        flags[model.speed_index(name)] += 1
     if (flags > 1).any():
-        raise InputError(f"`prescribed` names joint {model.joint_names[int(np.argmax(flags))]!r} twice; expected once")
+        raise InputError(f"`prescribed` names joint {model.speed_names[int(np.argmax(flags))]!r} twice; expected once")
     return flags
 
 
@@ -280,14 +291,61 @@ def run_or_singular(
         raise free_joint(model, *found, batch.shape)
 
 
-def free_joint(model: Model, joint: int, state: int, shape: tuple[int, ...]) -> SingularError:
-    """What to raise when nothing resists a joint in one of the states of a batch."""
+def free_joint(model: Model, joint: int, state: int, shape: tuple[int, ...], what: str = "joint") -> SingularError:
+    """What to raise when nothing resists a joint, or a coordinate, in one of the states of a batch."""
+    name = model.joint_names[joint] if what == "joint" else model.speed_names[joint]
     where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
     at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
     return SingularError(
-        f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
+        f"nothing resists {what} {name!r} of model {model.name!r}{at}: the links it moves have "
         "no inertia about it; give them some, or give the joint armature"
     )
+
+
+def _forward_in_coordinates(at: engine.Expansion, loads: Loads | None, method: str, threads: int | None) -> Array:
+    """Accelerations, (..., nv), where coordinates are not joints."""
+    tau = at.given["tau"]
+    if method == "aba":
+        none = np.zeros(at.model.nv, dtype=bool)
+        return _hybrid_in_coordinates(at, tau, np.zeros(at.model.nv), none, loads, threads)[0]
+    bias = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=loads, threads=threads)
+    M = at.matrix(mass_matrix(at.primitive, at.q_hat, threads=threads))
+    M = np.broadcast_to(M, (*at.shape, *M.shape[-2:]))
+    return solve_reduced(at, M, (tau - at.forces(bias))[..., None])[..., 0]
+
+
+def _hybrid_in_coordinates(
+    at: engine.Expansion, tau: Array, a: Array, held: NDArray[np.bool_], loads: Loads | None, threads: int | None
+) -> tuple[Array, Array]:
+    """a and τ, (..., nv), where coordinates are not joints: see ``_engine/reduction.py``."""
+    primitive = at.primitive
+    at.check_joints()
+
+    def run(model: Model, *state: Any) -> tuple[Array, Array]:
+        *numbers, stands = state
+        names = [name for name, held in zip(model.joint_names, stands, strict=True) if held]
+        found = hybrid_dynamics(
+            model, *numbers, prescribed=names, loads=loads if model is primitive else None, threads=threads
+        )
+        return found.a, found.tau
+
+    def inverse(model: Model, *state: Array) -> Array:
+        return inverse_dynamics(model, *state, threads=threads)
+
+    try:
+        return engine.solve_hybrid(at, at.shape, tau, a, held, run, inverse)
+    except engine.Reduced as found:
+        raise free_joint(at.model, found.speed, found.state, at.shape, "coordinate") from None
+
+
+def solve_reduced(at: engine.Expansion, M: Array, right: Array) -> Array:
+    """M⁻¹ times `right`, (..., nv, k), with the mass matrix of coordinates, or SingularError."""
+    stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
+    if stuck is not None:
+        at.check(M, 2)
+        raise free_joint(at.model, *stuck, at.shape, "coordinate")
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return np.asarray(np.linalg.solve(M, right))
 
 
 def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
@@ -320,6 +378,9 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
         one, scratch = np.zeros((n, n)), engine.scratch((n + 1) * crba.N)
         if crba.crba(*state, one.reshape(1, n * n), scratch, 0, 1) == FINE:
             return one
+    if engine.mapped(model):
+        at = engine.Expansion(model, {"q": q})
+        return at.deliver(at.matrix(mass_matrix(at.primitive, at.q_hat, threads=threads)), out)
     batch = engine.Batch(model, {"q": q})
     result, M = batch.output((model.n, model.n), out, zero=True)
     slots = (model.n + 1) * crba.N
@@ -347,7 +408,7 @@ def bias_forces(
     array([2.902, 0.   ])
     """
     engine.check_model(model)
-    return inverse_dynamics(model, q, v, np.zeros(model.n), loads=loads, out=out, threads=threads)
+    return inverse_dynamics(model, q, v, np.zeros(model.nv), loads=loads, out=out, threads=threads)
 
 
 def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
@@ -362,5 +423,5 @@ def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, thre
     array([4., 1.])
     """
     engine.check_model(model)
-    zero = np.zeros(model.n)
+    zero = np.zeros(model.nv)
     return inverse_dynamics(engine.without_springs(model), q, zero, zero, out=out, threads=threads)

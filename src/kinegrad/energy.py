@@ -103,6 +103,10 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
 
 def _sums(model: Model, threads: int | None, columns: slice, **state: Any) -> Array:
     """Some of the columns of ``_kernels/energy.py``, shape (..., columns), in memory of their own."""
+    if engine.mapped(model):
+        at = engine.Expansion(model, state)
+        motion = {"q": at.q_hat, "v": at.v_hat} if "v" in state else {"q": at.q_hat}
+        return _sums(at.primitive, threads, columns, **motion)
     batch = engine.Batch(model, state)
     q, v = [*batch.arguments, np.zeros((1, model.n))][:2]
     result, flat = batch.output((kernels.COLUMNS,))

@@ -84,6 +84,8 @@ def forward_kinematics(
     >>> forward_kinematics(arm, [0.0, np.pi / 2]).transform[1, :2, 3].round(12)
     array([0.4, 0.4])
     """
+    if engine.mapped(model):
+        return forward_kinematics(*in_joints(expand_motion(model, q, v, a)), threads=threads)
     batch, (q_, v_, a_) = _state(model, q, v, a)
     n = model.n
     transform, T = batch.output((n, 4, 4))
@@ -129,6 +131,8 @@ def point_motion(
     >>> hand.position, hand.velocity
     (array([0.8, 0. , 0. ]), array([0. , 0.8, 0. ]))
     """
+    if engine.mapped(model):
+        return point_motion(*in_joints(expand_motion(model, q, v, a)), link=link, point=point, threads=threads)
     batch, (q_, v_, a_) = _state(model, q, v, a)
     links, local, core = _points(model, link, point)
     fields, flat = zip(*(batch.output((*core, 3)) for _ in range(3)), strict=True)
@@ -166,6 +170,11 @@ def jacobian(
     array([[0. , 0. ],
            [0.8, 0.4]])
     """
+    if engine.mapped(model):
+        at = engine.Expansion(model, {"q": q})
+        found = jacobian(at.primitive, at.q_hat, link=link, point=point, threads=threads)
+        inner = 1 if isinstance(link, str) else 2
+        return Jacobian(*(at.deliver(at.G.pull(x, inner=inner)) for x in (found.linear, found.angular)))
     batch = engine.Batch(model, {"q": q})
     links, local, core = _points(model, link, point)
     linear, linear_flat = batch.output((*core, 3, model.n), zero=True)
@@ -175,6 +184,19 @@ def jacobian(
     engine.run(kernels.jacobians, batch, slots, threads, *arguments)
     batch.check_results_of("point", local)
     return Jacobian(linear, angular)
+
+
+def expand_motion(model: Model, q: Any, v: Any, a: Any) -> engine.Expansion:
+    """Checked q, and v and a where they are given, of a model whose coordinates are not its joints."""
+    if v is None and a is not None:
+        raise InputError("`a` is given without `v`; expected both, or neither")
+    return engine.Expansion(model, {name: x for name, x in (("q", q), ("v", v), ("a", a)) if x is not None})
+
+
+def in_joints(at: engine.Expansion) -> tuple[Model, Array, Array | None, Array | None]:
+    """The model's joints and their motion, as far as it was given."""
+    v, a = "v" in at.given, "a" in at.given
+    return at.primitive, at.q_hat, at.v_hat if v else None, at.a_hat if a else None
 
 
 def _state(model: Model, q: Any, v: Any, a: Any) -> tuple[engine.Batch, list[Array]]:

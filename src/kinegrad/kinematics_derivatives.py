@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import kinematics_derivatives as kernels
 from kinegrad._kernels import momentum_derivatives as momentum_kernels
 from kinegrad.energy import _with_mass
-from kinegrad.kinematics import _points, _state
+from kinegrad.kinematics import _points, _state, expand_motion, in_joints
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -142,6 +143,9 @@ def forward_kinematics_derivatives(
     array([[-0.8, -0.4],
            [ 0. ,  0. ]])
     """
+    if engine.mapped(model):
+        at = expand_motion(model, q, v, a)
+        return _contracted(at, forward_kinematics_derivatives(*in_joints(at), threads=threads), 2)
     batch, state = _state(model, q, v, a)
     n = model.n
     dtransform_dq, dT = batch.output((n, 4, 4, n), zero=True)
@@ -200,6 +204,10 @@ def point_motion_derivatives(
     array([[-1.6, -0.8],
            [ 0. ,  0. ]])
     """
+    if engine.mapped(model):
+        at = expand_motion(model, q, v, a)
+        change = point_motion_derivatives(*in_joints(at), link=link, point=point, threads=threads)
+        return _contracted(at, change, 1 if isinstance(link, str) else 2)
     batch, state = _state(model, q, v, a)
     links, local, core = _points(model, link, point)
     given = (True, v is not None, a is not None)
@@ -239,7 +247,11 @@ def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | Non
     array([[0. , 0. ],
            [0.4, 0.1]])
     """
-    batch = engine.Batch(_with_mass(model), {"q": q})
+    if engine.mapped(_with_mass(model)):
+        at = engine.Expansion(model, {"q": q})
+        change = center_of_mass_derivatives(at.primitive, at.q_hat, threads=threads)
+        return at.deliver(at.by_configuration(change, inner=1))
+    batch = engine.Batch(model, {"q": q})
     n = model.n
     result, flat = batch.output((3, n))
     none = np.empty((0, 3 * n))
@@ -277,13 +289,34 @@ def momentum_derivatives(
     >>> change.dlinear_dv[1].round(3), change.dlinear_dq[0].round(3)
     (array([0.4, 0.1]), array([-0.4, -0.1]))
     """
-    batch = engine.Batch(_with_mass(model), {"q": q, "v": v})
+    if engine.mapped(_with_mass(model)):
+        at = engine.Expansion(model, {"q": q, "v": v})
+        return _contracted(at, momentum_derivatives(at.primitive, at.q_hat, at.v_hat, threads=threads), 1)
+    batch = engine.Batch(model, {"q": q, "v": v})
     n = model.n
     fields, flat = zip(*(batch.output((3, n)) for _ in range(4)), strict=True)
     arguments = (engine.mechanism(model), *batch.arguments, np.empty((0, 3 * n)), *flat)
     slots = (n + 1) * momentum_kernels.N
     engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
     return MomentumDerivatives(*fields)
+
+
+def _contracted(at: engine.Expansion, change: Any, inner: int) -> Any:
+    """Derivatives by coordinates and speeds, from those by joints: fields d<x>_dq, d<x>_dv, d<x>_da of a result.
+
+    `inner` axes are between those of the batch and the last; one more of transforms.
+    """
+    given = {field.name: getattr(change, field.name) for field in fields(change)}
+    found = dict(given)
+    for what in {name[:-1] for name, x in given.items() if x is not None}:  # d<x>_d
+        by = [given.get(f"{what}{x}") for x in "qva"]
+        axes = inner + (what == "dtransform_d")
+        found[f"{what}q"] = at.deliver(at.by_configuration(*by, inner=axes))
+        if by[1] is not None:
+            found[f"{what}v"] = at.deliver(at.by_speed(by[1], by[2], inner=axes))
+        if by[2] is not None:
+            found[f"{what}a"] = at.deliver(at.by_acceleration(by[2], inner=axes))
+    return type(change)(**found)
 
 
 def _twice(batch: engine.Batch, x: Array) -> Array:

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad._engine import Batch, check_model, real
+from kinegrad._engine import Batch, Expansion, check_model, real
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
+from kinegrad.model.coordinates import HINGES
 from kinegrad.model.numbers import holds_masked
 from kinegrad.results import frozen
 
@@ -94,6 +95,25 @@ def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tupl
     check_model(model)
     batch = Batch(model, state, {f"loads.{what}": value for what, value in loads.arrays(model).items()})
     return batch, batch.arguments[len(state) :]
+
+
+def expand(model: Model, loads: Loads | None, state: dict[str, Any]) -> Expansion:
+    """The gate for a state with loads of a model whose coordinates are not its joints."""
+    if loads is None:
+        return Expansion(model, state)
+    if not isinstance(loads, Loads):
+        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
+    parts = loads.arrays(model).items()
+    for what, x in parts:
+        if x.shape[-2:] != (model.n, 3):
+            hint = f"model {model.name!r} has {model.n} links, so its last axes must be ({model.n}, 3)"
+            raise InputError(f"`loads.{what}` has shape {x.shape}; {hint}")
+        inner = [first + k for first, _, _ in model.layout.balls for k in range(len(HINGES) - 1)]
+        if what != "point" and x[..., inner, :].any():
+            link = next(model.link_names[i] for i in inner if x[..., i, :].any())
+            found = f"`loads.{what}` is not zero on {shown(link)}, which is inside a ball joint and not a body"
+            raise InputError(f"{found}; expected loads on links only")
+    return Expansion(model, state, {f"loads.{what}": x.shape[:-2] for what, x in parts})
 
 
 @cache

@@ -78,6 +78,10 @@ def inverse_dynamics_regressor(
     >>> Y[:, 10].round(12)  # of the forearm's mass, were it at the tip
     array([8., 4.])
     """
+    if engine.mapped(model):
+        at = engine.Expansion(model, {"q": q, "v": v, "a": a})
+        Y = inverse_dynamics_regressor(at.primitive, at.q_hat, at.v_hat, at.a_hat, threads=threads)
+        return at.deliver(at.G.pull_axis(Y, -2))
     batch = engine.Batch(model, {"q": q, "v": v, "a": a})
     n = model.n
     result, Y = batch.output((n, kernels.PARAMETERS * n), zero=True)

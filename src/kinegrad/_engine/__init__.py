@@ -12,12 +12,15 @@ from kinegrad._engine.constants import (
     variable_fields,
     without_springs,
 )
+from kinegrad._engine.coordinates import Chart, pose_angles, unit
+from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
     check_model,
     finish,
     flag,
     kernel_array,
+    mapped,
     not_finite,
     one_state,
     overflow_passes,
@@ -26,6 +29,7 @@ from kinegrad._engine.gate import (
     whole,
 )
 from kinegrad._engine.memory import share_memory, streams
+from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
 from kinegrad._engine.steps import March, Marched, march, march_slopes
 from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
@@ -35,21 +39,28 @@ from kinegrad._kernels.compiling import apart as compile_apart
 
 __all__ = [
     "Batch",
+    "Chart",
     "Directions",
+    "Expansion",
     "March",
     "Marched",
+    "Reduced",
     "Reversal",
     "Segment",
     "acceleration_tables",
+    "check_arguments",
     "check_model",
+    "check_unit",
     "compile_apart",
     "directions",
+    "factor_pivot",
     "finish",
     "flag",
     "flags_if_varied",
     "get_threads",
     "kernel_array",
     "march",
+    "mapped",
     "march_slopes",
     "mechanism",
     "not_finite",
@@ -58,6 +69,7 @@ __all__ = [
     "pairs",
     "places",
     "plan",
+    "pose_angles",
     "positive",
     "real",
     "run",
@@ -68,9 +80,11 @@ __all__ = [
     "set_threads",
     "share_memory",
     "slopes",
+    "solve_hybrid",
     "streams",
     "tame",
     "torque_tables",
+    "unit",
     "variable_fields",
     "whole",
     "without_springs",

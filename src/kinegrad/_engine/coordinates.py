@@ -4,8 +4,8 @@ With q, v, a in coordinates and hats on what belongs to joints,
 
     q̂ = f(q),    v̂ = G(q) v,    â = G(q) a + γ(q, v),    τ = Gᵀ τ̂,    M = Gᵀ M̂ G
 
-and at q ⊕ δ, where δ is a small change of configuration given as speeds are (a sum for coordinates of one number, a turn
-in the child's frame for quaternions),
+and at q ⊕ δ, where δ is a small change of configuration given as speeds are (a sum for coordinates of one number, a
+turn in the child's frame for quaternions),
 
     dq̂ = G δ,    dv̂ = V δ + G dv,    dâ = A δ + C dv + G da,    dτ = Gᵀ dτ̂ + W δ                      (1)
 
@@ -22,8 +22,8 @@ C          0                2 fᵢ″ v                                        �
 W          0                Σ fᵢ″ τ̂ᵢ                                       E(τ̂)
 =========  ===============  =============================================  ======================================
 
-Of the chart: with the hinges x, y, z at angles ε, the child turns at ω = J(ε) ε̇ in its own frame, where the columns of J
-are the hinges' axes there.  Hence ε̇ = K(ε) ω with K = J⁻¹,
+Of the chart: with the hinges x, y, z at angles ε, the child turns at ω = J(ε) ε̇ in its own frame, where the columns of
+J are the hinges' axes there.  Hence ε̇ = K(ε) ω with K = J⁻¹,
 
     ε̇ = (c₃ω₁ − s₃ω₂) / c₂,    s₃ω₁ + c₃ω₂,    ω₃ − (s₂/c₂) (c₃ω₁ − s₃ω₂)                              (2)
 
@@ -49,6 +49,7 @@ from kinegrad.model.coordinates import HINGES, POSE, Layout
 __all__ = ["Chart", "Entries", "pose_angles"]
 
 Array = NDArray[Any]  # float64; complex128 where a test differentiates by complex step
+quietly = np.errstate(all="ignore")  # what overflows is found by who asked for it
 
 
 class Entries:
@@ -60,6 +61,7 @@ class Entries:
     def __init__(self, layout: Layout, coupled: Array, charts: Sequence[Array] = (), *, unit: bool = False) -> None:
         self.layout, self.coupled, self.charts, self.unit = layout, coupled, charts, unit
 
+    @quietly
     def push(self, x: Array) -> Array:
         """From speeds, (..., nv), to joints, (..., n)."""
         layout = self.layout
@@ -76,6 +78,7 @@ class Entries:
                 pushed[..., chart] = product(self.charts[k], x[..., v : v + 3])
         return pushed
 
+    @quietly
     def pull(self, D: Array, *, inner: int = 0, onto: Array | None = None) -> Array:
         """From joints, the last axis of D, to speeds: D times the matrix, added to `onto` if given.
 
@@ -140,11 +143,13 @@ class Chart:
         return self.G.push(self.speeds)
 
     @cached_property
+    @quietly
     def a(self) -> Array:
         """â, (..., n)."""
         return self.G.push(self._a) + self.drift if self._a is not None else self.drift
 
     @cached_property
+    @quietly
     def drift(self) -> Array:
         """γ, (..., n): â where a is zero."""
         layout, v = self.layout, self.speeds
@@ -175,6 +180,7 @@ class Chart:
         return Entries(self.layout, self._f(1), unit=True)
 
     @cached_property
+    @quietly
     def V(self) -> Entries:
         """∂v̂/∂δ."""
         v = self.speeds
@@ -182,6 +188,7 @@ class Chart:
         return Entries(self.layout, coupled, [_turned(v[..., k : k + 3]) for _, _, k in self.layout.balls])
 
     @cached_property
+    @quietly
     def A(self) -> Entries:
         """∂â/∂δ."""
         v, a, layout = self.speeds, self.accelerations, self.layout
@@ -190,6 +197,7 @@ class Chart:
         return Entries(layout, coupled, charts)
 
     @cached_property
+    @quietly
     def C(self) -> Entries:
         """∂â/∂v."""
         v = self.speeds
@@ -245,6 +253,7 @@ class Chart:
         by_v = self.G.pull_axis(self.by_speed(Dv, Da, inner=1), -2)
         return by_q, by_v, self.matrix(Da)
 
+    @quietly
     def add_turn(self, onto: Array, tau: Array) -> None:
         """Add W, (..., nv, nv): how Gᵀ τ̂ changes with δ at fixed τ̂."""
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
@@ -255,6 +264,7 @@ class Chart:
             onto[..., v, v + 2] += y
             onto[..., v + 1, v + 2] -= x
 
+    @quietly
     def turn(self, tau: Array, delta: Array) -> Array:
         """W δ, (..., nv)."""
         found = np.zeros((*np.broadcast_shapes(tau.shape[:-1], delta.shape[:-1], self._q.shape[:-1]), self.layout.nv))
@@ -266,6 +276,7 @@ class Chart:
             found[..., v + 1] -= x * delta[..., v + 2]
         return found
 
+    @quietly
     def turn_transposed(self, tau: Array, w: Array) -> Array:
         """Wᵀ w, (..., nv)."""
         found = np.zeros((*np.broadcast_shapes(tau.shape[:-1], w.shape[:-1], self._q.shape[:-1]), self.layout.nv))
@@ -277,6 +288,7 @@ class Chart:
             found[..., v + 2] += y * w[..., v] - x * w[..., v + 1]
         return found
 
+    @quietly
     def push(self, dq: Array, dv: Array, da: Array | None = None) -> tuple[Array, Array, Array]:
         """dq̂, dv̂, dâ of a direction δ, dv, da; (1)."""
         by_a = self.A.push(dq) + self.C.push(dv)
@@ -309,10 +321,8 @@ def unit(quaternion: Array) -> Array:
 
 def product(matrix: Array, x: Array) -> Array:
     """3×3 matrices times vectors, in a fixed order."""
-    found: Array = (
-        matrix[..., 0] * x[..., 0, None] + matrix[..., 1] * x[..., 1, None] + matrix[..., 2] * x[..., 2, None]
-    )
-    return found
+    first, second, third = (matrix[..., k] * x[..., k, None] for k in range(3))
+    return first + second + third
 
 
 def _rows(*rows: Sequence[Array]) -> Array:

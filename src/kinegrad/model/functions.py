@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,7 +123,7 @@ class SplineFunction:
         if len(knots) < 2 or len(knots) != len(values):
             found = f"{len(knots)} knots and {len(values)} values"
             raise ModelError(f"a SplineFunction has {found}; expected at least two knots, and a value for each")
-        if not all(a < b for a, b in zip(knots, knots[1:], strict=False)):
+        if not all(a < b for a, b in pairwise(knots)):
             raise ModelError(f"`knots` of a SplineFunction are {shown(knots)}; expected increasing numbers")
         pieces = self.pieces or _natural(np.array(knots), np.array(values))
         if not np.isfinite(pieces).all():

@@ -17,9 +17,7 @@ def summary(model: Model) -> str:
     virtual = int((model.mass == 0).sum())
     gravity = ", ".join(f"{x:g}" for x in model.gravity)
     passive = [what for what in ("stiffness", "damping", "armature") if getattr(model, what).any()]
-    moving = (
-        f"{model.n} degrees of freedom" if not model.coordinates else f"{model.nv} degrees of freedom, {model.n} joints"
-    )
+    moving = f"{model.nv} degrees of freedom" + (f", {model.n} joints" if model.coordinates else "")
     lines = [
         f"Model {model.name!r}: {moving} ({counts}), {len(model.topology.branches)} branches",
         f"  mass {model.total_mass:g} kg in {model.n - virtual} links ({virtual} massless), gravity ({gravity}) m/s²",
