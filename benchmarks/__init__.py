@@ -22,5 +22,7 @@ FAMILIES = (
     "simulate",
     "adjoint",
     "profile",
+    "floor",
+    "second_thread",
     "startup",
 )

@@ -121,7 +121,7 @@ def _single_calls(work: Work) -> list[Case]:
             lambda: matrices(inverse_dynamics_derivatives(model, *state, threads=1, **options)),
             lambda: pin.computeRNEADerivatives(other, data, *state),
             "computeRNEADerivatives",
-            1,
+            1.1,
         )
 
     return [case("∂τ, dense, single call"), case("∂τ, dense, `out=`, single call", out=out)]

@@ -69,7 +69,7 @@ def run(repeats: int) -> list[Row]:
 
     rows = compare(
         [
-            Case("a, one thread", ours, loop, "aba loop", 6),
+            Case("a, one thread", ours, loop, "aba loop", 8),
             Case("a, two threads", lambda: ours(threads=2), loop, "aba loop, one thread"),
             Case("a by `crba`, one thread", lambda: ours("crba"), loop, "aba loop"),
             Case(
@@ -77,7 +77,7 @@ def run(repeats: int) -> list[Row]:
                 lambda: forward_dynamics(model, *state, threads=1),
                 lambda: pin.aba(other, data, *state),
                 "aba",
-                1,
+                1.1,
             ),
             Case("∂a, one thread", derivatives, left, LEFT, 6, all_states),
             Case("∂a, one thread", derivatives, collected, COLLECTED),
@@ -87,7 +87,7 @@ def run(repeats: int) -> list[Row]:
                 lambda: matrices(forward_dynamics_derivatives(model, *state, threads=1)),
                 lambda: pin.computeABADerivatives(other, data, *state),
                 "computeABADerivatives",
-                1,
+                1.1,
             ),
         ],
         repeats,

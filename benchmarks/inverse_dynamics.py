@@ -31,7 +31,7 @@ def run(repeats: int) -> list[Row]:
         return inverse_dynamics(model, q, v, a, method=method, threads=threads)
 
     cases = [
-        Case("τ, one thread", ours, loop, "rnea loop", 6),
+        Case("τ, one thread", ours, loop, "rnea loop", 8),
         Case("τ, two threads", lambda: ours(threads=2), loop, "rnea loop, one thread"),
         Case("τ by `lagrange`, one thread", lambda: ours("lagrange"), loop, "rnea loop"),
         Case(
@@ -39,7 +39,7 @@ def run(repeats: int) -> list[Row]:
             lambda: inverse_dynamics(model, *state, threads=1),
             lambda: pin.rnea(other, data, *state),
             "rnea",
-            1,
+            1.1,
         ),
     ]
     return compare(cases, repeats)

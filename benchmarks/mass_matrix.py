@@ -36,7 +36,7 @@ def run(repeats: int) -> list[Row]:
         return mass_matrix(model, q, threads=1)
 
     cases = [
-        Case("M, one thread", ours, loop, "crba loop", 6),
+        Case("M, one thread", ours, loop, "crba loop", 8),
         Case("M, one thread", ours, discarding_loop, "crba loop, matrices discarded"),
         Case("M, two threads", lambda: mass_matrix(model, q, threads=2), loop, "crba loop, one thread"),
         Case(
@@ -44,7 +44,7 @@ def run(repeats: int) -> list[Row]:
             lambda: mass_matrix(model, state, threads=1),
             lambda: pin.crba(other, data, state),
             "crba",
-            1,
+            1.1,
         ),
     ]
     return compare(cases, repeats)

@@ -23,9 +23,10 @@ from benchmarks.timing import REPEATS, Measurement, Row, Timing, sample
 from kinegrad import InverseDynamicsDerivatives, Model, PackedMatrix, inverse_dynamics, inverse_dynamics_derivatives
 from kinegrad import _engine as engine
 from kinegrad._kernels import rnea
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import kernel
-from kinegrad._kernels.lanes import gather, scatter, store
+from kinegrad._kernels.compiler.jit import kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
@@ -41,7 +42,6 @@ from kinegrad._kernels.rnea_derivatives import (
     rnea_derivatives,
 )
 from kinegrad._kernels.spatial import dot, load3
-from kinegrad._kernels.width import WIDTH
 from kinegrad.loads import load_batch
 from kinegrad.samples import human43
 
@@ -121,7 +121,7 @@ def run(repeats: int) -> list[Row]:
 def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
     state = sinusoid(model.n)
     out = inverse_dynamics_derivatives(model, *state, packed=packed)
-    arguments, slots = _prepared(model, state, out, packed)
+    arguments, slots = prepared(model, state, out, packed)
     scratch = engine.scratch(slots)
     count = len(state[0])
     matrices = arguments[-3:]
@@ -171,7 +171,7 @@ def _single(model: Model, repeats: int) -> list[Row]:
     state = tuple(x[70] for x in sinusoid(n))
     named = dict(zip("qva", state, strict=True))
     out = inverse_dynamics_derivatives(model, *state)
-    arguments, slots = _prepared(model, state, out, packed=False)
+    arguments, slots = prepared(model, state, out, packed=False)
     scratch = engine.scratch(slots)
     batch, _ = load_batch(model, None, named)
     none = tuple(np.empty((0, n)) for _ in range(3))
@@ -234,7 +234,7 @@ def _single_tau(model: Model, repeats: int) -> list[Row]:
     ]
 
 
-def _prepared(
+def prepared(
     model: Model, state: tuple[Any, ...], out: InverseDynamicsDerivatives, packed: bool
 ) -> tuple[tuple[Any, ...], int]:
     """What the public function gives the kernel to fill `out`, and how many slots it needs."""

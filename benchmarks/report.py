@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.timing import Comparison, Row, Timing
 from kinegrad import get_threads
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH
 
 BEGIN, END = "<!-- table:begin -->", "<!-- table:end -->"
 HEADER = ("what", "against", "kinegrad", "peer", "faster, best", "median", "target", "")

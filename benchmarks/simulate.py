@@ -112,7 +112,7 @@ def _designs(name: str, model: Model, count: int, steps: int, repeats: int) -> R
 def _tangents(name: str, model: Model, states: int, steps: int, repeats: int) -> Row:
     links = [link for link, mass in zip(model.link_names, model.mass, strict=True) if mass][:8]
     design = Design(model, [f"{link}.mass" for link in links])
-    q0, v0 = starts(model.n, states), np.zeros(model.n)
+    q0 = v0 = starts(model.n, states)  # from rest all would fall alike, and the slopes be zero
 
     def ours(tau: Feedback | None = None) -> Array:
         slopes = simulate_fixed(model, q0, v0, step=STEP, steps=steps, design=design, tau=tau).dv_dp

@@ -10,7 +10,7 @@ import pytest
 import kinegrad as kg
 from kinegrad import InputError, SingularError, samples
 from kinegrad import _engine as engine
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import assert_close, difference, parts, random_loads, random_state, tree
 from tests.reference import oracle
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
-from kinegrad import kinematics_derivatives as kd
 from kinegrad import samples
 from tests.conftest import assert_close, random_state, tree
 from tests.reference import oracle
@@ -71,7 +70,7 @@ def link_errors(model, seed):
         "dangular_acceleration_dv": by_v[3],
         "dangular_acceleration_da": by_a[3],
     }
-    return errors(fields_of(kd.forward_kinematics_derivatives(model, q, v, a)), desired)
+    return errors(fields_of(kg.forward_kinematics_derivatives(model, q, v, a)), desired)
 
 
 def point_errors(model, seed):
@@ -93,7 +92,7 @@ def point_errors(model, seed):
         "dacceleration_dv": by_v[2],
         "dacceleration_da": by_a[2],
     }
-    return errors(fields_of(kd.point_motion_derivatives(model, q, v, a, link=names, point=points)), desired)
+    return errors(fields_of(kg.point_motion_derivatives(model, q, v, a, link=names, point=points)), desired)
 
 
 def momentum_errors(model, seed):
@@ -107,8 +106,8 @@ def momentum_errors(model, seed):
         "dangular_dq": by_q[1],
         "dangular_dv": by_v[1],
     }
-    actual = {"dcom_dq": kd.center_of_mass_derivatives(model, q)}
-    return errors(actual | fields_of(kd.momentum_derivatives(model, q, v)), desired)
+    actual = {"dcom_dq": kg.center_of_mass_derivatives(model, q)}
+    return errors(actual | fields_of(kg.momentum_derivatives(model, q, v)), desired)
 
 
 checks = pytest.mark.parametrize("errors_of", [link_errors, point_errors, momentum_errors])
@@ -136,13 +135,13 @@ def test_along_the_motion_they_are_rates(seed):
     model = tree(seed)
     q, v, a = random_state(model, seed)
     motion = kg.forward_kinematics(model, q, v, a)
-    d = kd.forward_kinematics_derivatives(model, q, v, a)
+    d = kg.forward_kinematics_derivatives(model, q, v, a)
     dT = d.dtransform_dq @ v
     assert_close(dT, oracle.transform_motion(model, q, v, a)[1], CLOSE)
     assert_close(dT[:, :3, 3], motion.linear_velocity, CLOSE)
     assert_close(d.dlinear_velocity_dq @ v + d.dlinear_velocity_dv @ a, motion.linear_acceleration, CLOSE)
     assert_close(d.dangular_velocity_dq @ v + d.dangular_velocity_dv @ a, motion.angular_acceleration, CLOSE)
-    momentum, centre = kd.momentum_derivatives(model, q, v), kd.center_of_mass_derivatives(model, q)
+    momentum, centre = kg.momentum_derivatives(model, q, v), kg.center_of_mass_derivatives(model, q)
     moving = kg.momentum(model, q, v)
     assert_close(model.total_mass * (centre @ v), moving.linear, CLOSE)
     assert_close(momentum.dlinear_dv @ v, moving.linear, CLOSE)
@@ -155,15 +154,15 @@ def test_points_obey_the_identities_of_coordinates(seed):
     model = tree(seed)
     q, v, a = random_state(model, seed)
     links, names, points = points_of(model, seed)
-    d = kd.point_motion_derivatives(model, q, v, a, link=names, point=points)
+    d = kg.point_motion_derivatives(model, q, v, a, link=names, point=points)
     J = kg.jacobian(model, q, link=names, point=points)
     assert_close(d.dposition_dq, J.linear, 1e-13)
     assert np.array_equal(d.dvelocity_dv, d.dposition_dq)
     assert np.array_equal(d.dacceleration_da, d.dposition_dq)
     assert np.array_equal(d.dacceleration_dv, 2 * d.dvelocity_dq)
-    frames = kd.forward_kinematics_derivatives(model, q, v, a)
+    frames = kg.forward_kinematics_derivatives(model, q, v, a)
     assert_close(frames.dangular_velocity_dv[links], J.angular, 1e-13)
-    origins = kd.point_motion_derivatives(model, q, v, a, link=names)
+    origins = kg.point_motion_derivatives(model, q, v, a, link=names)
     assert_close(origins.dposition_dq, frames.dtransform_dq[links, :3, 3], 1e-14)
     assert_close(origins.dvelocity_dq, frames.dlinear_velocity_dq[links], 1e-14)
     assert_close(origins.dacceleration_dq, frames.dlinear_acceleration_dq[links], 1e-14)
@@ -173,11 +172,11 @@ def test_points_obey_the_identities_of_coordinates(seed):
 def test_a_joint_that_does_not_move_a_link_has_exact_zeros(model):
     q, v, a = random_state(model, 4, batch=(5,))
     still = ~model.topology.support  # [i, j]: joint j does not carry link i
-    frames = kd.forward_kinematics_derivatives(model, q, v, a)
+    frames = kg.forward_kinematics_derivatives(model, q, v, a)
     assert not frames.dtransform_dq[..., 3, :, :].any()
     for name, x in fields_of(frames).items():
         assert not np.moveaxis(x, 1, -2)[..., still].any(), name
-    points = kd.point_motion_derivatives(model, q, v, a, link=model.link_names, point=[0.1, 0.2, 0.3])
+    points = kg.point_motion_derivatives(model, q, v, a, link=model.link_names, point=[0.1, 0.2, 0.3])
     for name, x in fields_of(points).items():
         assert not np.moveaxis(x, 1, -2)[..., still].any(), name
     assert np.moveaxis(points.dposition_dq, 1, -2)[..., ~still].any(axis=(0, 1)).all(), "and nowhere else"
@@ -190,8 +189,8 @@ def test_a_joint_that_moves_no_mass_does_not_move_the_center():
     builder.add("needle", "arm", kg.revolute("x"), placement=[0.2, 0, 0], armature=0.1)
     model = builder.build()
     q, v, _ = random_state(model)
-    assert not kd.center_of_mass_derivatives(model, q)[:, 1].any()
-    for x in fields_of(kd.momentum_derivatives(model, q, v)).values():
+    assert not kg.center_of_mass_derivatives(model, q)[:, 1].any()
+    for x in fields_of(kg.momentum_derivatives(model, q, v)).values():
         assert x[:, 0].any()
         assert not x[:, 1].any()
 
@@ -203,14 +202,14 @@ def test_far_away_they_are_the_same():
     far = q.copy()
     far[:3] += [1000.1, -2000.2, 3000.3]
     for call in (
-        lambda q: kd.forward_kinematics_derivatives(human, q, v, a),
-        lambda q: kd.point_motion_derivatives(human, q, v, a, link="head", point=[0.1, 0.2, 0.3]),
-        lambda q: kd.momentum_derivatives(human, q, v),
+        lambda q: kg.forward_kinematics_derivatives(human, q, v, a),
+        lambda q: kg.point_motion_derivatives(human, q, v, a, link="head", point=[0.1, 0.2, 0.3]),
+        lambda q: kg.momentum_derivatives(human, q, v),
     ):
         away = call(far)
         for name, x in fields_of(call(q)).items():
             assert_close(getattr(away, name), x, 1e-11)
-    assert_close(kd.center_of_mass_derivatives(human, far), kd.center_of_mass_derivatives(human, q), 1e-11)
+    assert_close(kg.center_of_mass_derivatives(human, far), kg.center_of_mass_derivatives(human, q), 1e-11)
 
 
 # --- batches, results ---------------------------------------------------------------------------------------
@@ -219,11 +218,11 @@ def test_far_away_they_are_the_same():
 def everything(model, q, v, a, **options):
     """Every result array, by name."""
     names = [model.link_names[-1], model.link_names[0]]
-    found = {"com": kd.center_of_mass_derivatives(model, q, **options)}
+    found = {"com": kg.center_of_mass_derivatives(model, q, **options)}
     for result in (
-        kd.forward_kinematics_derivatives(model, q, v, a, **options),
-        kd.point_motion_derivatives(model, q, v, a, link=names, point=[[1, 2, 3], [4, 5, 6]], **options),
-        kd.momentum_derivatives(model, q, v, **options),
+        kg.forward_kinematics_derivatives(model, q, v, a, **options),
+        kg.point_motion_derivatives(model, q, v, a, link=names, point=[[1, 2, 3], [4, 5, 6]], **options),
+        kg.momentum_derivatives(model, q, v, **options),
     ):
         found |= fields_of(result)
     return found
@@ -241,9 +240,9 @@ def test_shapes_and_layout_follow_the_batch():
         assert x.shape == (2, 3, *core), name
         assert x.flags.c_contiguous, name
         assert x.dtype == np.float64
-    one = kd.point_motion_derivatives(model, q, link=model.link_names[-1]).dposition_dq
+    one = kg.point_motion_derivatives(model, q, link=model.link_names[-1]).dposition_dq
     assert one.shape == (2, 3, 3, n)
-    assert kd.point_motion_derivatives(model, q, link=[]).dposition_dq.shape == (2, 3, 0, 3, n)
+    assert kg.point_motion_derivatives(model, q, link=[]).dposition_dq.shape == (2, 3, 0, 3, n)
     empty = everything(model, q[:0], v[:0], a[:0])
     assert all(x.shape[:2] == (0, 3) for x in empty.values())
 
@@ -283,8 +282,8 @@ def test_what_is_given_does_not_change_what_else_is_computed():
     model = tree(12)
     q, v, a = random_state(model, batch=(5,))
     for call in (
-        kd.forward_kinematics_derivatives,
-        lambda *state: kd.point_motion_derivatives(*state, link=model.link_names[-1], point=[1, 2, 3]),
+        kg.forward_kinematics_derivatives,
+        lambda *state: kg.point_motion_derivatives(*state, link=model.link_names[-1], point=[1, 2, 3]),
     ):
         whole = fields_of(call(model, q, v, a))
         for given, missing in (((), ("velocity", "acceleration")), ((v,), ("acceleration",))):
@@ -301,9 +300,9 @@ def test_what_is_given_does_not_change_what_else_is_computed():
 def test_acceleration_needs_velocity():
     arm, zero = samples.two_link(), [0, 0]
     with pytest.raises(kg.InputError, match="`a` is given without `v`"):
-        kd.forward_kinematics_derivatives(arm, zero, a=zero)
+        kg.forward_kinematics_derivatives(arm, zero, a=zero)
     with pytest.raises(kg.InputError, match="`a` is given without `v`"):
-        kd.point_motion_derivatives(arm, zero, a=zero, link="forearm")
+        kg.point_motion_derivatives(arm, zero, a=zero, link="forearm")
 
 
 @pytest.mark.parametrize(
@@ -321,16 +320,16 @@ def test_acceleration_needs_velocity():
 )
 def test_wrong_points_are_described(link, point, message):
     with pytest.raises(kg.InputError, match=message):
-        kd.point_motion_derivatives(samples.two_link(), [0, 0], link=link, point=point)
+        kg.point_motion_derivatives(samples.two_link(), [0, 0], link=link, point=point)
 
 
 def test_wrong_states_and_threads_are_described():
     arm = samples.two_link()
     calls = [
-        lambda q, **k: kd.forward_kinematics_derivatives(arm, q, **k),
-        lambda q, **k: kd.point_motion_derivatives(arm, q, link="forearm", **k),
-        lambda q, **k: kd.center_of_mass_derivatives(arm, q, **k),
-        lambda q, **k: kd.momentum_derivatives(arm, q, [0, 0], **k),
+        lambda q, **k: kg.forward_kinematics_derivatives(arm, q, **k),
+        lambda q, **k: kg.point_motion_derivatives(arm, q, link="forearm", **k),
+        lambda q, **k: kg.center_of_mass_derivatives(arm, q, **k),
+        lambda q, **k: kg.momentum_derivatives(arm, q, [0, 0], **k),
     ]
     for call in calls:
         with pytest.raises(kg.InputError, match=r"`q` has shape \(3,\); model 'two_link' has 2 degrees"):
@@ -346,9 +345,9 @@ def test_a_model_without_mass_has_no_center():
     builder.add("hinge", None, kg.revolute("y"), armature=0.5)
     ghost = builder.build()
     for call in (
-        lambda: kd.center_of_mass_derivatives(ghost, [0]),
-        lambda: kd.momentum_derivatives(ghost, [0], [0]),
+        lambda: kg.center_of_mass_derivatives(ghost, [0]),
+        lambda: kg.momentum_derivatives(ghost, [0], [0]),
     ):
         with pytest.raises(kg.ModelError, match="model 'ghost' has no mass"):
             call()
-    assert kd.point_motion_derivatives(ghost, [0], link="hinge").dposition_dq.shape == (3, 1)
+    assert kg.point_motion_derivatives(ghost, [0], link="hinge").dposition_dq.shape == (3, 1)

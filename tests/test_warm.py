@@ -4,7 +4,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import simulate
-from kinegrad._kernels import jit
+from kinegrad._kernels.compiler import jit
 from kinegrad.warm import CALLS, FUNCTIONS, compile_kernels
 from tests.kernels.child import child, output
 
@@ -42,7 +42,7 @@ print(found.labels, sorted(step[0] for step in seen), [step[1:] for step in seen
     assert kept == ["crba.crba", "kinematics.jacobians"]
     script = """
 import kinegrad as kg
-from kinegrad._kernels import cache
+from kinegrad._kernels.compiler import cache
 def missed(self):
     raise AssertionError("compiled again")
 cache.Cache.missed = missed

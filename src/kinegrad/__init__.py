@@ -8,26 +8,29 @@ model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prism
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
-             and their sensitivities: forward_kinematics_derivatives, point_motion_derivatives,
-             center_of_mass_derivatives, momentum_derivatives
+             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
-derivatives  forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp, inverse_dynamics_vjp,
-             inverse_dynamics_load_derivatives
+             and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
+             inverse_dynamics_vjp, inverse_dynamics_load_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
+             and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
-simulate     simulate, simulate_fixed, Feedback; Objective, objective_value, objective_gradient, adjoint_gradient;
-             optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
+simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
+objectives   Objective and its terms, objective_value, objective_gradient
+optimize     optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
 io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
-view         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
-papers       zhakatayev2023 and anderson2002, regenerated: ``kinegrad reproduce anderson2002``
+plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
+papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
 errors       KinegradError and its kinds
+
+Packages from simulate on are imported when they are first used, as ``kinegrad.plot`` or by an import.
 
 Arrays are float64; the last axis is the degree of freedom, leading axes are any batch.
 
@@ -45,20 +48,8 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
-from kinegrad.derivatives import (
-    ForwardDynamicsDerivatives,
-    InverseDynamicsDerivatives,
-    InverseDynamicsGradient,
-    LoadDerivatives,
-    PackedMatrix,
-    forward_dynamics_derivatives,
-    inverse_dynamics_derivatives,
-    inverse_dynamics_jvp,
-    inverse_dynamics_load_derivatives,
-    inverse_dynamics_vjp,
-)
-from kinegrad.design import Design
-from kinegrad.design_derivatives import (
+from kinegrad.design import (
+    Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
     PointMotionDesignDerivatives,
@@ -80,7 +71,20 @@ from kinegrad.dynamics import (
     inverse_dynamics,
     mass_matrix,
 )
+from kinegrad.dynamics_derivatives import (
+    ForwardDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+    InverseDynamicsGradient,
+    LoadDerivatives,
+    PackedMatrix,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+    inverse_dynamics_jvp,
+    inverse_dynamics_load_derivatives,
+    inverse_dynamics_vjp,
+)
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
+from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
 from kinegrad.kinematics import (
     ForwardKinematics,
@@ -92,11 +96,8 @@ from kinegrad.kinematics import (
 )
 from kinegrad.kinematics_derivatives import (
     ForwardKinematicsDerivatives,
-    MomentumDerivatives,
     PointMotionDerivatives,
-    center_of_mass_derivatives,
     forward_kinematics_derivatives,
-    momentum_derivatives,
     point_motion_derivatives,
 )
 from kinegrad.loads import Loads
@@ -127,11 +128,19 @@ from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
 __version__ = "0.1.0"
 
 
+# imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
+_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "simulate", "view")
+
+
 def __getattr__(name: str) -> ModuleType:
-    """``kinegrad.simulate`` on first use: it brings SciPy's integrators, which take a while to import."""
-    if name == "simulate":
-        return import_module("kinegrad.simulate")
+    """A subpackage that has not been imported yet."""
+    if name in _LAZY:
+        return import_module(f"kinegrad.{name}")
     raise AttributeError(f"module 'kinegrad' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
 
 
 __all__ = [
@@ -170,8 +179,10 @@ __all__ = [
     "SplineFunction",
     "Topology",
     "bias_forces",
+    "bridges",
     "center_of_mass",
     "center_of_mass_derivatives",
+    "compare",
     "difference",
     "energy_design_derivatives",
     "forward_dynamics",
@@ -194,6 +205,7 @@ __all__ = [
     "inverse_dynamics_load_derivatives",
     "inverse_dynamics_regressor",
     "inverse_dynamics_vjp",
+    "io",
     "jacobian",
     "kinetic_energy",
     "mass_matrix",
@@ -201,7 +213,11 @@ __all__ = [
     "momentum",
     "momentum_derivatives",
     "neutral",
+    "objectives",
+    "optimize",
+    "papers",
     "planar",
+    "plot",
     "point_motion",
     "point_motion_derivatives",
     "point_motion_design_derivatives",
@@ -218,4 +234,5 @@ __all__ = [
     "transform_design_derivatives",
     "translate",
     "universal",
+    "view",
 ]

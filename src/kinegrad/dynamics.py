@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
-from kinegrad._kernels.finite import FINE
+from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.errors import InputError, SingularError, shown
 from kinegrad.loads import Loads, expand, load_batch, no_load
 from kinegrad.model import Model

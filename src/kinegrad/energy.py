@@ -83,7 +83,7 @@ def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) ->
     >>> center_of_mass(samples.two_link(), [0, 0]).round(3)
     array([0.4, 0. , 0. ])
     """
-    return _sums(_with_mass(model), threads, slice(2, 5), q=q)
+    return _sums(check_mass(model), threads, slice(2, 5), q=q)
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Momentum:
@@ -97,7 +97,7 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
     >>> momentum(samples.two_link(), [0, 0], [1, 0]).linear.round(3)
     array([0. , 0.4, 0. ])
     """
-    sums = _sums(_with_mass(model), threads, slice(5, 11), q=q, v=v)
+    sums = _sums(check_mass(model), threads, slice(5, 11), q=q, v=v)
     return Momentum(sums[..., :3].copy(), sums[..., 3:].copy())
 
 
@@ -116,7 +116,8 @@ def _sums(model: Model, threads: int | None, columns: slice, **state: Any) -> Ar
     return result[..., columns].copy()
 
 
-def _with_mass(model: Model) -> Model:
+def check_mass(model: Model) -> Model:
+    """The model, if it has mass."""
     engine.check_model(model)
     if not model.total_mass > 0:
         raise ModelError(f"model {model.name!r} has no mass; expected at least one link with mass")

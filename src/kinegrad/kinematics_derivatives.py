@@ -1,29 +1,23 @@
-"""Exact sensitivities of where links, points and the centre of mass are, how they move, and of momentum."""
+"""Exact derivatives of the position, velocity and acceleration of links and points."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import kinematics_derivatives as kernels
-from kinegrad._kernels import momentum_derivatives as momentum_kernels
-from kinegrad.energy import _with_mass
 from kinegrad.kinematics import _points, _state, expand_motion, in_joints
 from kinegrad.model import Model
 from kinegrad.results import Result
 
 __all__ = [
     "ForwardKinematicsDerivatives",
-    "MomentumDerivatives",
     "PointMotionDerivatives",
-    "center_of_mass_derivatives",
     "forward_kinematics_derivatives",
-    "momentum_derivatives",
     "point_motion_derivatives",
 ]
 
@@ -89,24 +83,6 @@ class PointMotionDerivatives(Result):
     dacceleration_da: Array | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class MomentumDerivatives(Result):
-    """Derivatives of the fields of :class:`Momentum`; the last axis is the coordinate.
-
-    Attributes
-    ----------
-    dlinear_dq, dlinear_dv : ndarray, shape (..., 3, n)
-        Of the linear momentum, kg·m/s.
-    dangular_dq, dangular_dv : ndarray, shape (..., 3, n)
-        Of the angular momentum about the centre of mass, which itself moves with q, kg·m²/s.
-    """
-
-    dlinear_dq: Array
-    dlinear_dv: Array
-    dangular_dq: Array
-    dangular_dv: Array
-
-
 def forward_kinematics_derivatives(
     model: Model,
     q: ArrayLike,
@@ -145,7 +121,7 @@ def forward_kinematics_derivatives(
     """
     if engine.mapped(model):
         at = expand_motion(model, q, v, a)
-        return _contracted(at, forward_kinematics_derivatives(*in_joints(at), threads=threads), 2)
+        return at.contracted(forward_kinematics_derivatives(*in_joints(at), threads=threads), 2)
     batch, state = _state(model, q, v, a)
     n = model.n
     dtransform_dq, dT = batch.output((n, 4, 4, n), zero=True)
@@ -207,7 +183,7 @@ def point_motion_derivatives(
     if engine.mapped(model):
         at = expand_motion(model, q, v, a)
         change = point_motion_derivatives(*in_joints(at), link=link, point=point, threads=threads)
-        return _contracted(at, change, 1 if isinstance(link, str) else 2)
+        return at.contracted(change, 1 if isinstance(link, str) else 2)
     batch, state = _state(model, q, v, a)
     links, local, core = _points(model, link, point)
     given = (True, v is not None, a is not None)
@@ -221,102 +197,6 @@ def point_motion_derivatives(
     if a is None:
         return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy())
     return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(batch, ddx_dq), dx_dq.copy())
-
-
-def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Derivative of the centre of mass of all links with respect to q: its Jacobian, world frame.
-
-    Parameters
-    ----------
-    model : Model
-        With mass.
-    q : array_like, shape (..., n)
-        Coordinates, rad or m.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    ndarray, shape (..., 3, n)
-        m per rad or m; exactly zero where a joint moves no mass.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> center_of_mass_derivatives(samples.two_link(), [0, 0])[:2].round(3)
-    array([[0. , 0. ],
-           [0.4, 0.1]])
-    """
-    if engine.mapped(_with_mass(model)):
-        at = engine.Expansion(model, {"q": q})
-        change = center_of_mass_derivatives(at.primitive, at.q_hat, threads=threads)
-        return at.deliver(at.by_configuration(change, inner=1))
-    batch = engine.Batch(model, {"q": q})
-    n = model.n
-    result, flat = batch.output((3, n))
-    none = np.empty((0, 3 * n))
-    arguments = (engine.mechanism(model), batch.arguments[0], np.zeros((1, n)), flat, none, none, none, none)
-    slots = (n + 1) * momentum_kernels.N
-    engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
-    return result
-
-
-def momentum_derivatives(
-    model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
-) -> MomentumDerivatives:
-    """Derivatives of linear momentum, and of angular momentum about the centre of mass.
-
-    Those with respect to v are the centroidal momentum matrix: momentum is linear in v.
-
-    Parameters
-    ----------
-    model : Model
-        With mass.
-    q, v : array_like, shape (..., n)
-        Coordinates and speeds: rad or m, and their time derivatives.  Batch shapes broadcast.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    MomentumDerivatives
-        What :func:`momentum` returns, differentiated: arrays of shape (..., 3, n).
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> change = momentum_derivatives(samples.two_link(), [0, 0], [1, 0])
-    >>> change.dlinear_dv[1].round(3), change.dlinear_dq[0].round(3)
-    (array([0.4, 0.1]), array([-0.4, -0.1]))
-    """
-    if engine.mapped(_with_mass(model)):
-        at = engine.Expansion(model, {"q": q, "v": v})
-        return _contracted(at, momentum_derivatives(at.primitive, at.q_hat, at.v_hat, threads=threads), 1)
-    batch = engine.Batch(model, {"q": q, "v": v})
-    n = model.n
-    fields, flat = zip(*(batch.output((3, n)) for _ in range(4)), strict=True)
-    arguments = (engine.mechanism(model), *batch.arguments, np.empty((0, 3 * n)), *flat)
-    slots = (n + 1) * momentum_kernels.N
-    engine.run(momentum_kernels.momentum_derivatives, batch, slots, threads, *arguments)
-    return MomentumDerivatives(*fields)
-
-
-def _contracted(at: engine.Expansion, change: Any, inner: int) -> Any:
-    """Derivatives by coordinates and speeds, from those by joints: fields d<x>_dq, d<x>_dv, d<x>_da of a result.
-
-    `inner` axes are between those of the batch and the last; one more of transforms.
-    """
-    given = {field.name: getattr(change, field.name) for field in fields(change)}
-    found = dict(given)
-    for what in {name[:-1] for name, x in given.items() if x is not None}:  # d<x>_d
-        by = [given.get(f"{what}{x}") for x in "qva"]
-        axes = inner + (what == "dtransform_d")
-        found[f"{what}q"] = at.deliver(at.by_configuration(*by, inner=axes))
-        if by[1] is not None:
-            found[f"{what}v"] = at.deliver(at.by_speed(by[1], by[2], inner=axes))
-        if by[2] is not None:
-            found[f"{what}a"] = at.deliver(at.by_acceleration(by[2], inner=axes))
-    return type(change)(**found)
 
 
 def _twice(batch: engine.Batch, x: Array) -> Array:

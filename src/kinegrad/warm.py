@@ -27,8 +27,8 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad.errors import InputError, SolveError, shown
+from kinegrad.objectives import KineticEnergy, Objective
 from kinegrad.simulate import adjoint_gradient, simulate_fixed
-from kinegrad.simulate.objectives import KineticEnergy, Objective
 
 __all__ = ["CALLS", "FUNCTIONS", "Compiled", "compile_kernels"]
 

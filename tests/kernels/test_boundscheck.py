@@ -15,10 +15,12 @@ CHECKED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from kinegrad._engine import steps, steps_reverse, tangents, threads
-from kinegrad._kernels import jit
-from kinegrad._kernels.tangent import Pair
-from kinegrad._kernels.width import WIDTH
+from kinegrad._engine import tangents, threads
+from kinegrad._engine import marching as steps
+from kinegrad._engine import marching_reverse as steps_reverse
+from kinegrad._kernels.compiler import jit
+from kinegrad._kernels.lanes.dual import Pair
+from kinegrad._kernels.compiler.width import WIDTH
 from tests.kernels.everything import everything, models
 
 assert jit.BOUNDSCHECK
@@ -38,9 +40,9 @@ np.savez(sys.argv[2], **results)
 CAUGHT = """
 import numba
 import numpy as np
-from kinegrad._kernels.jit import inline
-from kinegrad._kernels.lanes import gather, layer, load, scatter, store, unload
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.jit import inline
+from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store, unload
+from kinegrad._kernels.compiler.width import WIDTH
 
 @numba.njit
 def load_row(x, k):

@@ -13,7 +13,8 @@ EVERYTHING = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from kinegrad._kernels import jit, rnea
+from kinegrad._kernels import rnea
+from kinegrad._kernels.compiler import jit
 from tests.kernels.everything import everything, models
 
 assert not jit.JIT and not hasattr(rnea.rnea, "py_func")
@@ -28,7 +29,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from kinegrad import _engine as engine
 from kinegrad._kernels import crba, energy, kinematics, lagrange, rnea
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH
 from tests.kernels.everything import models
 
 h = 1e-30

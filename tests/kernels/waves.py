@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import gather, scatter
-from kinegrad._kernels.trigonometry import sincos
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.lane import gather, scatter
+from kinegrad._kernels.lanes.trigonometry import sincos
 
 
 @inline

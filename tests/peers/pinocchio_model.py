@@ -1,32 +1,12 @@
-"""The same mechanism as a Pinocchio model."""
+"""Loads as Pinocchio takes them; the mechanism itself is made by ``kinegrad.compare.pinocchio_model``."""
 
 import numpy as np
 import pinocchio as pin
 
 from kinegrad import Model
+from kinegrad.compare.pinocchio_model import to_pinocchio
 
-JOINTS = {
-    "revolute": lambda joint: pin.JointModelRevoluteUnaligned(np.array(joint.axis)),
-    "prismatic": lambda joint: pin.JointModelPrismaticUnaligned(np.array(joint.axis)),
-    "screw": lambda joint: pin.JointModelHelicalUnaligned(np.array(joint.axis), joint.pitch),
-}
-
-
-def to_pinocchio(model: Model) -> pin.Model:
-    """Joint by joint; springs and dampers are not Pinocchio's and are left out."""
-    twin = pin.Model()
-    twin.gravity.linear = np.array(model.gravity)
-    tips = [pin.SE3(T) for T in model.tip]
-    for i, joint in enumerate(model.joints):
-        parent = int(model.parents[i])
-        offset = pin.SE3(model.placement[i])
-        if parent >= 0:
-            offset = tips[parent] * offset
-        index = twin.addJoint(parent + 1, JOINTS[joint.kind](joint), offset, model.joint_names[i])
-        assert index == i + 1
-        twin.appendBodyToJoint(index, pin.Inertia(model.mass[i], model.com[i], model.inertia[i]), tips[i])
-    twin.armature = np.array(model.armature)
-    return twin
+__all__ = ["external_forces", "to_pinocchio"]
 
 
 def external_forces(model: Model, twin: pin.Model, data: pin.Data, q, force, point, torque) -> pin.StdVec_Force:

@@ -12,7 +12,7 @@ from scipy.interpolate import CubicSpline
 
 import kinegrad as kg
 from kinegrad import samples
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad.errors import SingularError, SolveError
 from kinegrad.simulate import (
     EndPosition,

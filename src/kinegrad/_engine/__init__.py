@@ -4,14 +4,6 @@ A public function asks :class:`Batch` to check and flatten its arguments to ``(s
 call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
 """
 
-from kinegrad._engine.constants import (
-    flags_if_varied,
-    mechanism,
-    slopes,
-    tame,
-    variable_fields,
-    without_springs,
-)
 from kinegrad._engine.coordinates import Chart, pose_angles, unit
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
@@ -28,14 +20,22 @@ from kinegrad._engine.gate import (
     real,
     whole,
 )
+from kinegrad._engine.kernel_constants import (
+    flags_if_varied,
+    mechanism,
+    slopes,
+    tame,
+    variable_fields,
+    without_springs,
+)
+from kinegrad._engine.marching import March, Marched, march, march_slopes
+from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
-from kinegrad._engine.steps import March, Marched, march, march_slopes
-from kinegrad._engine.steps_reverse import Reversal, Segment
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
-from kinegrad._kernels.compiling import apart as compile_apart
+from kinegrad._kernels.compiler.compiling import apart as compile_apart
 
 __all__ = [
     "Batch",
@@ -59,8 +59,8 @@ __all__ = [
     "flags_if_varied",
     "get_threads",
     "kernel_array",
-    "march",
     "mapped",
+    "march",
     "march_slopes",
     "mechanism",
     "not_finite",

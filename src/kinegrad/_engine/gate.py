@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import mechanism, tame
+from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import overlaps_itself, share_memory
-from kinegrad._kernels.finite import LARGEST
+from kinegrad._kernels.lanes.finite import LARGEST
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._kernels.stream import X86
+from kinegrad._kernels.lanes.stream import X86
 from kinegrad.errors import InputError, shown
 
 _LARGE = 4_000_000  # bytes of results that the caches nearest to a processor certainly do not hold
@@ -17,7 +17,7 @@ _WORK: Any = 100_000  # steps of NumPy's search; arrays that need more count as 
 
 
 def streams(size: int) -> bool:
-    """Whether results of so many bytes are to be written past the caches (``_kernels/stream.py``)."""
+    """Whether results of so many bytes are to be written past the caches (``_kernels/lanes/stream.py``)."""
     if not _STREAM:
         return X86 and size >= _LARGE
     if _STREAM not in ("0", "1"):

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import perf_counter
 
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH
 
 PART = 0.03  # seconds that a part should take
 _MOST = 256  # helpers, whatever is asked for

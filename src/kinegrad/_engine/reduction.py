@@ -29,7 +29,7 @@ Array = NDArray[np.float64]
 FREE = 1e-12  # a pivot below this part of the diagonal is rounding: nothing resists the coordinate
 
 
-class Reduced(Exception):  # noqa: N818  it is turned into a SingularError by who knows the names
+class Reduced(Exception):
     """A coordinate, and the state, of which nothing resists it."""
 
     def __init__(self, speed: int, state: int) -> None:

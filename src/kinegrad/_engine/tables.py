@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import mechanism
+from kinegrad._engine.kernel_constants import mechanism
 from kinegrad._kernels.aba_derivatives import slots as acceleration_slots
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.stream import BLANK, MIXED, RUN
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.rnea_derivatives import SPACE
 from kinegrad._kernels.rnea_derivatives import slots as torque_slots
-from kinegrad._kernels.stream import BLANK, MIXED, RUN
 from kinegrad._kernels.tree_solve import PANEL
-from kinegrad._kernels.width import WIDTH
 from kinegrad.model import Model
 
 Integers = NDArray[np.int64]
@@ -131,7 +131,7 @@ def _zero(model: Model) -> int:
 
 
 def _kind(model: Model, where: Integers) -> Integers:
-    """What is in blocks of W columns, (W, blocks), as ``_kernels/stream.py`` says."""
+    """What is in blocks of W columns, (W, blocks), as ``_kernels/lanes/stream.py`` says."""
     blocks = len(where) // WIDTH
     padded = np.concatenate([where // WIDTH, np.zeros(WIDTH, dtype=np.int64)])
     kind = np.full((WIDTH, blocks), MIXED, dtype=np.int64)

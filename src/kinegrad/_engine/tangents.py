@@ -12,8 +12,8 @@ from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._engine.pool import Call
 from kinegrad._engine.threads import compiled, first_rows, scratch, workers_asked
 from kinegrad._kernels import design_tangent as kernels
+from kinegrad._kernels.lanes.dual import Slopes
 from kinegrad._kernels.mechanism import Mechanism
-from kinegrad._kernels.tangent import Slopes
 from kinegrad.errors import SingularError
 
 Array = NDArray[np.float64]

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.constants import flags_if_varied, mechanism, tame
 from kinegrad._engine.gate import Batch, kernel_array
+from kinegrad._engine.kernel_constants import flags_if_varied, mechanism, tame
 from kinegrad._engine.pool import Call
-from kinegrad._kernels.finite import FINE, NOT_FINITE
-from kinegrad._kernels.tangent import Pair
-from kinegrad._kernels.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.dual import Pair
+from kinegrad._kernels.lanes.finite import FINE, NOT_FINITE
 from kinegrad.errors import InputError, SingularError, shown
 
 Array = NDArray[np.float64]

@@ -28,11 +28,12 @@ Glossary (world axes, about the reference point of link i of kinematics.py; 6-ve
     A        acceleration of link i                               6
 """
 
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.crba import body_inertia
-from kinegrad._kernels.finite import finite, with_results
-from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import SHIFT, carried, frames, handed_on, link_point, origin, subspace
-from kinegrad._kernels.lanes import gather, load, pick, scatter, spread, store
+from kinegrad._kernels.lanes.finite import finite, with_results
+from kinegrad._kernels.lanes.lane import gather, load, pick, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
@@ -53,7 +54,6 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )
-from kinegrad._kernels.width import WIDTH
 
 VELOCITY, THETA, PHI, LAMBDA, BIAS, MASS, FIRST, SPREAD, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = (
     12, 18, 24, 33, 39, 45, 46, 49, 50, 56, 62, 63, 64,

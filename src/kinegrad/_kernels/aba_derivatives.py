@@ -7,7 +7,7 @@ At the acceleration a that τ causes, τ = ID(q, q̇, a) holds for every state, 
 with the derivatives of ``rnea_derivatives.py`` at that a, and M factored once (``tree_solve.py``).
 
 Accelerations of all states come first, state after state, so that the first that fails is the one reported; then
-derivatives, in the order in which results can be streamed (``stream.py``).
+derivatives, in the order in which results can be streamed (``lanes/stream.py``).
 
 Glossary (slots)
     X, Y, Z       row by row: ∂ID/∂q, ∂ID/∂q̇ and M, in the end ∂a/∂q, ∂a/∂q̇ and M⁻¹
@@ -17,9 +17,11 @@ Glossary (slots)
 
 from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
-from kinegrad._kernels.finite import finite, with_results
-from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import Rows, load, store
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.finite import finite, with_results
+from kinegrad._kernels.lanes.lane import Rows, load, store
+from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_three
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
@@ -27,9 +29,7 @@ from kinegrad._kernels.rnea_derivatives import (
     inward,
     outward_while_streaming,
 )
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, unload_three
 from kinegrad._kernels.tree_solve import PANEL, factor, invert, solve
-from kinegrad._kernels.width import WIDTH
 
 
 def slots(n: int, pairs: int) -> int:

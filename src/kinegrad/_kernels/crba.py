@@ -18,10 +18,11 @@ Glossary (world, about the reference point of link i)
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, SHIFT, axis, frames, handed_on, subspace
-from kinegrad._kernels.lanes import load, scatter, store
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import load, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
@@ -40,7 +41,6 @@ from kinegrad._kernels.spatial import (
     sub,
     symmul,
 )  # fmt: skip
-from kinegrad._kernels.width import WIDTH
 
 MASS, FIRST, SECOND = 12, 13, 16  # m | h | I
 N = 22

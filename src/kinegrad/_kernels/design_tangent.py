@@ -1,6 +1,6 @@
 """Slopes of torques and of accelerations along many directions of the constants, the state and the loads, O(n) each.
 
-What the duals of ``tangent.py`` make of ``rnea.py`` and ``aba.py``, by hand: the values are computed once for all
+What the duals of ``lanes/dual.py`` make of ``rnea.py`` and ``aba.py``, by hand: the values are computed once for all
 directions, and of a product that has none of its own slope nothing is left to do.
 
 Along a direction joint frame i is displaced relative to its parent by a small twist ξ_i, and every quantity of link i
@@ -41,13 +41,15 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
 
 from kinegrad._kernels import aba
 from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
-from kinegrad._kernels.lanes import gather, layer, load, scatter, store
+from kinegrad._kernels.lanes.dual import Slopes
+from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
+from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.rnea_adjoint import twist_force
-from kinegrad._kernels.slots import Slots
 from kinegrad._kernels.spatial import (
     add,
     add3,
@@ -68,8 +70,6 @@ from kinegrad._kernels.spatial import (
     symmul,
     twist,
 )
-from kinegrad._kernels.tangent import Slopes
-from kinegrad._kernels.width import WIDTH
 
 _aba = aba.block
 GEOMETRY, TIP, INERTIA, PASSIVE, MOVES = 1, 2, 4, 8, 16  # of `what`: rate or X, F, inertia, passive; ξ, V° or A° ≠ 0

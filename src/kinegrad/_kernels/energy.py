@@ -11,10 +11,11 @@ Glossary
 Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum about the centre of mass (3).
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, carried, frames, origin, places_from_anchor, subspace
-from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
@@ -32,7 +33,6 @@ from kinegrad._kernels.spatial import (
     symmul,
     tmul,
 )  # fmt: skip
-from kinegrad._kernels.width import WIDTH
 
 VELOCITY, PLACE = 12, 18  # ω v | p
 N = 21

@@ -35,14 +35,14 @@ from kinegrad._kernels.aba import (
     outward_motion,
     pivot,
 )
-from kinegrad._kernels.finite import finite, with_results
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import carried, subspace
-from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.lanes.finite import finite, with_results
+from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, passive_force
 from kinegrad._kernels.spatial import add, dot, load3, load6, load9, scale, store3
-from kinegrad._kernels.width import WIDTH
 
 
 @inline

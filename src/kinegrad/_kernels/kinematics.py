@@ -27,9 +27,11 @@ Glossary
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import gather, load, scatter, spread
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, load, scatter, spread
+from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
@@ -47,8 +49,6 @@ from kinegrad._kernels.spatial import (
     store9,
     sub,
 )  # fmt: skip
-from kinegrad._kernels.trigonometry import sincos
-from kinegrad._kernels.width import WIDTH
 
 FRAME, SHIFT = 0, 9  # R | d; the first slots of a joint in all spatial kernels
 VELOCITY, ACCELERATION, PLACE = 12, 18, 24  # ω v | α a | p

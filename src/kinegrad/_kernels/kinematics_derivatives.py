@@ -26,8 +26,8 @@ Glossary (world axes)
     S ψ̇ ψ̈           path slots of joint j, 18, after all of those: what the links beyond it read of it
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import (
     ACCELERATION,
     FRAME,
@@ -44,10 +44,10 @@ from kinegrad._kernels.kinematics import (
     point_velocity,
     subspace,
 )
-from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, matmul, row9, scale, store3, twist
-from kinegrad._kernels.width import WIDTH
 
 PATH = 18  # S | ψ̇ | ψ̈
 

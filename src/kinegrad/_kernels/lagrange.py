@@ -24,10 +24,12 @@ Glossary (link frames; constants P_i, F_i of the joint placement are m.P, m.F)
 A 3×4 or 4×3 matrix is a tuple of 12: first the 3×3 block row by row, then its last column or row.
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import origin
-from kinegrad._kernels.lanes import gather, load, scatter, spread, store
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
+from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import passive_force
 from kinegrad._kernels.spatial import (
@@ -45,8 +47,6 @@ from kinegrad._kernels.spatial import (
     store3,
     store9,
 )  # fmt: skip
-from kinegrad._kernels.trigonometry import sincos
-from kinegrad._kernels.width import WIDTH
 
 T, S, R, A, U, H, K, E, G, AXIS = 0, 12, 24, 36, 48, 60, 72, 84, 88, 91
 N = 94

@@ -12,7 +12,7 @@ A 3×4 transform is stored as 12 numbers: the rotation row by row, then the tran
 
 from typing import Any, NamedTuple
 
-from kinegrad._kernels.jit import inline
+from kinegrad._kernels.compiler.jit import inline
 
 
 class Mechanism(NamedTuple):

@@ -18,8 +18,8 @@ Glossary
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import (
     ACCELERATION,
     FRAME,
@@ -34,7 +34,8 @@ from kinegrad._kernels.kinematics import (
     point_velocity,
     subspace,
 )
-from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
@@ -51,7 +52,6 @@ from kinegrad._kernels.spatial import (
     sub,
     tmul,
 )  # fmt: skip
-from kinegrad._kernels.width import WIDTH
 
 PARAMETERS = 10  # of a link: m | m·c x y z | Ī xx xy xz yy yz zz
 

@@ -16,10 +16,11 @@ Glossary
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, axis, frames, handed_on, link_point, move, origin
-from kinegrad._kernels.lanes import gather, scatter, spread
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
@@ -38,7 +39,6 @@ from kinegrad._kernels.spatial import (
     symmul,
     tmul,
 )  # fmt: skip
-from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION, FORCE = 12, 18, 24  # ω v | α a | n f
 N = 30

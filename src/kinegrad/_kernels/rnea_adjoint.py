@@ -28,10 +28,11 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     N x          inertia about the centre of mass times x                  3
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
-from kinegrad._kernels.lanes import gather, scatter, store
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
@@ -53,7 +54,6 @@ from kinegrad._kernels.spatial import (
     symmul,
     tmul,
 )  # fmt: skip
-from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 12, 18, 24, 30, 36, 42, 48  # V | A | Y | F | H | D | E
 BY_Q, BY_V = 54, 55

@@ -55,9 +55,9 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.crba import body_inertia, inertia_before, parallel
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
 from kinegrad._kernels.kinematics import (
     FRAME,
     SHIFT,
@@ -68,7 +68,17 @@ from kinegrad._kernels.kinematics import (
     store_world,
     subspace,
 )  # fmt: skip
-from kinegrad._kernels.lanes import Rows, gather, load, scatter, store
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
+from kinegrad._kernels.lanes.stream import (
+    block_rows,
+    count_blocks,
+    fence,
+    step_of,
+    stream_some,
+    unload_ends,
+    unload_three,
+)
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
@@ -89,8 +99,6 @@ from kinegrad._kernels.spatial import (
     tmul,
     twist,
 )  # fmt: skip
-from kinegrad._kernels.stream import block_rows, count_blocks, fence, step_of, stream_some, unload_ends, unload_three
-from kinegrad._kernels.width import WIDTH
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
 MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
@@ -425,7 +433,7 @@ def rnea_derivatives(
 
     pairs : place, (pairs, 2), first, (n,), and where, (columns,), of the glossary.
     plan  : (n, 2), HOME and QUIET of the glossary.
-    past  : whether to stream the results past the caches; kind, as in stream.py.
+    past  : whether to stream the results past the caches; kind, as in lanes/stream.py.
     """
     ok = finite((q, v, a, force, point, torque), start, stop)
     if not ok:

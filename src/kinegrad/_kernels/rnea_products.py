@@ -14,14 +14,14 @@ shifted from joint to joint as in kinematics.py.  (b has no linear part, so bÂ·Ï
 Glossary: SUM, the sums of one joint along its path (outward) or over its subtree (inward), 18 slots.
 """
 
-from kinegrad._kernels.finite import finite
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import carried, handed_on, origin
-from kinegrad._kernels.lanes import gather, scatter
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward, record
 from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
-from kinegrad._kernels.width import WIDTH
 
 SUM = 18  # slots a joint (and the world): see the kernels
 

@@ -3,8 +3,8 @@
 A symmetric matrix is (xx, yy, zz, xy, xz, yz).  Names with ``row`` read constants of the mechanism.
 """
 
-from kinegrad._kernels.jit import inline
-from kinegrad._kernels.lanes import gather, load, scatter, store
+from kinegrad._kernels.compiler.jit import inline
+from kinegrad._kernels.lanes.lane import gather, load, scatter, store
 
 # --- algebra ----------------------------------------------------------------------------------------------------
 

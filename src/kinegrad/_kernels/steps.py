@@ -17,19 +17,19 @@ Glossary
     lost         first step after which a state is not finite, or −1   (states,)
     before       its speeds before that step                           (states, n)
     free         a joint that nothing resists, and the number k·s + i of the stage, or −1   (states, 2)
-    slots        aba.py's, then of q, v, qᵢ, vᵢ, a₀ … aₛ₋₁, n each, then the constants of slots.py
+    slots        aba.py's, then of q, v, qᵢ, vᵢ, a₀ … aₛ₋₁, n each, then the constants of lanes/slots.py
 """
 
 import math
 
 from kinegrad._kernels import aba
 from kinegrad._kernels.aba import free_lane, hand_on, outward_motion, outward_solution, pivot
-from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import gather, layer, load, pick, scatter, store, within
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.dual import unpack_slopes, vary
+from kinegrad._kernels.lanes.lane import gather, layer, load, pick, scatter, store, within
+from kinegrad._kernels.lanes.slots import CONSTANTS, Slots, keep, per_lane
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.slots import CONSTANTS, Slots, keep, per_lane
-from kinegrad._kernels.tangent import unpack_slopes, vary
-from kinegrad._kernels.width import WIDTH
 
 _N, _NOISE = aba.N, aba.NOISE
 

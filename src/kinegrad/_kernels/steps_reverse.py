@@ -34,15 +34,15 @@ from typing import Any, NamedTuple
 
 from kinegrad._kernels import aba, rnea_adjoint
 from kinegrad._kernels.aba import PIVOT, ROD, hand_on, outward_motion, outward_solution, pivot
-from kinegrad._kernels.jit import inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import carried, frames, handed_on, origin, subspace
-from kinegrad._kernels.lanes import gather, layer, load, scatter, store
+from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
+from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_adjoint import BY_Q, BY_V, FORCE, VIRTUAL
-from kinegrad._kernels.slots import Slots
 from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
 from kinegrad._kernels.steps import finish, stage
-from kinegrad._kernels.width import WIDTH
 
 _ABA, _N, _gradient = aba.N, rnea_adjoint.N, rnea_adjoint.block
 TAPE = 8  # slots of the tape for each joint and stage

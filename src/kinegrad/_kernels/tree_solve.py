@@ -18,10 +18,10 @@ Glossary
     reach  (n, panels): whether row k may be other than zero in one of the columns of a panel
 """
 
-from kinegrad._kernels.jit import inline, kernel
-from kinegrad._kernels.lanes import gather, load, pick, scatter, store
+from kinegrad._kernels.compiler.jit import inline, kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.lanes.lane import gather, load, pick, scatter, store
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.width import WIDTH
 
 # D_k is rounding noise when it is below this part of the M_kk it is what remains of.
 NOISE = 1e-12

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.gate import check, package, second_order, state_shape
-from kinegrad.derivatives import inverse_dynamics_derivatives
+from kinegrad.bridges.arguments import check, package, second_order, state_shape
 from kinegrad.dynamics import inverse_dynamics
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model

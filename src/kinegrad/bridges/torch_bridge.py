@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kinegrad.bridges.gate import check, package, second_order, state_shape
-from kinegrad.derivatives import inverse_dynamics_jvp, inverse_dynamics_vjp
+from kinegrad.bridges.arguments import check, package, second_order, state_shape
 from kinegrad.dynamics import inverse_dynamics
+from kinegrad.dynamics_derivatives import inverse_dynamics_jvp, inverse_dynamics_vjp
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model

@@ -8,7 +8,7 @@ A difference quotient of step h errs by truncation, which grows with h, and by r
     adaptive   central, steps from large to small, extrapolated to h → 0, the one with the least estimated error
 
 The adaptive one is numdifftools: of the family of the MATLAB `jacobianest` that [zhakatayev2023] compares with, but
-with other steps (``papers/jacobianest.py`` has those).
+with other steps (``papers/zhakatayev2023/jacobianest.py`` has those).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The papers that kinegrad is built on, done again: one module a paper, with its figures and tables.
+"""The papers that kinegrad is built on, reproduced: one package per paper, with its figures and tables.
 
 zhakatayev2023   inverse-dynamics sensitivities of the 43-joint human, beside numerical ones
 anderson2002     sensitivities to lengths and masses: three methods on chains, a double pendulum over time
+report           what they share: page, folder, summary
 
 >>> sorted(PAPERS)
 ['anderson2002', 'zhakatayev2023']
@@ -21,7 +22,7 @@ PAPERS = {
 
 
 def load(key: str) -> Any:
-    """The module of a paper, imported when it is wanted: it has the function ``reproduce``.
+    """The package of a paper, imported on demand: it has the functions ``reproduce`` and ``summary``.
 
     >>> load("zhakatayev2023").reproduce.__name__
     'reproduce'

@@ -8,17 +8,14 @@ Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, PotentialEner
 objective_value     J of a motion
 objective_gradient  dJ/dp, direct
 adjoint_gradient    dJ/d(p, initial state, torques), backwards: exact for fixed steps
-Simulated           J and dJ/dp of a simulated motion, as a function of the design
-TorqueEffort        ∫ Σ w τ² dt of the torques that a given motion takes, as a function of the design
-optimize_design     the design that makes such a function least, within bounds and Limits: DesignOptimum
+
+Objectives are defined in :mod:`kinegrad.objectives`, and optimize_design, Limit, Simulated and TorqueEffort in
+:mod:`kinegrad.optimize`; all of them can be imported from here as well.
 """
 
-from kinegrad.simulate.adjoint import AdjointGradient, adjoint_gradient
-from kinegrad.simulate.design_objectives import Simulated, TorqueEffort
-from kinegrad.simulate.design_problem import DesignIterate, Limit
-from kinegrad.simulate.integrators import FixedStepSimulation, simulate_fixed
-from kinegrad.simulate.law import Feedback
-from kinegrad.simulate.objectives import (
+from typing import Any
+
+from kinegrad.objectives import (
     EndPosition,
     Evaluation,
     KineticEnergy,
@@ -33,8 +30,26 @@ from kinegrad.simulate.objectives import (
     objective_gradient,
     objective_value,
 )
-from kinegrad.simulate.optimize import DesignOptimum, optimize_design
-from kinegrad.simulate.simulation import Simulation, simulate
+from kinegrad.simulate.adaptive import Simulation, simulate
+from kinegrad.simulate.adjoint import AdjointGradient, adjoint_gradient
+from kinegrad.simulate.fixed import FixedStepSimulation, simulate_fixed
+from kinegrad.simulate.law import Feedback
+
+OPTIMIZE = ("DesignIterate", "DesignOptimum", "Limit", "Simulated", "TorqueEffort", "optimize_design")
+
+
+def __getattr__(name: str) -> Any:
+    """The names of :mod:`kinegrad.optimize`, which stands above this package, when they are first used."""
+    if name in OPTIMIZE:
+        from importlib import import_module
+
+        return getattr(import_module("kinegrad.optimize"), name)
+    raise AttributeError(f"module 'kinegrad.simulate' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *OPTIMIZE})
+
 
 __all__ = [
     "AdjointGradient",

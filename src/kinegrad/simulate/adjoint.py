@@ -1,6 +1,6 @@
 """The discrete adjoint of the fixed-step integrators: the gradient of J with respect to everything, in one sweep.
 
-Backwards through one step (notation of :mod:`kinegrad.simulate.integrators`), from λ = ∂J/∂(q⁺, v⁺), the gradients
+Backwards through one step (notation of :mod:`kinegrad.simulate.fixed`), from λ = ∂J/∂(q⁺, v⁺), the gradients
 μᵢ = ∂J/∂aᵢ come last stage first,
 
     μᵢ = h² b̄ᵢ λ_q + h bᵢ λ_v + Σⱼ (h² Āⱼᵢ κ_qⱼ + h Aⱼᵢ κ_vⱼ),     κ_qⱼ = (∂aⱼ/∂q)ᵀ μⱼ,  κ_vⱼ = (∂aⱼ/∂v)ᵀ μⱼ
@@ -13,7 +13,7 @@ take their share, ∂J/∂p = ∂J/∂c · ∂c/∂p, once at the end.  It is th
 numbers.  States are kept a segment apart; what lies between is computed again when it is needed, a segment at once, so
 memory grows as the square root of the number of steps.  [anderson2002] compares the two methods in section 2.
 
-All this runs compiled (:mod:`kinegrad.simulate.compiled_adjoint`), unless torques are a :class:`Feedback`, whose Python
+All this runs compiled (:mod:`kinegrad.simulate.adjoint_compiled`), unless torques are a :class:`Feedback`, whose Python
 functions are called at each stage; :class:`LoopAdjoint` then does the same, batch by batch, with n×n derivatives.
 """
 
@@ -27,15 +27,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.derivatives import forward_dynamics_derivatives
 from kinegrad.design import Design
-from kinegrad.design_derivatives import constants_gradient, share_of_parameters
+from kinegrad.design.derivatives import constants_gradient, share_of_parameters
+from kinegrad.dynamics_derivatives import forward_dynamics_derivatives
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.objectives.objective import Objective, add_terms, check_objective, check_sums
+from kinegrad.objectives.terms import Moments
 from kinegrad.results import Result
-from kinegrad.simulate.compiled_adjoint import CompiledAdjoint
-from kinegrad.simulate.integrators import (
+from kinegrad.simulate.adjoint_compiled import CompiledAdjoint
+from kinegrad.simulate.fixed import (
     SCHEMES,
     Scheme,
     check_reached,
@@ -47,7 +49,6 @@ from kinegrad.simulate.integrators import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
-from kinegrad.simulate.objectives import Moments, Objective, add_terms, check_objective, check_sums
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from kinegrad.design import Design
-from kinegrad.design_derivatives import (
+from kinegrad.design.derivatives import (
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
     loads_of,
 )
 from kinegrad.dynamics import forward_dynamics, hybrid_dynamics
+from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model

@@ -35,12 +35,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.derivatives import inverse_dynamics_derivatives, inverse_dynamics_vjp
-from kinegrad.design_derivatives import inverse_dynamics_design_derivatives
+from kinegrad.design.derivatives import inverse_dynamics_design_derivatives
 from kinegrad.dynamics import forward_dynamics, inverse_dynamics
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives, inverse_dynamics_vjp
 from kinegrad.errors import SingularError
 from kinegrad.model import Model
-from kinegrad.simulate.compiled_steps import Run
+from kinegrad.simulate.fixed_compiled import Run
 from kinegrad.simulate.law import Law, finite, finite_slopes
 
 __all__ = ["Middle", "Stepper", "midpoint_run"]

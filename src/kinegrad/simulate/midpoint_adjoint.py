@@ -18,14 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
-from kinegrad.design_derivatives import constants_gradient, share_of_parameters
+from kinegrad.design.derivatives import constants_gradient, share_of_parameters
 from kinegrad.dynamics import forward_dynamics
+from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from kinegrad.errors import SolveError
-from kinegrad.simulate.integrators import check_reached, first_divergence, gregory
+from kinegrad.objectives.objective import Objective, add_terms
+from kinegrad.objectives.terms import Moments
+from kinegrad.simulate.fixed import check_reached, first_divergence, gregory
 from kinegrad.simulate.law import Law, finite
 from kinegrad.simulate.midpoint import Middle, Stepper, curvature, middle, solve
-from kinegrad.simulate.objectives import Moments, Objective, add_terms
 
 __all__ = ["MidpointAdjoint"]
 

@@ -1,0 +1,84 @@
+"""The only place where compile options live.
+
+``kernel``  an entry point called from Python: releases the GIL, cached on disk, never raises.
+``inline``  a building block on lane values, always inlined into the kernel that uses it.
+``exact``   like ``inline`` but without reassociation, for arithmetic whose order of operations is the algorithm.
+
+``cache.py`` keeps compiled code, ``compiling.py`` has the thread that compiles.
+
+Environment: ``KINEGRAD_QUIET`` (no notice while compiling), ``NUMBA_BOUNDSCHECK=1`` (checked array access),
+``NUMBA_DISABLE_JIT=1`` (plain Python on NumPy lanes).
+"""
+
+import contextlib
+import functools
+import os
+import sys
+import threading
+
+import numba
+from numba.core import config
+
+from kinegrad._kernels.compiler import cache, compiling
+from kinegrad._kernels.compiler.cache import BOUNDSCHECK
+from kinegrad._kernels.compiler.trace import traced
+
+__all__ = ["BOUNDSCHECK", "JIT", "exact", "inline", "kernel"]
+
+JIT = not config.DISABLE_JIT
+
+_OPTIONS = {"nogil": True, "error_model": "numpy", "_nrt": False}  # nothing is allocated: no counting of references
+_FAST = {"contract", "reassoc"}  # never nnan or ninf: NaN must survive
+_NOTICE_AFTER = 1.0  # seconds
+
+
+def kernel(function):
+    """Compile `function` on first call, keep the result on disk, and say so if that takes over a second."""
+    dispatcher = numba.njit(fastmath=_FAST, **_OPTIONS)(function)
+    if not JIT:
+        return dispatcher
+    dispatcher._cache = cache.Cache(function)
+    # both ways in: from a call with arguments of new types, and from the compilation of another function
+    dispatcher.compile = functools.partial(_apart, _compile_with_notice, dispatcher, dispatcher.compile)
+    dispatcher._compile_for_args = functools.partial(_apart, dispatcher._compile_for_args)
+    return dispatcher
+
+
+def _apart(work, *arguments):
+    """Work of the compiler, on the compiler's thread."""
+    if compiling.inside():
+        return work(*arguments)
+    result = compiling.run(work, *arguments)
+    cache.warn_of_troubles()
+    return result
+
+
+def _compile_with_notice(dispatcher, compile_now, signature):
+    timer = threading.Timer(_NOTICE_AFTER, _notice, [dispatcher.py_func.__name__])
+    timer.daemon = True
+
+    def start():
+        with contextlib.suppress(RuntimeError):  # the process may have no more threads
+            timer.start()
+
+    dispatcher._cache.missed = start
+    try:
+        return compile_now(signature)
+    finally:
+        timer.cancel()
+
+
+def inline(function):
+    """A building block: inlined, contraction and reassociation allowed."""
+    return traced(function, tuple(sorted(_FAST))) if JIT else function
+
+
+def exact(function):
+    """A building block whose order of operations matters: contraction only."""
+    return traced(function, ("contract",)) if JIT else function
+
+
+def _notice(name):
+    if not os.environ.get("KINEGRAD_QUIET"):
+        kept = cache.folder() or "memory"
+        print(f"kinegrad: compiling {name} (once, usually for a few seconds; kept in {kept})", file=sys.stderr)

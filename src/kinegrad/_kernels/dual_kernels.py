@@ -1,0 +1,86 @@
+"""The algorithms, differentiated along directions of states and model constants: duals in, duals out.
+
+Each kernel is its namesake compiled for the duals of ``lanes/dual.py``.  A row is one state along one direction; since
+arrays of one row serve all rows, a call may vary one state along many directions or many states along one.
+
+    m, dm      constants, and their slopes (directions, n·k) in the order of Slopes
+    q, v, …    Pair(values, slopes): (rows or 1, n) each
+    results    Pair(values, slopes), and scratch likewise
+"""
+
+from kinegrad._kernels import crba, energy, hybrid, kinematics
+from kinegrad._kernels.compiler.jit import kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.kinematics import (
+    PLACE,
+    frames,
+    in_world,
+    link_point,
+    origin,
+    places,
+    point_acceleration,
+    point_velocity,
+)
+from kinegrad._kernels.lanes.dual import unpack_slopes, vary
+from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.spatial import gather3, scatter3
+
+_crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
+_N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
+
+
+@kernel
+def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, t, scratch, start, stop):
+    """q̈ and τ of all joints, (rows, n) each.  False where nothing resists a free joint."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        if _hybrid(vary(m, dm, r), q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)[0] >= 0:
+            return False
+    return True
+
+
+@kernel
+def mass_matrix(m, dm, q, M, scratch, start, stop):
+    """M, (rows, n·n), zero on entry where topology says zero."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _crba(vary(m, dm, r), q, M, r, scratch)
+    return True
+
+
+@kernel
+def energies(m, dm, q, v, out, scratch, start, stop):
+    """The columns of energy.py, (rows, 11)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _energy(vary(m, dm, r), q, v, out, r, scratch)
+    return True
+
+
+@kernel
+def transforms(m, dm, q, T, scratch, start, stop):
+    """World transforms, (rows, 16 n)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        varied = vary(m, dm, r)
+        frames(varied, q, r, scratch, _N)
+        places(varied, origin(), scratch, _N, PLACE)
+        _write_transforms(varied, r, T, scratch)
+    return True
+
+
+@kernel
+def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scratch, start, stop):
+    """Motion of points fixed in links, (rows, 3 k) each."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        varied = vary(m, dm, r)
+        _motions(varied, q, v, a, r, scratch)
+        for k in range(len(links)):
+            i = links[k]
+            x = link_point(varied, i, scratch, _N, gather3(local, r, 3 * k))
+            dx = point_velocity(scratch, i, x)
+            scatter3(position, r, 3 * k, in_world(scratch, i, x))
+            scatter3(velocity, r, 3 * k, dx)
+            scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
+    return True

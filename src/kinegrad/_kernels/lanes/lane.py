@@ -1,0 +1,311 @@
+"""A lane value: one number for each of W states, in one SIMD register.
+
+To Numba a lane value is the LLVM vector ``<W x double>`` with ``+ - * /`` and unary minus (a plain number mixes
+in: it is the same for all states).  With the JIT disabled it is a NumPy array of length W, of any dtype, so the
+same kernel source can be stepped through, measured for coverage, and differentiated by complex step.
+
+    load(x, k), store(x, k, u)          row k of a scratch array (slots, W)
+    gather(x, r, k), scatter(x, r, k, u)  column k of the W rows r, r+1, … of an array (rows, columns)
+    layer(x, s)                         the array (rows, columns) number s of a three-dimensional one
+    scatter_all(x, r, k, u)             W columns of those rows at once, from k on
+    unload(x, r, scratch, slot)         all columns, from slots slot, slot+1, …
+    spread(c)                           the number c in every lane
+    pick(u, w), put(u, w, c)            one lane out, one lane in
+    within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
+
+In the place of r may stand ``Rows(first, step)``: the rows first, first + step, … (``stream.py`` says what for).
+``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
+idle lanes and writes the same bits again, and an array of one row is the same for all states: no masks, no copies.
+What stands for an array without being one (``slots.py``, ``dual.py``) is a named tuple that registers with these
+operations.  Each operation is given twice: its meaning in plain Python, and the code for stand-ins
+(``compiler/trace.py``).
+"""
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core.datamodel import models
+from numba.core.extending import register_model
+
+from kinegrad._kernels.compiler.jit import inline
+from kinegrad._kernels.compiler.standin import INT, Array, Number, Value, as_type, check, kind, tracer
+from kinegrad._kernels.compiler.trace import operation, operator_on
+from kinegrad._kernels.compiler.width import WIDTH
+
+LANES = tuple(range(WIDTH))
+VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
+INT32 = ir.IntType(32)
+_UNDEFINED = ir.Constant(VECTOR, ir.Undefined)
+
+
+class LaneType(types.Type):
+    """Numba's view of a lane value."""
+
+    def __init__(self):
+        super().__init__(name=f"lane{WIDTH}")
+
+
+lane = LaneType()
+
+
+@register_model(LaneType)
+class _LaneModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, VECTOR)
+
+
+# --- arithmetic -------------------------------------------------------------------------------------------------
+
+
+@kind(LaneType)
+class Lane(Value):
+    """Stand-in for a lane value."""
+
+    __slots__ = ()
+
+    def __neg__(self):
+        return Lane(lane, tracer().builder.fneg(self.v))
+
+
+def as_lane(x):
+    """The LLVM vector of a lane value or of a number, spread."""
+    if isinstance(x, Lane):
+        return x.v
+    if not isinstance(x, Value):
+        return ir.Constant(VECTOR, [float(x)] * WIDTH)
+    builder = tracer().builder
+    first = builder.insert_element(_UNDEFINED, as_type(x, types.float64), INT32(0))
+    return builder.shuffle_vector(first, _UNDEFINED, _mask([0] * WIDTH))
+
+
+def _mask(lanes):
+    return ir.Constant(ir.VectorType(INT32, WIDTH), lanes)
+
+
+def is_plain(x):
+    """Whether x is a lane value or a number."""
+    return isinstance(x, Lane | Number | int | float)
+
+
+def _binary(name, instruction):
+    def forward(a, b):
+        if not (is_plain(a) and is_plain(b)):
+            return NotImplemented
+        return Lane(lane, getattr(tracer().builder, instruction)(as_lane(a), as_lane(b), flags=tracer().flags))
+
+    setattr(Lane, f"__{name}__", forward)
+    setattr(Lane, f"__r{name}__", lambda b, a: forward(a, b))
+    operator_on(
+        getattr(operator, name),
+        (LaneType, LaneType),
+        (LaneType, types.Number),
+        (types.Number, LaneType),
+        applies=lambda args: lane in args and all(t == lane or isinstance(t, types.Number) for t in args),
+    )
+
+
+for _name, _instruction in {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}.items():
+    _binary(_name, _instruction)
+operator_on(operator.neg, (LaneType,), applies=lambda args: args == (lane,))
+
+
+# --- memory -----------------------------------------------------------------------------------------------------
+
+
+class Rows(NamedTuple):
+    """The rows first, first + step, …: one for each lane."""
+
+    first: Any
+    step: Any
+
+
+def first_and_step(r):
+    """Of Rows, or of a row that others follow."""
+    return r if isinstance(r, Rows) else (r, 1)
+
+
+def row_numbers(x, r):
+    """The rows of each lane in an array x, clamped (plain Python)."""
+    first, step = first_and_step(r)
+    return np.minimum(first + step * np.arange(WIDTH), len(x) - 1)
+
+
+@operation
+def load(x, k):
+    """Row k of scratch x, (slots, W)."""
+    return x[k].copy()
+
+
+@operation
+def store(x, k, u):
+    """Set row k of scratch x, (slots, W), to u."""
+    x[k] = u
+
+
+@operation
+def gather(x, r, k):
+    """Column k of rows r … r+W−1 of x, (rows, columns); rows past the last are the last."""
+    return x[row_numbers(x, r), k]
+
+
+@operation
+def scatter(x, r, k, u):
+    """Write u into column k of rows r … r+W−1 of x, (rows, columns); rows past the last are the last."""
+    x[row_numbers(x, r), k] = u
+
+
+@operation
+def layer(x, s):
+    """Rows and columns number s of x, (layers, rows, columns)."""
+    return x[s]
+
+
+@operation
+def scatter_all(x, r, k, u):
+    """Write W lane values u into columns k … k+W−1 of rows r … r+W−1 of x."""
+    x[row_numbers(x, r), k : k + WIDTH] = np.transpose(u)
+
+
+def _slot(x, k, count=1):
+    """Pointer to row k of a C-contiguous (slots, W) array, of which `count` are used."""
+    builder = tracer().builder
+    if tracer().context.enable_boundscheck:
+        rows, columns = x.shape
+        check(WIDTH - 1, columns)
+        for end in {0, count - 1}:
+            check(k + end, rows)
+    rows = builder.bitcast(x.data, VECTOR.as_pointer())
+    return builder.gep(rows, [as_type(k, types.int64)])
+
+
+def elements(x, r, k, count=1):
+    """Pointers to column k, of which `count` are used, of the W rows from r on, clamped, of a C-contiguous array."""
+    builder = tracer().builder
+    rows, columns = x.shape
+    first, step = (as_type(x, types.int64) for x in first_and_step(r))
+    last = as_type(rows - 1, types.int64)
+    for w in range(WIDTH):
+        row = builder.add(first, builder.mul(step, INT(w)))
+        row = Number(types.int64, builder.select(builder.icmp_signed("<", row, last), row, last))
+        if w == 0 and tracer().context.enable_boundscheck:
+            check(row, rows)
+            for end in {0, count - 1}:
+                check(k + end, columns)
+        yield builder.gep(x.data, [as_type(row * columns + k, types.int64)])
+
+
+@load.register(Array)
+def _(x, k):
+    return Lane(lane, tracer().builder.load(_slot(x, k), align=8))
+
+
+@store.register(Array)
+def _(x, k, u):
+    tracer().builder.store(as_lane(u), _slot(x, k), align=8)
+
+
+@gather.register(Array)
+def _(x, r, k):
+    builder, u = tracer().builder, _UNDEFINED
+    for w, pointer in enumerate(elements(x, r, k)):
+        u = builder.insert_element(u, builder.load(pointer), INT32(w))
+    return Lane(lane, u)
+
+
+@scatter.register(Array)
+def _(x, r, k, u):
+    builder, u = tracer().builder, as_lane(u)
+    for w, pointer in enumerate(elements(x, r, k)):
+        builder.store(builder.extract_element(u, INT32(w)), pointer)
+
+
+@scatter_all.register(Array)
+def _(x, r, k, u):
+    builder = tracer().builder
+    for pointer, row in zip(elements(x, r, k, WIDTH), transpose([as_lane(c) for c in u]), strict=True):
+        builder.store(row, builder.bitcast(pointer, VECTOR.as_pointer()), align=8)
+
+
+def transpose(rows):
+    """W vectors of W, transposed by exchanging off-diagonal blocks of size 1, 2, 4, …"""
+    size = 1
+    while size < WIDTH:
+        low = _mask([w if not w & size else WIDTH + w - size for w in range(WIDTH)])
+        high = _mask([w + size if not w & size else WIDTH + w for w in range(WIDTH)])
+        for i in range(WIDTH):
+            if not i & size:
+                a, b = rows[i], rows[i + size]
+                rows[i], rows[i + size] = (tracer().builder.shuffle_vector(a, b, mask) for mask in (low, high))
+        size *= 2
+    return rows
+
+
+@inline
+def unload_part(x, r, k, count, scratch, slot):
+    """Write scratch slots slot, slot+1, … as columns k … k+count−1 of rows r … r+W−1 of x."""
+    whole = count - count % WIDTH
+    for c in range(0, whole, WIDTH):
+        scatter_all(x, r, k + c, tuple(load(scratch, slot + c + w) for w in LANES))
+    for c in range(whole, count):
+        scatter(x, r, k + c, load(scratch, slot + c))
+
+
+@inline
+def unload(x, r, scratch, slot):
+    """Write scratch slots slot, slot+1, … as the columns of rows r … r+W−1 of x."""
+    unload_part(x, r, 0, x.shape[1], scratch, slot)
+
+
+# --- single lanes, comparison -----------------------------------------------------------------------------------
+
+
+@operation
+def spread(c):
+    """The number c in every lane."""
+    return np.full(WIDTH, c)
+
+
+@operation
+def pick(u, w):
+    """The number in lane w."""
+    return u[w]
+
+
+@operation
+def put(u, w, c):
+    """The lanes u with lane w set to c."""
+    u = u.copy()
+    u[w] = c
+    return u
+
+
+@operation
+def within(u, bound):
+    """Whether |u| ≤ bound in every lane; False if any is NaN."""
+    return bool(np.all(np.abs(u) <= bound))
+
+
+@spread.register(Lane | Number)
+def _(c):
+    return Lane(lane, as_lane(c))
+
+
+@pick.register(Lane)
+def _(u, w):
+    return Number(types.float64, tracer().builder.extract_element(u.v, as_type(w, types.int32)))
+
+
+@put.register(Lane)
+def _(u, w, c):
+    return Lane(lane, tracer().builder.insert_element(u.v, as_type(c, types.float64), as_type(w, types.int32)))
+
+
+@within.register(Lane)
+def _(u, bound):
+    builder, limit = tracer().builder, as_lane(bound)
+    below, above = builder.fcmp_ordered("<=", u.v, limit), builder.fcmp_ordered(">=", u.v, builder.fneg(limit))
+    bits = builder.bitcast(builder.and_(below, above), ir.IntType(WIDTH))
+    return Number(types.boolean, builder.icmp_unsigned("==", bits, ir.IntType(WIDTH)(2**WIDTH - 1)))

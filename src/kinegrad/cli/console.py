@@ -1,0 +1,110 @@
+"""What the commands share: finding what is named, printing tables, torques and progress."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import kinegrad as kg
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+WIDTH = 100  # columns, where the output is not a terminal
+LARGEST = 8  # joints in the summary of torques
+
+
+def open_console(*, stderr: bool = False) -> Console:
+    """A console on stdout or stderr, of a fixed width where it is not a terminal."""
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDTH)
+
+
+def complain(error: object) -> None:
+    """Print an error as one line on stderr."""
+    open_console(stderr=True).print(f"[bold red]error:[/] {plain(error)}", soft_wrap=True)
+
+
+def plain(text: object) -> str:
+    """Text whose brackets are not markup."""
+    from rich.markup import escape
+
+    return escape(str(text))
+
+
+def print_section(console: Console, title: str, body: Table | Text) -> None:
+    """Print a title in bold after an empty line, and what belongs to it."""
+    console.print()
+    console.print(Text(title, style="bold"))
+    console.print(body)
+
+
+def text_table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
+    """An empty table; the columns of `left` hold words, those of `right` numbers."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for name in left:
+        table.add_column(name)
+    for name in right:
+        table.add_column(name, justify="right")
+    return table
+
+
+def find_sample(name: str) -> kg.Model:
+    """The sample model of this name."""
+    samples = kg.samples.SAMPLES
+    return samples[known_name("model", name, samples)]()
+
+
+def known_name(what: str, name: str, names: Collection[str]) -> str:
+    """`name` if it is among `names`, or an error with the closest."""
+    import difflib
+
+    if name not in names:
+        close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+        hint = f"expected one of {', '.join(names)}"
+        if close:
+            hint = f"did you mean {' or '.join(map(repr, close))}?"
+        raise kg.InputError(f"{what} {name[:60]!r} does not exist; {hint}")
+    return name
+
+
+def with_progress(function: Callable[..., Any], *arguments: Any) -> Any:
+    """The function's result, with a bar for each of the stages that it reports, while it runs."""
+    from rich.progress import Progress, TaskID
+
+    tasks: dict[str, TaskID] = {}
+    with Progress(console=open_console(stderr=True), transient=True) as bars:
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in tasks:
+                tasks[stage] = bars.add_task(plain(stage), total=total)
+            bars.update(tasks[stage], completed=done)
+
+        return function(*arguments, show)
+
+
+def print_torques(console: Console, model: kg.Model, t: Array | None, tau: Array) -> None:
+    """Print the joints with the largest torques, and when those occur."""
+    import numpy as np
+
+    size = np.abs(tau)
+    order = np.argsort(-size.max(axis=0), kind="stable")[:LARGEST]
+    which = f"the {len(order)} largest of {model.n} joints" if model.n > len(order) else "all joints"
+    table = text_table(["joint"], ["max |τ|"])
+    table.add_column("unit")
+    table.add_column("at instant" if t is None else "at t, s", justify="right")
+    for i in order:
+        k = int(size[:, i].argmax())
+        unit = "N" if model.joints[i].kind == "prismatic" else "N·m"
+        when = str(k) if t is None else f"{t[k]:.4g}"
+        table.add_row(plain(model.joint_names[i]), f"{size[k, i]:.4g}", unit, when)
+    print_section(console, f"torques, {which}", table)
+    console.print()

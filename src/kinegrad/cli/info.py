@@ -1,0 +1,110 @@
+"""``kinegrad info``: what a model is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+import kinegrad as kg
+from kinegrad.cli.console import find_sample, open_console, plain, print_section, text_table
+
+__all__ = ["ModelName", "info"]
+
+ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=f"A sample: {', '.join(kg.samples.SAMPLES)}.")]
+
+
+def info(model: ModelName) -> None:
+    """Show a model: its joints, tree, masses and branches."""
+    mechanism, console = find_sample(model), open_console()
+    console.print(_header(mechanism))
+    print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
+    print_section(console, "tree, by joint numbers", Text(mechanism.topology.draw_text()))
+    print_section(console, f"masses, {mechanism.total_mass:g} kg in all", _mass_table(mechanism))
+    print_section(console, "branches: parents Φ, first and last joints Ψ", _branch_table(mechanism))
+    print_section(console, "what describes the tree (zhakatayev2023, section 2.2)", _storage_table(mechanism))
+
+
+def _header(model: kg.Model) -> str:
+    gravity = ", ".join(f"{x:g}" for x in model.gravity)
+    solid = int((model.mass > 0).sum())
+    return (
+        f"[bold]{plain(model.name)}[/]: {model.n} degrees of freedom, {model.total_mass:g} kg in "
+        f"{solid} links ({model.n - solid} massless), gravity ({gravity}) m/s²"
+    )
+
+
+def _joint_table(model: kg.Model) -> Table:
+    import numpy as np
+
+    limited = bool(np.isfinite(model.position_limits).any())
+    table = text_table(["#", "joint", "kind", "axis", "parent link", "link"], ["mass, kg"])
+    if limited:
+        table.add_column("limits", justify="right")
+    for i, joint in enumerate(model.joints):
+        parent = model.parents[i]
+        above = "world" if parent < 0 else model.link_names[parent]
+        cells = [str(i), model.joint_names[i], joint.kind, _axis(joint.axis), above, model.link_names[i]]
+        cells.append(_kilograms(model.mass[i]))
+        if limited:
+            lower, upper = model.position_limits[i]
+            unit = "m" if joint.kind == "prismatic" else "rad"
+            cells.append(f"{lower:.3g} … {upper:.3g} {unit}" if np.isfinite([lower, upper]).any() else "")
+        table.add_row(*map(plain, cells))
+    return table
+
+
+def _mass_table(model: kg.Model) -> Table:
+    """Links with mass, in as many columns side by side as keep it short."""
+    solid = [i for i in range(model.n) if model.mass[i] > 0]
+    across = 1 if len(solid) <= 6 else 3
+    rows = -(-len(solid) // across)
+    table = text_table([])
+    for _ in range(across):
+        table.add_column("link")
+        table.add_column("mass, kg", justify="right")
+    for k in range(rows):
+        pairs = ((model.link_names[i], _kilograms(model.mass[i])) for i in solid[k::rows])
+        table.add_row(*(plain(cell) for pair in pairs for cell in pair))
+    return table
+
+
+def _branch_table(model: kg.Model) -> Table:
+    tree = model.topology
+    table = text_table([], ["branch", "Φ", "Ψ", "joints"])
+    table.add_column("from … to")
+    for k, joints in enumerate(tree.branches):
+        first, last = joints[0], joints[-1]
+        parent = int(tree.branch_parents[k])
+        names = dict.fromkeys((model.joint_names[first], model.joint_names[last]))
+        cells = (k, "world" if parent < 0 else parent, f"{first}, {last}", len(joints), " … ".join(names))
+        table.add_row(*map(plain, cells))
+    return table
+
+
+def _storage_table(model: kg.Model) -> Table:
+    stored = model.topology.storage()
+    table = text_table(["description"], ["numbers stored"])
+    rows = {
+        "branch matrices Φ and Ψ": stored.branch_matrices,
+        "parent matrix Υ": stored.parent_matrix,
+        "incidence matrix": stored.incidence_matrix,
+        "adjacency matrix": stored.adjacency_matrix,
+    }
+    for description, count in rows.items():
+        table.add_row(description, str(count))
+    return table
+
+
+def _axis(axis: Sequence[float]) -> str:
+    for letter, x in zip("xyz", axis, strict=True):
+        if abs(x) == 1:
+            return letter if x > 0 else f"-{letter}"
+    return "(" + ", ".join(f"{x:.3g}" for x in axis) + ")"
+
+
+def _kilograms(mass: float) -> str:
+    return f"{mass:.4g}" if mass else ""

@@ -1,0 +1,46 @@
+"""``kinegrad reproduce``: the experiments of a paper, as a page of figures and tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from kinegrad.cli.console import known_name, open_console, plain, print_section, text_table, with_progress
+from kinegrad.papers import PAPERS
+
+__all__ = ["reproduce"]
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"A paper: {', '.join(PAPERS)}.")],
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where page, figures and numbers go; by default out/PAPER.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="About a minute or less: shorter measurements, fewer cases.")
+    ] = False,
+) -> None:
+    """Reproduce a paper's experiment: its figures and tables, as one HTML page.
+
+    zhakatayev2023: sensitivities of the 43-joint human, analytic and numerical, their errors and their cost.
+
+    anderson2002: sensitivities to lengths and masses by three methods, on chains and on a double pendulum over time.
+    """
+    from kinegrad.papers import load
+
+    module = load(known_name("paper", paper, PAPERS))
+    report = with_progress(module.reproduce, out or Path("out", paper), quick)
+    console, summary = open_console(), module.summary(report)
+    for table in summary.tables:
+        body = text_table(table.words, table.numbers)
+        for row in table.rows:
+            body.add_row(*map(plain, row))
+        print_section(console, table.title, body)
+        if table.note:
+            console.print(plain(table.note))
+    console.print()
+    for paragraph in summary.paragraphs:
+        console.print(plain(paragraph))
+    console.print(f"page: {plain(report.page)}", soft_wrap=True)

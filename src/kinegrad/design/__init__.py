@@ -1,0 +1,36 @@
+"""Design parameters of a mechanism, and derivatives with respect to them.
+
+parameters    Design: which quantities vary, and how the constants of the model follow from them
+function      functions that build a model, differentiated and checked: Design.from_function
+derivatives   of torques, accelerations, the mass matrix, poses, points and energies
+"""
+
+from kinegrad.design.derivatives import (
+    EnergyDesignDerivatives,
+    HybridDynamicsDesignDerivatives,
+    PointMotionDesignDerivatives,
+    energy_design_derivatives,
+    forward_dynamics_design_derivatives,
+    hybrid_dynamics_design_derivatives,
+    inverse_dynamics_design_derivatives,
+    inverse_dynamics_design_vjp,
+    mass_matrix_design_derivatives,
+    point_motion_design_derivatives,
+    transform_design_derivatives,
+)
+from kinegrad.design.parameters import Design
+
+__all__ = [
+    "Design",
+    "EnergyDesignDerivatives",
+    "HybridDynamicsDesignDerivatives",
+    "PointMotionDesignDerivatives",
+    "energy_design_derivatives",
+    "forward_dynamics_design_derivatives",
+    "hybrid_dynamics_design_derivatives",
+    "inverse_dynamics_design_derivatives",
+    "inverse_dynamics_design_vjp",
+    "mass_matrix_design_derivatives",
+    "point_motion_design_derivatives",
+    "transform_design_derivatives",
+]

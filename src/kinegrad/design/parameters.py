@@ -1,0 +1,361 @@
+"""Design parameters: the quantities of a mechanism that vary, and how its constants follow from them.
+
+A :class:`Design` names p of them: constants of the model, linear combinations of constants, or the arguments of any
+function that builds a model.  What it knows are the slopes of the model's constants; derivatives of motion and torques
+are in :mod:`kinegrad.design.derivatives`, sensitivities through time in :mod:`kinegrad.simulate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.design.function import Built, call, check_call, check_slopes, check_structure, slopes_of
+from kinegrad.errors import InputError, shown
+from kinegrad.loads import PARTS, Loads
+from kinegrad.model import Model
+from kinegrad.model.constants import Constant, check_apart, find_constant
+from kinegrad.results import frozen
+
+__all__ = ["Design"]
+
+Array = NDArray[np.float64]
+Spec = str | Mapping[str, float]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Design:
+    """p design parameters of a model.
+
+    Immutable; designs compare and hash by value, and pickle (one of a function if the function does).
+
+    Parameters
+    ----------
+    model : Model
+        The mechanism at the present values of the parameters.
+    parameters : sequence of str, or mapping of str to str or to dict
+        Constants of the model, by name; or names of your own for a constant, or for a linear combination of several
+        (a dictionary from constants to coefficients: how much of each one unit of the parameter adds).
+        A parameter that is a constant is what the model has: no other may move that constant.  Combinations, which
+        count from the present model, may share constants as long as no two are the same but for a factor.
+        For parameters that enter in other ways see :meth:`from_function`.
+    loads : Loads, optional
+        Constant loads that belong to the design, so that their points, forces and torques can be parameters too.
+
+    Notes
+    -----
+    Constants are named
+
+    ==================================================  ====================================================
+    ``link.mass``                                       kg
+    ``link.com.x``, ``.y``, ``.z``                      centre of mass in the link frame, m
+    ``link.inertia.xx``, ``.yy``, ``.zz``, ``.xy``, …   about the centre of mass, kg·m²
+    ``joint.placement.x``, …; ``joint.tip.x``, …        translation of P and of F, m
+    ``joint.placement.rx``, …; ``joint.tip.rx``, …      turn of P and of F about its own x, from where it is, rad
+    ``joint.theta``, ``.d``, ``.a``, ``.alpha``         if the joint is placed by a Denavit–Hartenberg row
+    ``joint.stiffness``, ``.rest``, ``.damping``        spring and damper
+    ``joint.armature``, ``joint.pitch``                 rotor inertia; advance of a screw, m/rad
+    ``gravity.x``, ``.y``, ``.z``                       m/s²
+    ``link.load.point.x``, …                            where the load on a link acts, in the link frame, m
+    ``link.load.force.x``, …; ``link.load.torque.x``    world frame, N and N·m
+    ==================================================  ====================================================
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> arm = samples.two_link()
+    >>> design = Design(arm, {"L2": {"elbow.a": 1.0, "forearm.com.x": -0.5}, "m2": "forearm.mass"})
+    >>> design.names, design.values
+    (('L2', 'm2'), array([0. , 0.5]))
+    >>> design.at([0.1, 0.7]).model.mass
+    array([0.5, 0.7])
+    """
+
+    model: Model
+    parameters: Mapping[str, Spec] | Sequence[str]
+    loads: Loads | None = None
+
+    def __post_init__(self) -> None:
+        engine.check_model(self.model)
+        if self.model.carries_slopes:
+            raise InputError("`model` is made of numbers that carry slopes; expected one of plain numbers")
+        _check_loads(self.loads)
+        given = self.parameters
+        if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
+            raise InputError(f"`parameters` is {shown(given)}; expected a list of names, or a dictionary")
+        for name in given:
+            if not isinstance(name, str):
+                raise InputError(f"`parameters` holds {shown(name)}; expected names, such as 'thigh.mass'")
+        named = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
+        if not named or len(named) != len(given):
+            raise InputError(f"`parameters` is {shown(given)}; expected at least one, and no name twice")
+        terms = {name: list(_terms(self.model, name, spec)) for name, spec in named.items()}
+        for term in terms.values():
+            for constant, _ in term:
+                _check_load_constant(constant, self.model, self.loads)
+        check_apart(terms, {name for name, spec in named.items() if isinstance(spec, str)})
+        specs = {name: spec if isinstance(spec, str) else _read_only(spec) for name, spec in named.items()}
+        object.__setattr__(self, "parameters", _read_only(specs))
+        object.__setattr__(self, "_terms", terms)
+
+    _terms: dict[str, list[tuple[Constant, float]]] = field(init=False)
+    _function: Callable[..., Any] | None = field(init=False, default=None)
+    _keywords: tuple[str, ...] | None = field(init=False, default=None)
+
+    @classmethod
+    def from_function(
+        cls, function: Callable[..., Model | tuple[Model, Loads]], values: Mapping[str, float] | ArrayLike
+    ) -> Design:
+        """The arguments of a function that builds a model, as parameters.
+
+        Parameters
+        ----------
+        function : callable
+            Returns a :class:`Model`, or a model and its constant :class:`Loads`.
+        values : mapping of str to float, or array_like, shape (p,)
+            Present values: keyword arguments of the function by name; or one array that it takes.
+
+        Notes
+        -----
+        The function is called with numbers that carry slopes (complex step), so the model's constants are
+        differentiated exactly.  Any function qualifies that computes with arithmetic, NumPy's analytic functions
+        (``np.sin``, ``np.sqrt``, ``np.exp``, ``@``, …) and everything here that makes models: ``samples``,
+        ``ModelBuilder``, ``Model.from_dh``, ``Inertia``, ``rotate``, ``translate``, ``replace``.  Refused, with the
+        reason, are functions
+
+        - that cut the slope off: ``float(x)``, the ``math`` module, writing into a real array
+          (``T = np.eye(4); T[2, 3] = x``: use ``translate``, or ``np.array([...])``);
+        - that call what takes no complex numbers: ``np.arctan2``, ``np.hypot``, ``np.interp``;
+        - that are not analytic: ``abs``, ``np.linalg.norm`` (use ``np.sqrt(x @ x)``), or have a kink or a jump at the
+          present values: found by comparing with finite differences, wherever derivatives are asked for;
+        - whose tree, joint kinds or joint axes depend on the values (turn a joint's placement instead of its axis);
+        - that give different models for the same values.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> design = Design.from_function(samples.double_pendulum, {"L1": 0.8, "MQ": 2.0})
+        >>> design
+        Design(double_pendulum: L1=0.8, MQ=2)
+        >>> design.at([1.0, 2.0]).model.placement[1, :3, 3]
+        array([ 0.,  0., -1.])
+        """
+        if not callable(function):
+            raise InputError(f"`function` is a {type(function).__name__}; expected one that returns a Model")
+        names = tuple(map(str, values)) if isinstance(values, Mapping) else None
+        at = _real("values", list(values.values()) if isinstance(values, Mapping) else values)
+        if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
+            raise InputError(f"`values` is {shown(values)}; expected at least one finite number, in a row or by name")
+        check_call(function, names)
+        design = cls._built(function, names, at)
+        design._variation  # noqa: B018  refuses functions that do not qualify
+        return design
+
+    @classmethod
+    def _built(cls, function: Callable[..., Any], names: tuple[str, ...] | None, values: Array) -> Design:
+        return cls._of(call(function, names, values), function, names, values)
+
+    @classmethod
+    def _of(cls, built: Built, function: Callable[..., Any], names: tuple[str, ...] | None, values: Array) -> Design:
+        design = cls.__new__(cls)
+        labels = names or tuple(f"p{k}" for k in range(len(values)))
+        state = {
+            "model": built.model, "loads": built.loads, "parameters": _read_only(dict.fromkeys(labels, function)),
+            "_terms": {}, "_function": function, "_keywords": names, "values": frozen(values), "names": labels,
+        }  # fmt: skip
+        design.__dict__.update(state)
+        return design
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the parameters."""
+        return tuple(self._terms)
+
+    @property
+    def p(self) -> int:
+        """Number of parameters."""
+        return len(self.names)
+
+    @cached_property
+    def values(self) -> Array:
+        """Present values, shape (p,): of a constant what the model has, of a combination or a turn 0."""
+        fields = self._load_fields
+        now = [terms[0][0].get(self.model, fields) if self._alone(name) else 0.0 for name, terms in self._terms.items()]
+        return frozen(np.array(now))
+
+    def _alone(self, name: str) -> bool:
+        """Whether a parameter is a constant, rather than a combination."""
+        return isinstance(self.parameters[name], str)  # type: ignore[call-overload]
+
+    def at(self, values: ArrayLike) -> Design:
+        """The same parameters of the model that has these values, shape (p,)."""
+        target = _real("values", values)
+        if target.shape != (self.p,):
+            raise InputError(f"`values` has shape {target.shape}; this design has {self.p} parameters")
+        if not np.isfinite(target).all():
+            raise engine.not_finite("values", target)
+        if self._function is not None:
+            moved = self._built(self._function, self._keywords, target)
+            check_structure(Built(self.model, self.loads), Built(moved.model, moved.loads), f"at {target.tolist()}")
+            return moved
+        fields: dict[str, Any] = self._load_fields
+        for value, (name, terms) in zip(target.tolist(), self._terms.items(), strict=True):
+            for constant, coefficient in terms:
+                new = partial(_set, value) if self._alone(name) else partial(_add, coefficient * value)
+                constant.set(self.model, fields, new)
+        parts = {what: fields.pop(what) for what in PARTS if what in fields}
+        return Design(self.model.replace(**fields), self.parameters, Loads(**parts) if parts else None)
+
+    @cached_property
+    def slopes(self) -> tuple[Array, ...]:
+        """Slopes of the kernels' constants along each parameter."""
+        return tuple(map(frozen, engine.slopes(self.model, self._variation, self.p)))
+
+    @cached_property
+    def load_slopes(self) -> tuple[Array, ...] | None:
+        """Slopes of force, point and torque of the loads, (p, 3 n) each; None if the loads do not vary."""
+        parts = [self._variation.get(what) for what in PARTS]
+        if all(x is None for x in parts):
+            return None
+        shape = self.p, 3 * self.model.n
+        return tuple(frozen(np.zeros(shape) if x is None else x.reshape(shape)) for x in parts)
+
+    @cached_property
+    def _kernel_slopes(self) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
+        loads = None if self.load_slopes is None else tuple(map(engine.kernel_array, self.load_slopes))
+        return tuple(map(engine.kernel_array, self.slopes)), loads
+
+    @cached_property
+    def _kernel_constants(self) -> tuple[Any, ...]:
+        return engine.flags_if_varied(engine.mechanism(self.model), self.slopes)
+
+    @cached_property
+    def _directions(self) -> engine.Directions:
+        return engine.directions(self._kernel_constants, *self._kernel_slopes, self.model.n)
+
+    @cached_property
+    def _sparse_slopes(self) -> Any:
+        from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
+
+        return csr_array(np.concatenate([*self.slopes, *(self.load_slopes or ())], axis=1))
+
+    @cached_property
+    def _variation(self) -> dict[str, Array]:
+        """Slopes of fields of the model and of the loads along each parameter, (p, *shape of the field)."""
+        if self._function is not None:
+            slopes = slopes_of(self._function, self._keywords, self.values, Built(self.model, self.loads))
+            check_slopes(self._function, self._keywords, self.values, self.names, slopes)
+            return slopes
+        variation: dict[str, Array] = {}
+        for k, terms in enumerate(self._terms.values()):
+            for constant, coefficient in terms:
+                for what, slope in constant.slopes(self.model).items():
+                    total = variation.setdefault(what, np.zeros((self.p, *slope.shape)))
+                    total[k] += coefficient * slope
+        return variation
+
+    @property
+    def _load_fields(self) -> dict[str, Any]:
+        """Force, point and torque of all links, in a dictionary of their own; nothing without loads."""
+        return {} if self.loads is None else dict(self.loads.arrays(self.model))
+
+    @cached_property
+    def _key(self) -> tuple[Any, ...]:
+        specs = [(name, frozenset(x.items()) if isinstance(x, Mapping) else x) for name, x in self._specs.items()]
+        present = () if self._function is None else (self._keywords, *self.values.tolist())
+        return self.model, tuple(specs), self.loads, present
+
+    @property
+    def _specs(self) -> dict[str, Any]:
+        """The parameters as they can be pickled."""
+        given = dict(self.parameters)  # type: ignore[arg-type]  # a mapping by now
+        return {name: dict(spec) if isinstance(spec, Mapping) else spec for name, spec in given.items()}
+
+    def __eq__(self, other: object) -> bool:
+        return self._key == other._key if isinstance(other, Design) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._function is not None:
+            return Design._of, (Built(self.model, self.loads), self._function, self._keywords, self.values)
+        return Design, (self.model, self._specs, self.loads)
+
+    def __repr__(self) -> str:
+        pairs = ", ".join(f"{name}={value:g}" for name, value in zip(self.names, self.values, strict=True))
+        return f"Design({self.model.name}: {pairs})"
+
+
+def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float]]:
+    if isinstance(spec, str):
+        yield find_constant(model, spec), 1.0
+        return
+    if not isinstance(spec, Mapping) or not spec:
+        found = f"`parameters[{shown(name)}]` is {shown(spec)}"
+        raise InputError(f"{found}; expected a constant's name, or a dictionary of them")
+    for constant, coefficient in spec.items():
+        factor = _real(f"parameters[{shown(name)}][{shown(constant)}]", coefficient)
+        if factor.shape != () or not np.isfinite(factor):
+            found = f"`parameters[{shown(name)}][{shown(constant)}]` is {shown(coefficient)}"
+            raise InputError(f"{found}; expected a finite number")
+        yield find_constant(model, constant), float(factor)
+
+
+def _real(name: str, value: Any) -> Array:
+    with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
+        return engine.real(name, value)
+
+
+def _set(value: float, _: float) -> float:
+    return value
+
+
+def _add(change: float, now: float) -> float:
+    return now + change
+
+
+def _read_only(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
+    return MappingProxyType(dict(mapping))
+
+
+def kernel_slopes(design: Design) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
+    """Slopes of a design's constants and of its loads as kernels are compiled for; kernels never write to them."""
+    return design._kernel_slopes
+
+
+def kernel_constants(design: Design) -> tuple[Any, ...]:
+    """Constants of a design's model, with which kernels skip nothing that varies."""
+    return design._kernel_constants
+
+
+def directions(design: Design) -> engine.Directions:
+    """Slopes of a design's constants and of its loads, with what they make vary."""
+    return design._directions
+
+
+def sparse_slopes(design: Design) -> Any:
+    """Slopes of all constants and loads, (p, columns), as a sparse array: a parameter moves few of them."""
+    return design._sparse_slopes
+
+
+def _check_loads(loads: Any) -> None:
+    if loads is not None and not isinstance(loads, Loads):
+        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
+
+
+def _check_load_constant(constant: Constant, model: Model, loads: Loads | None) -> None:
+    """A load that varies must be there, once for all states."""
+    if constant.of_load and loads is None:
+        found = f"constant {shown(constant.name)} is of a load, and there are none"
+        raise InputError(f"{found}; expected Design(…, loads=…)")
+    if constant.of_load and loads is not None and loads.arrays(model)[constant.what].ndim != 2:
+        found = f"constant {shown(constant.name)} is of loads with batch axes"
+        raise InputError(f"{found}; expected one load for all states")

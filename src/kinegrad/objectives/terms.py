@@ -1,0 +1,210 @@
+"""Terms of objectives: what is added up at the end of a motion, or integrated over it.
+
+Each term knows its value and its partial derivatives with respect to q, v, a, τ and, explicitly, p.  A new one is a
+frozen dataclass with a method ``evaluate(at: Moments) -> Evaluation``; export it in ``objectives/__init__.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.design import Design
+from kinegrad.design.derivatives import energy_design_derivatives, transform_design_derivatives
+from kinegrad.dynamics import inverse_dynamics
+from kinegrad.dynamics_derivatives import inverse_dynamics_vjp
+from kinegrad.energy import kinetic_energy, potential_energy
+from kinegrad.errors import InputError, shown
+from kinegrad.kinematics import point_motion
+from kinegrad.kinematics_derivatives import point_motion_derivatives
+from kinegrad.model import Model
+from kinegrad.results import Result, owned
+
+__all__ = [
+    "EndPosition",
+    "Evaluation",
+    "KineticEnergy",
+    "Moments",
+    "PotentialEnergy",
+    "Term",
+    "TorqueSquared",
+    "Tracking",
+    "UserTerm",
+]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments(Result):
+    """What a term may look at: times, shape (m,), and q, v, a, tau, shape (m, ..., n)."""
+
+    model: Model
+    design: Design | None
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation(Result):
+    """A term's value, shape (m, ...), and its partial derivatives, (m, ..., n) and (m, ..., p); None for zero."""
+
+    value: Array
+    dq: Array | None = None
+    dv: Array | None = None
+    da: Array | None = None
+    dtau: Array | None = None
+    dp: Array | None = None
+
+
+class Term(Protocol):
+    """Anything that can be evaluated at moments of a motion."""
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Value and partial derivatives; `dp` only if ``at.design`` is given."""
+        ...
+
+
+@dataclass(frozen=True)
+class KineticEnergy:
+    """½ vᵀ M v, J."""
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Both gradients from one product of M(q) v, an inverse dynamics without gravity and springs, with v."""
+        inertial = at.model.replace(gravity=np.zeros(3), stiffness=np.zeros(at.model.n))
+        change = inverse_dynamics_vjp(inertial, at.q, np.zeros_like(at.q), at.v, at.v)
+        dp = None if at.design is None else energy_design_derivatives(at.design, at.q, at.v).dkinetic_dp
+        return Evaluation(kinetic_energy(at.model, at.q, at.v), change.dq / 2, change.da, dp=dp)
+
+
+@dataclass(frozen=True)
+class PotentialEnergy:
+    """Of gravity and springs, J."""
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Its gradient is what holds the links and the springs still."""
+        still = np.zeros_like(at.q)
+        holding = inverse_dynamics(at.model, at.q, still, still)
+        dp = None if at.design is None else energy_design_derivatives(at.design, at.q, still).dpotential_dp
+        return Evaluation(potential_energy(at.model, at.q), holding, dp=dp)
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueSquared(Result):
+    """Σ wᵢ τᵢ², with weights of shape (n,) or one for all."""
+
+    weight: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _own(self, "weight")
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Of the torques alone."""
+        weighted = _weight(self.weight, at.model) * at.tau
+        return Evaluation((weighted * at.tau).sum(axis=-1), dtau=2 * weighted)
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking(Result):
+    """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (n,) or a function of times (m,) → (m, n)."""
+
+    reference: ArrayLike | Callable[[Array], ArrayLike]
+    weight: ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        _own(self, "reference", "weight")
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Of the coordinates and the time."""
+        given = engine.real("reference", self.reference(at.t) if callable(self.reference) else self.reference)
+        expected = (len(at.t), at.model.n) if callable(self.reference) else (at.model.n,)
+        if given.shape != expected:
+            raise InputError(f"`reference` of Tracking gives shape {given.shape}; expected {expected}")
+        away = at.q - (given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given)
+        weighted = _weight(self.weight, at.model) * away
+        return Evaluation((weighted * away).sum(axis=-1), 2 * weighted)
+
+
+@dataclass(frozen=True, eq=False)
+class EndPosition(Result):
+    """|x − target|², where x is a point of a link in the world, m²."""
+
+    link: str
+    target: ArrayLike
+    point: ArrayLike = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        _own(self, "target", "point")
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Of the coordinates, and of lengths among the parameters."""
+        target = engine.real("target", self.target)
+        if target.shape != (3,):
+            raise InputError(f"`target` of EndPosition has shape {target.shape}; expected (3,), in the world, m")
+        away = point_motion(at.model, at.q, link=self.link, point=self.point).position - target
+        J = point_motion_derivatives(at.model, at.q, link=self.link, point=self.point).dposition_dq
+        dp = None
+        if at.design is not None:
+            dT = transform_design_derivatives(at.design, at.q)[..., at.model.link_index(self.link), :3, :, :]
+            dp = 2 * np.einsum("...i,...ijp,j->...p", away, dT, np.append(np.asarray(self.point, dtype=float), 1.0))
+        return Evaluation((away**2).sum(axis=-1), 2 * np.einsum("...i,...ij->...j", away, J), dp=dp)
+
+
+@dataclass(frozen=True, eq=False)
+class UserTerm(Result):
+    """A term of your own: a function from :class:`Moments` to an :class:`Evaluation`.
+
+    Examples
+    --------
+    The speed of the last joint, squared:
+
+    >>> from kinegrad.objectives import Objective
+    >>> def last_speed(at):
+    ...     dv = np.zeros_like(at.v)
+    ...     dv[..., -1] = 2 * at.v[..., -1]
+    ...     return Evaluation(at.v[..., -1] ** 2, dv=dv)
+    >>> objective = Objective(end=[UserTerm(last_speed)])
+    """
+
+    function: Callable[[Moments], Evaluation]
+
+    def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise InputError(f"`function` of a UserTerm is {shown(self.function)}; expected a callable of Moments")
+
+    def evaluate(self, at: Moments) -> Evaluation:
+        """Call the function with copies, which it may change, and check what it returns."""
+        found = self.function(replace(at, **{x: getattr(at, x).copy() for x in ("t", "q", "v", "a", "tau")}))
+        if not isinstance(found, Evaluation):
+            raise InputError(f"the function of a UserTerm returns a {type(found).__name__}; expected an Evaluation")
+        batch = at.t.shape + at.q.shape[1:-1]
+        shapes = {"value": batch, **dict.fromkeys(("dq", "dv", "da", "dtau"), at.q.shape)}
+        if at.design is not None:
+            shapes["dp"] = (*batch, at.design.p)
+        for name, shape in shapes.items():
+            x = getattr(found, name)
+            if (x is not None or name == "value") and np.shape(x) != shape:
+                raise InputError(f"`{name}` of a UserTerm has shape {np.shape(x)}; expected {shape}")
+        return found
+
+
+def _own(term: Any, *names: str) -> None:
+    """Replace arrays that were given by copies."""
+    for name in names:
+        object.__setattr__(term, name, owned(getattr(term, name)))
+
+
+def _weight(weight: Any, model: Model) -> Array:
+    """A weight of all joints, or one for each."""
+    given = engine.real("weight", weight)
+    if given.shape not in ((), (model.n,)):
+        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({model.n},)")
+    return given

@@ -1,0 +1,13 @@
+"""Design optimisation: the parameters that make an objective least, within bounds and limits, with exact gradients.
+
+optimize_design   the best design: DesignOptimum, with its DesignIterates
+Limit             a function of the design between two numbers
+Simulated         J and dJ/dp of a simulated motion, as a function of the design
+TorqueEffort      ∫ Σ w τ² dt of the torques that a given motion takes, as a function of the design
+"""
+
+from kinegrad.optimize.functions import Simulated, TorqueEffort
+from kinegrad.optimize.optimum import DesignOptimum, optimize_design
+from kinegrad.optimize.problem import DesignIterate, Limit
+
+__all__ = ["DesignIterate", "DesignOptimum", "Limit", "Simulated", "TorqueEffort", "optimize_design"]

@@ -1,0 +1,219 @@
+"""The command line: what it prints, the files it writes, and how it ends."""
+
+import os
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import kinegrad as kg
+from kinegrad import cli
+from kinegrad.io import write_trajectory
+from tests.kernels.child import child, ended
+
+ARM = kg.samples.two_link()
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def reach(tmp_path):
+    """A file with a motion of the two-link arm, and that motion."""
+    t = np.linspace(0, 1, 20)
+    qva = np.random.default_rng(0).normal(size=(3, 20, 2))
+    write_trajectory(tmp_path / "reach.csv", ARM, t, *qva)
+    return tmp_path / "reach.csv", t, qva
+
+
+# --- info ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", kg.samples.SAMPLES)
+def test_info_shows_every_joint_within_100_columns(name):
+    result = run("info", name)
+    model = kg.samples.SAMPLES[name]()
+    assert result.exit_code == 0
+    assert max(map(len, result.stdout.splitlines())) <= 100
+    for word in (*model.joint_names, *model.link_names, f"{model.total_mass:g} kg", "Φ", "Ψ"):
+        assert word in result.stdout
+    assert model.topology.draw_text() in result.stdout
+
+
+def test_info_counts_what_each_description_stores():
+    lines = run("info", "human43").stdout.splitlines()
+    ends = [line.split()[-1] for line in lines if "matri" in line]
+    assert ends == ["28", "86", "1806", "1849"]  # 4·7, 2·43, 43·42, 43²: [zhakatayev2023] section 2.2
+
+
+def test_an_unknown_model_is_one_line_with_the_closest_name():
+    result = run("info", "humn43")
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    assert result.stderr == "error: model 'humn43' does not exist; did you mean 'human43'?\n"
+    assert "expected one of human43, " in run("info", "?").stderr
+
+
+# --- inverse-dynamics ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["spatial", "lagrange"])
+def test_torques_are_those_of_inverse_dynamics(reach, method):
+    path, t, qva = reach
+    result = run("inverse-dynamics", "two_link", "--trajectory", path, "--method", method, "--threads", 1)
+    assert result.exit_code == 0, result.stderr
+    written = np.loadtxt(path.with_name("reach.tau.csv"), delimiter=",", skiprows=1)
+    tau = kg.inverse_dynamics(ARM, *qva, method=method)
+    np.testing.assert_array_equal(written, np.c_[t, tau])
+    for i, name in enumerate(ARM.joint_names):
+        assert [name, f"{np.abs(tau[:, i]).max():.4g}"] in [line.split()[:2] for line in result.stdout.splitlines()]
+
+
+def test_blocks_and_their_progress_bar_change_nothing(reach, monkeypatch, tmp_path):
+    path, _, qva = reach
+    clock = iter(range(10_000))  # a second each time it is looked at
+    monkeypatch.setattr(cli.inverse_dynamics, "BLOCK", 3)
+    monkeypatch.setattr(cli.inverse_dynamics.time, "perf_counter", lambda: float(next(clock)))
+    result = run("inverse-dynamics", "two_link", "--trajectory", path, "--output", tmp_path / "tau.npz")
+    assert result.exit_code == 0, result.stderr
+    with np.load(tmp_path / "tau.npz") as file:
+        np.testing.assert_array_equal(file["tau"], kg.inverse_dynamics(ARM, *qva))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--trajectory", "none.csv"], "none.csv: cannot be read"),
+        (["--trajectory", "REACH", "--output", "x.txt"], "files of kind '.txt' are unknown"),
+        (["--trajectory", "REACH", "--output", "REACH"], "the trajectory itself"),
+        (["--trajectory", "REACH", "--threads", "0"], "`threads` is 0"),
+        (["--trajectory", "REACH", "--method", "magic"], "magic"),
+        ([], "--trajectory"),
+    ],
+)
+def test_user_errors_end_with_2_and_write_nothing(reach, options, message):
+    path, *_ = reach
+    result = run("inverse-dynamics", "two_link", *(str(path) if x == "REACH" else x for x in options))
+    assert result.exit_code == 2
+    assert message in result.stderr
+    assert "Traceback" not in result.stderr
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_ctrl_c_ends_with_130_and_writes_nothing(reach, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kg, "inverse_dynamics", interrupt)
+    path, *_ = reach
+    result = run("inverse-dynamics", "two_link", "--trajectory", path)
+    assert result.exit_code == 130
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_markup_in_names_is_text():
+    assert "[/bold]" in run("info", "[/bold]").stderr
+
+
+# --- demo, version, help ------------------------------------------------------------------------------------
+
+
+def test_demo_saves_its_figure(tmp_path):
+    result = run("demo", "--out", tmp_path / "new" / "out")
+    assert result.exit_code == 0, result.stderr
+    path = tmp_path / "new" / "out" / "human43_torques.png"
+    assert path.read_bytes().startswith(b"\x89PNG")
+    assert str(path) in result.stdout
+    (tmp_path / "file").touch()
+    assert run("demo", "--out", tmp_path / "file").exit_code == 2
+
+
+def test_version_and_help():
+    assert run("--version").stdout == f"kinegrad {kg.__version__}\n"
+    for command in ("info", "inverse-dynamics", "demo"):
+        assert command in run("--help").stdout
+        assert run(command, "--help").exit_code == 0
+
+
+# --- the program itself -------------------------------------------------------------------------------------
+
+PROGRAM = "import sys; sys.argv = ['kinegrad', *sys.argv[1:]]; from kinegrad.cli import main; main()"
+C_LOCALE = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+
+
+def program(*arguments, **environment):
+    return ended(child(PROGRAM, *arguments, **environment))
+
+
+def test_the_program_itself_ends_with_2():
+    code, _, err = program("info", "puma")
+    assert code == 2
+    assert "'puma560'" in err
+
+
+@pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, C_LOCALE], ids=["ascii", "LC_ALL=C"])
+@pytest.mark.parametrize("arguments", [["info", "human43"], ["--help"], ["inverse-dynamics", "--help"]])
+def test_terminals_without_greek_letters(environment, arguments):
+    code, out, err = program(*arguments, **environment)
+    assert (code, err) == (0, "")
+    assert out.isascii()
+    if "info" in arguments:
+        assert "parents Phi, first and last joints Psi" in out
+        assert "`- 0-4  pelvis.tz ... pelvis.rz" in out
+
+
+def test_errors_on_terminals_without_greek_letters():
+    code, out, err = program("info", "Φ", PYTHONIOENCODING="ascii")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: model 'Phi' does not exist")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no device that is always full")
+def test_output_that_cannot_be_written_is_one_line():
+    code = f"import os; os.dup2(os.open('/dev/full', os.O_WRONLY), 1); {PROGRAM}"
+    assert ended(child(code, "info", "human43")) == (
+        1,
+        "",
+        "error: the output cannot be written: No space left on device\n",
+    )
+
+
+def test_nobody_listens_any_more():
+    """As with ``kinegrad info human43 | head -1``: no word about it."""
+    code = f"import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1); {PROGRAM}"
+    assert ended(child(code, "info", "human43")) == (1, "", "")
+
+
+@pytest.mark.parametrize("closed", [[1], [1, 2]])
+def test_closed_output_is_no_error(closed):
+    code = f"import os, sys; command = [sys.executable, '-c', {PROGRAM!r}, 'info', 'two_link']\n"
+    code += f"for k in {closed}: os.close(k)\n"
+    code += "os.execv(sys.executable, command)"
+    assert ended(child(code)) == (0, "", "")
+
+
+@pytest.mark.parametrize("path", ["", ".", "/", "..", "x/", "loop.csv", "folder.csv"])
+def test_paths_that_are_no_files_are_one_line(tmp_path, monkeypatch, path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.csv").symlink_to("loop.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for options in (["--trajectory", path], ["--trajectory", "x.csv", "--output", path]):
+        result = run("inverse-dynamics", "two_link", *options)
+        assert result.exit_code == 2
+        assert result.stderr.count("\n") == 1
+        assert result.stderr.startswith("error: ")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["folder.csv", "loop.csv"]
+
+
+def test_too_little_memory_is_one_line(reach, monkeypatch):
+    def exhausted(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr(kg, "inverse_dynamics", exhausted)
+    result = run("inverse-dynamics", "two_link", "--trajectory", reach[0])
+    assert (result.exit_code, result.stderr) == (2, "error: there is not enough memory for this\n")
+
+
+def test_long_arguments_make_short_messages():
+    assert len(run("info", "x" * 50_000).stderr) < 500

@@ -1,0 +1,564 @@
+"""[anderson2002] done again: its methods agree with each other, with kinegrad and with an oracle; its page is whole."""
+
+import csv
+import json
+import re
+import threading
+
+import numpy as np
+import pytest
+from numba.core.event import Listener, install_listener
+from typer.testing import CliRunner
+
+from kinegrad import (
+    Design,
+    Inertia,
+    InputError,
+    ModelBuilder,
+    cli,
+    forward_dynamics,
+    forward_dynamics_design_derivatives,
+    mass_matrix,
+    revolute,
+    samples,
+)
+from kinegrad._kernels.compiler.jit import JIT
+from kinegrad.model.constants import find_constant
+from kinegrad.papers import anderson2002
+from kinegrad.papers.anderson2002 import experiment as anderson2002_experiment
+from kinegrad.papers.anderson2002 import extended as anderson2002_extended
+from kinegrad.papers.anderson2002 import page as anderson2002_page
+from kinegrad.papers.anderson2002 import pendulum as anderson2002_pendulum
+from kinegrad.papers.anderson2002.chain import chain_of, compiled
+from kinegrad.papers.anderson2002.experiment import (
+    Closest,
+    Timing,
+    agreement,
+    chain_design,
+    closest,
+    crossings,
+    exponents,
+    prepare,
+)
+from kinegrad.papers.anderson2002.extended import WIDER, extended_derivatives
+from kinegrad.papers.anderson2002.findings import agreed_until, largest_difference
+from kinegrad.papers.anderson2002.methods import METHODS
+from kinegrad.papers.report.page import number
+from tests.reference import oracle
+
+METHOD = pytest.mark.parametrize("method", METHODS)
+
+
+def random_chain(n, seed=0):
+    """A design of bodies hinged about any axes, turned against each other, mass centres and inertias as they come."""
+    random = np.random.default_rng([seed, n])
+    builder, parent = ModelBuilder("random_chain", gravity=5 * random.normal(size=3)), None
+    for k in range(n):
+        turns = np.linalg.qr(random.normal(size=(2, 3, 3)))[0]
+        turns *= np.sign(np.linalg.det(turns))[:, None, None]
+        placement = np.eye(4)
+        placement[:3, :3], placement[:3, 3] = turns[0], random.normal(size=3)
+        moments = turns[1] @ np.diag(random.uniform(0.5, 1, size=3)) @ turns[1].T
+        axis = random.normal(size=3)
+        inertia = Inertia(random.uniform(0.5, 2), random.normal(size=3), moments)
+        hinge = revolute(axis / np.linalg.norm(axis))
+        parent = builder.add(f"joint{k}", parent, hinge, link=f"link{k}", placement=placement, inertia=inertia)
+    last = n - 1
+    shape = {"link0.com.x": 0.7, "link0.com.z": -0.4, "link0.inertia.xy": 0.3, f"joint{last}.placement.y": 1.2}
+    return Design(builder.build(), {"shape": shape, "mass": f"link{n // 2}.mass", "place": "joint0.placement.z"})
+
+
+def random_state(design, seed=0):
+    """q, v (n,) and their slopes (n, p)."""
+    random = np.random.default_rng([seed, design.model.n, 7])
+    return *random.normal(size=(2, design.model.n)), *random.normal(size=(2, design.model.n, design.p))
+
+
+def evaluated(method, design, q, v, dq, dv):
+    slopes = (np.ascontiguousarray(x.T) for x in (dq, dv))
+    a, da = METHODS[method](chain_of(design), q, v, *slopes)
+    return a, da.T
+
+
+def relative(x, y):
+    return np.abs(x - y).max() / np.abs(y).max()
+
+
+# --- the methods --------------------------------------------------------------------------------------------
+
+
+def oracle_accelerations(model, q, v):
+    """Complex-safe: M a = −c(q, v), by the route of transforms."""
+    return np.linalg.solve(
+        oracle.mass_matrix(model, q), -oracle.regular_lagrangian(model, q, v, np.zeros(len(model.parents)))
+    )
+
+
+def oracle_total_derivatives(design, q, v, dq, dv):
+    """Along each parameter the constants, the coordinates and the speeds are moved together, by a complex step."""
+    model, columns = design.model, []
+    for j, spec in enumerate(design.parameters.values()):
+        fields = {}
+        for constant, coefficient in ({spec: 1.0} if isinstance(spec, str) else spec).items():
+            for what, slope in find_constant(model, constant).slopes(model).items():
+                fields[what] = fields.get(what, getattr(model, what)) + 1j * oracle.STEP * coefficient * slope
+        moved = oracle.with_constants(model, **fields)
+        a = oracle_accelerations(moved, q + 1j * oracle.STEP * dq[:, j], v + 1j * oracle.STEP * dv[:, j])
+        columns.append(a.imag / oracle.STEP)
+    return np.stack(columns, axis=1)
+
+
+@METHOD
+@pytest.mark.parametrize("make", [random_chain, chain_design], ids=["random", "spatial_chain"])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 7])
+def test_derivatives_by_complex_step(method, make, n):
+    design = make(n)
+    state = random_state(design)
+    a, da = evaluated(method, design, *state)
+    # rounding of M's factors: its condition is at most 1e5 here, times 2e-16
+    assert relative(a, oracle_accelerations(design.model, *state[:2])) < 1e-11
+    assert relative(da, oracle_total_derivatives(design, *state)) < 1e-11
+
+
+@METHOD
+@pytest.mark.parametrize("n", range(1, 13))
+def test_methods_agree_with_kinegrad(method, n):
+    for make, seed in ((chain_design, 1), (random_chain, 2)):
+        design = make(n)
+        q, v, dq, dv = random_state(design, seed)
+        a, da = evaluated(method, design, q, v, dq, dv)
+        exact = forward_dynamics_design_derivatives(design, q, v, np.zeros(n), dq_dp=dq, dv_dp=dv)
+        tolerance = 1e-11  # with 12 bodies the condition of M is 1e6, times 2e-16
+        if method == "conventional":  # M⁻¹ as a matrix is wrong by its condition times 2e-16, whatever it is applied to
+            tolerance = max(1e-13, 4 * np.finfo(float).eps * np.linalg.cond(mass_matrix(design.model, q)))
+        assert relative(a, forward_dynamics(design.model, q, v, np.zeros(n))) < tolerance
+        assert relative(da, exact) < tolerance
+
+
+@METHOD
+def test_methods_do_not_change_what_they_are_given(method):
+    design = random_chain(3)
+    state = random_state(design)
+    copies = [x.copy() for x in state]
+    first = evaluated(method, design, *state)
+    second = evaluated(method, design, *state)
+    np.testing.assert_array_equal(first[1], second[1])
+    for x, copy in zip(state, copies, strict=True):
+        np.testing.assert_array_equal(x, copy)
+
+
+def test_a_longer_bar_is_a_model_of_longer_bars():
+    """Length and mass of a bar against differences of models built anew: the slopes themselves are right."""
+    design, h = chain_design(1), 1e-6
+    for j, change in enumerate(({"length": h}, {"mass": h})):
+        pairs = [
+            samples.spatial_chain(1, **{what: 1 + sign * step for what, step in change.items()}) for sign in (1, -1)
+        ]
+        chain = chain_of(design)
+        radius = 2 * 0.05 * h if "length" in change else 0.0  # the sample's bars get thicker, too; the design's do not
+        for what, slope in (("com", chain.dr[j]), ("mass", chain.dm[j])):
+            difference = (getattr(pairs[0], what) - getattr(pairs[1], what)) / (2 * h)
+            np.testing.assert_allclose(slope, difference, atol=1e-9)
+        difference = (pairs[0].inertia - pairs[1].inertia)[0] / (2 * h)
+        thicker = radius / h * 0.05 / 2 * np.diag([0.5, 0.5, 1.0])  # d/dL of m R²/4, m R²/4, m R²/2 with R = L/20
+        np.testing.assert_allclose(chain.dinertia[j, 0], difference - thicker, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("design", "message"),
+    [
+        (Design(samples.cart_pendulum(), ["rod.mass"]), "is not a chain of hinges"),
+        (Design(samples.human43(), ["right_hand.mass"]), "is not a chain of hinges"),
+        (Design(samples.two_link(), ["forearm.mass"]), "`tip` to be the identity"),
+        (Design(samples.spatial_chain(2).replace(damping=[1, 0]), ["bar1.mass"]), "springs, dampers or rotors"),
+        (Design(samples.spatial_chain(2), ["gravity.z"]), "'gravity.z' is not a length, a mass or an inertia"),
+    ],
+)
+def test_other_models_are_refused(design, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        chain_of(design)
+
+
+# --- extended precision -------------------------------------------------------------------------------------
+
+
+def torques(chain, j, q, v, a):
+    """Of a motion along parameter j, in the arithmetic of what is given, (n,).
+
+    Newton and Euler in the world frame, summed over bodies: nothing of the recursion is in it.
+    """
+    n = len(q)
+    R, place, w, al = np.eye(3, dtype=q.dtype), *np.zeros((3, 3), q.dtype)
+    acceleration = -chain.gravity.astype(q.dtype)
+    hinges, axes, loads = [], [], []
+    for k in range(n):
+        arm = R @ chain.s[j, k]
+        place, acceleration = place + arm, acceleration + np.cross(al, arm) + np.cross(w, np.cross(w, arm))
+        hinges.append(place)
+        E = oracle.skew(chain.e[k]).astype(q.dtype)
+        R = R @ chain.C0[k] @ (np.eye(3) + np.sin(q[k]) * E + (1 - np.cos(q[k])) * (E @ E))
+        axis, arm = R @ chain.e[k], R @ chain.r[j, k]
+        w, al = w + axis * v[k], al + axis * a[k] + np.cross(w, axis) * v[k]
+        place, acceleration = place + arm, acceleration + np.cross(al, arm) + np.cross(w, np.cross(w, arm))
+        inertia, force = R @ chain.inertia[j, k] @ R.T, chain.m[j, k] * acceleration
+        axes.append(axis)
+        loads.append((force, inertia @ al + np.cross(w, inertia @ w) + np.cross(place, force)))
+    return np.array(
+        [axes[k] @ sum(moment - np.cross(hinges[k], force) for force, moment in loads[k:]) for k in range(n)]
+    )
+
+
+@pytest.mark.skipif(not WIDER, reason="longdouble is double here")
+@pytest.mark.parametrize(("n", "tolerance"), [(2, 1e-18), (6, 1e-16), (12, 1e-16), (24, 5e-15)])
+def test_extended_precision_is_that(n, tolerance):
+    """dτ/dp of the motion is zero but for rounding; M⁻¹ times what is left of it is the error.
+
+    In double the best method errs by 2e-16, 2e-15, 1e-14, 5e-13 at these sizes, and ε is 2000 times smaller here.
+    """
+    case = prepare(chain_design(n), 1)
+    moved, q, v = anderson2002_extended._moved(case.chain, case.q[0], case.v[0], *case.slopes)
+    a = anderson2002_extended._accelerations(moved, q, v)
+    M = mass_matrix(case.design.model, case.q[0])
+    for j in range(case.design.p):
+        left = torques(moved, j, q[j], v[j], a[j]).imag / anderson2002_extended.STEP
+        error = np.abs(np.linalg.solve(M, left.astype(float))).max() / np.abs(a.imag / anderson2002_extended.STEP).max()
+        assert error < tolerance
+
+
+def test_extended_precision_agrees_with_the_oracle():
+    design = random_chain(5)
+    q, v, dq, dv = random_state(design)
+    exact = extended_derivatives(chain_of(design), q, v, dq.T, dv.T)
+    # the oracle solves with M in double precision: its condition is at most 1e5 here, times 2e-16
+    assert relative(exact.T, oracle_total_derivatives(design, q, v, dq, dv)) < 1e-11
+
+
+# --- what is made of the times ------------------------------------------------------------------------------
+
+
+def test_exponents_are_fitted_to_large_sizes_only():
+    rows = [Timing("partially recursive", n, 4, (1e-3 if n < 8 else 1e-6 * n**3), 1) for n in (2, 4, 8, 16, 32)]
+    (fit,) = exponents(rows)
+    assert fit.exponent == pytest.approx(3)
+    assert (fit.smallest, fit.largest, fit.order, fit.products) == (8, 32, 3, None)
+
+
+@pytest.mark.parametrize(("factor", "at"), [(0.5, None), (16.0, 4.0), (1e9, np.inf)])
+def test_crossings(factor, at):
+    rows = [Timing("fully recursive", n, 1, factor * n, 1) for n in (2, 3, 5, 8)]
+    rows += [Timing("conventional", n, 1, float(n**3), 1) for n in (2, 3, 5, 8)]
+    (row,) = crossings(rows, 1)
+    assert row.at == (at if at in (None, np.inf) else pytest.approx(at))
+
+
+def test_closest_is_the_least_ratio():
+    rows = [Timing("fully recursive", n, p, n * p, 1) for n in (2, 3) for p in (1, 4)]
+    rows += [Timing("frugal conventional", n, p, n * p * (7 - n - p / 2), 1) for n in (2, 3) for p in (1, 4)]
+    assert closest(rows) == Closest("frugal conventional", 3, 4, 2.0)
+
+
+def test_products_grow_between_the_third_and_the_fourth_power():
+    """(25), (27), (28) of the conventional method: n³ + 3 p n³ + 2 n⁴."""
+    counts = {n: n**3 + 3 * 4 * n**3 + 2 * n**4 for n in (8, 32)}
+    (fit,) = exponents([Timing("conventional", n, 4, 1e-9 * count, 1) for n, count in counts.items()])
+    assert fit.products == pytest.approx(fit.exponent)
+    assert fit.products == pytest.approx(np.log(counts[32] / counts[8]) / np.log(4))
+
+
+@pytest.mark.parametrize("n", [4, 12])
+def test_any_two_methods_are_compared(n):
+    """Against the differences taken anew; and what is said about them is the largest of all pairs."""
+    case = prepare(chain_design(n))
+    roundings, pairs = agreement(case, METHODS)
+    given = [(case.chain, case.q[k], case.v[k], *case.slopes) for k in range(anderson2002_experiment.CHECKED)]
+    found = {name: np.array([method(*each)[1] for each in given]) for name, method in METHODS.items()}
+    found["kinegrad"] = case.library(anderson2002_experiment.CHECKED).transpose(0, 2, 1)
+    exact = np.array([extended_derivatives(*each) for each in given])
+    names = [*METHODS, "kinegrad"]
+    assert {frozenset((row.first, row.second)) for row in pairs} == {
+        frozenset((one, two)) for one in names for two in names if one != two
+    }
+    assert len(pairs) == 10
+    for row in pairs:
+        assert row.difference == np.abs(found[row.first] - found[row.second]).max() / np.abs(exact).max()
+    assert {row.method: row.error for row in roundings} == {name: relative(x, exact) for name, x in found.items()}
+    assert largest_difference(pairs, inverted=True) == max(row.difference for row in pairs)
+    rest = [row.difference for row in pairs if "conventional" not in (row.first, row.second)]
+    assert largest_difference(pairs) == max(rest)
+    assert agreed_until(pairs) == n
+
+
+@pytest.mark.skipif(not WIDER, reason="longdouble is double here")
+def test_factors_lose_digits_and_an_inverse_more():
+    """At n = 24 the condition of M is 1e7: rounding separates what forms no matrix, what factors and what inverts."""
+    roundings, _ = agreement(prepare(chain_design(24)), METHODS)
+    error = {row.method: row.error for row in roundings}
+    assert roundings[0].condition > 1e6
+    assert error["fully recursive"] < 1e-12
+    for name in ("partially recursive", "frugal conventional"):
+        assert 5 * error["fully recursive"] < error[name] < error["conventional"] / 5
+    assert error["conventional"] < 4 * np.finfo(float).eps * roundings[0].condition
+
+
+def test_states_are_the_same_at_every_run():
+    first, second = prepare(chain_design(4)), prepare(chain_design(4))
+    np.testing.assert_array_equal(first.q, second.q)
+    np.testing.assert_array_equal(first.dv, second.dv)
+
+
+# --- the double pendulum ------------------------------------------------------------------------------------
+
+
+def test_kinetic_energy_is_that_of_two_particles():
+    """dT/dp against (71) written out and differentiated by complex step, at states that follow the parameters."""
+    random = np.random.default_rng(71)
+    q, v = random.normal(size=(2, 5, 2))
+    dq, dv = random.normal(size=(2, 5, 2, 4))
+
+    def kinetic(p, q, v):
+        L1, L2, MP, MQ = p
+        first, second = q[0], q[0] + q[1]
+        P = L1 * v[0] * np.array([np.cos(first), np.sin(first)])
+        Q = P + L2 * (v[0] + v[1]) * np.array([np.cos(second), np.sin(second)])
+        return (MP * P @ P + MQ * Q @ Q) / 2  # [anderson2002] (71)
+
+    found = anderson2002_pendulum._sensitivity(anderson2002_pendulum._design(), np.arange(5.0), q, v, dq, dv)
+    values = np.array(list(anderson2002_pendulum.VALUES.values()))
+    for k in range(5):
+        for j in range(4):
+            step = 1j * oracle.STEP
+            moved = kinetic(values + step * np.eye(4)[j], q[k] + step * dq[k, :, j], v[k] + step * dv[k, :, j])
+            assert found[k, j] == pytest.approx(moved.imag / oracle.STEP, rel=1e-12, abs=1e-12)
+
+
+# --- the run ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """One quick run on small chains, the stages it reported, and its folder."""
+    out = tmp_path_factory.mktemp("papers") / "new" / "anderson2002"
+    stages = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(anderson2002_page, "DPI", 40)
+        patch.setattr(anderson2002, "QUICK_BUDGET", 0.01)
+        patch.setattr(anderson2002, "QUICK_LIMIT", 1e6)  # s: no method is given up because the machine is busy
+        patch.setattr(anderson2002_experiment, "FEWEST", 1)
+        report = anderson2002.reproduce(
+            out, quick=True, progress=lambda *stage: stages.append(stage), sizes=(2, 4, 8, 12), steps=(1e-2, 1e-5, 1e-9)
+        )
+    return report, stages, out
+
+
+@pytest.fixture(scope="module")
+def results(run):
+    return json.loads(run[0].results.read_text(encoding="utf-8"))
+
+
+@pytest.mark.slow
+def test_all_methods_agree_at_all_sizes(results):
+    names = {*METHODS, "kinegrad"}
+    assert {(row["method"], row["n"]) for row in results["roundings"]} == {(x, n) for x in names for n in (2, 4, 8, 12)}
+    assert len(results["pairs"]) == 4 * 10
+    assert max(row["difference"] for row in results["pairs"]) < 1e-10  # the condition of M, 5e5, times 2e-16
+    assert max(row["error"] for row in results["roundings"] if row["method"] == "fully recursive") < 1e-12
+    assert results["epsilon"] == np.finfo(np.longdouble).eps
+
+
+@pytest.mark.slow
+def test_choices_are_in_the_file(results):
+    pendulum, spatial = results["chosen"]["double_pendulum"], results["chosen"]["chains"]
+    assert pendulum["values"] == {"L1": 1.0, "L2": 1.0, "MP": 1.0, "MQ": 1.0}
+    assert pendulum["start"] == {"q": [pytest.approx(np.pi / 6), 0.0], "v": [0.0, 0.0]}
+    assert pendulum["gravity"] == samples.double_pendulum().gravity.tolist()
+    assert pendulum["paper_perturbations"] == {
+        "L1": 1e-5,
+        "L2": 1e-5,
+        "MP": 5e-4,
+        "MQ": 1e-5,
+    }  # [anderson2002] section 5
+    assert pendulum["tolerances"] == {"tight": 1e-11, "loose": 1e-6, "reference": 1e-13}
+    assert (spatial["length"], spatial["mass"]) == (1.0, 1.0)
+    assert spatial["gravity"] == samples.spatial_chain(2).gravity.tolist()
+
+
+@pytest.mark.slow
+def test_everything_is_timed(results):
+    timed = {(row["method"], row["n"]) for row in results["timings"]}
+    assert timed == {(name, n) for name in (*METHODS, "kinegrad") for n in (2, 4, 8, 12)}
+    assert all(row["seconds"] > 0 and row["evaluations"] > 0 for row in results["timings"])
+    assert {(row["n"], row["p"]) for row in results["small"] if row["n"] == 4} == {(4, 1), (4, 4), (4, 8)}
+    orders = {row["method"]: row["order"] for row in results["exponents"]}
+    assert [orders[name] for name in METHODS] == [1, 3, 4, 4]
+    ratio = {(row["method"], row["n"], row["p"]): row["seconds"] for row in results["small"]}
+    near = results["closest"]
+    key = near["n"], near["p"]
+    assert near["ratio"] == ratio[near["method"], *key] / ratio["fully recursive", *key]
+    # times of a loaded machine say nothing, so neither do exponents: that they are fitted, and to these times
+    for row in results["exponents"]:
+        points = [
+            (each["n"], each["seconds"])
+            for each in results["timings"]
+            if each["method"] == row["method"] and row["smallest"] <= each["n"] <= row["largest"]
+        ]
+        n, seconds = np.log(points).T
+        assert row["exponent"] == pytest.approx(np.polyfit(n, seconds, 1)[0], rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.slow
+def test_exact_sensitivities_agree_and_differences_err_as_theory_says(results):
+    rows = {(row["parameter"], row["method"]): row["relative"] for row in results["deviations"]}
+    assert results["integration_error"] < 1e-10  # tolerance 1e-11 for 20 s
+    for name, step in anderson2002_pendulum.STEPS.items():
+        assert rows[name, "conventional"] < 1e-12  # same steps of the integrator, so rounding alone
+        assert rows[name, "central differences"] < rows[name, "forward differences"] / 10
+        assert 1e-6 < rows[name, "forward differences"] < 20 * step  # curvature over slope is about 2π·20 s / period
+    error = {(row["method"], row["tolerance"], row["step"]): row["error"] for row in results["perturbations"]}
+    tight, loose = 1e-11, 1e-6
+    assert error["forward", tight, 1e-5] == pytest.approx(error["forward", tight, 1e-2] / 1e3, rel=0.1)  # truncation
+    assert error["central", tight, 1e-9] > 5 * error["central", tight, 1e-5]  # rounding
+    assert error["fully recursive", tight, 0.0] < 1e-10 < error["central", tight, 1e-5]
+    assert error["fully recursive", loose, 0.0] < error["central", loose, 1e-5]
+    wild = results["wild"]
+    assert wild["largest_value"] > 1e5
+    assert wild["methods"] < 1e-6 < 0.5 < wild["differences"]
+    assert 5 < wild["sound_until"] < 20
+
+
+@pytest.mark.slow
+def test_files_hold_every_number(run, results):
+    report, _, out = run
+    names = {"index.html", "results.json", "times.csv", "sensitivities.csv", *results["figures"]}
+    assert {path.name for path in out.iterdir()} == names
+    assert len(report.figures) == 5
+    for path in report.figures:
+        assert path.read_bytes().startswith(b"\x89PNG")
+    with report.times.open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    errors = {(row["method"], row["n"]): row["error"] for row in results["roundings"]}
+    assert len(rows) == len(results["timings"])
+    assert all(float(row["relative_error"]) == errors[row["method"], int(row["n"])] for row in rows)
+    table = np.genfromtxt(report.curves, delimiter=",", names=True, deletechars="")
+    assert len(table) == anderson2002_pendulum.INSTANTS
+    worst = np.abs(table["dT_dL1.conventional"] - table["dT_dL1.fully_recursive"]).max()
+    assert worst == next(row["largest"] for row in results["deviations"])
+
+
+@pytest.mark.slow
+def test_progress_goes_to_the_end(run):
+    last = {stage: (done, total) for stage, done, total in run[1]}
+    assert len(last) >= 6
+    assert all(done == total for done, total in last.values())
+
+
+@pytest.mark.slow
+def test_the_page_needs_nothing_else_and_says_what_was_found(run):
+    report, _, _ = run
+    html = report.page.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//\w|<script|<link|@import|url\(", re.sub(r"base64,[^\"]*", "", html))
+    sources = re.findall(r'(?:src|href)="([^"]{1,30})', html)
+    assert all(source.startswith(("data:image/png;base64,", "#")) for source in sources)
+    assert html.count("data:image/png;base64,") == 5
+    for anchor in re.findall(r'href="#([^"]+)"', html):
+        assert f'id="{anchor}"' in html
+    text = re.sub(r"<[^>]*>", "", html)
+    for fact in ("command", "date", "processor", "versions"):
+        assert report.about[fact] in text
+    assert "nan" not in text.replace("nanosecond", "")
+    for fit in report.exponents:
+        assert re.search(rf"grows as n\^?[-−]?{abs(fit.exponent):.2f}", text)  # of a few short timings: any number
+    assert "This is a quick run" in text
+    assert "g = 9.81 m/s2" in text
+    for row in report.roundings:
+        assert f">{number(row.error)}<" in html
+    assert number(largest_difference(report.pairs)) in html
+    assert len(re.findall(r'alt="[A-Z][^"]{60,}\."', html)) == 5  # sentences
+
+
+@pytest.mark.slow
+def test_the_papers_perturbation_is_tried_exactly(results):
+    motion = anderson2002_pendulum.Pendulum(*(np.empty(0),) * 3, {}, np.ones((401, 4)))
+    rows = anderson2002_pendulum.perturbations(motion, ["MP"], [1e-2], lambda *stage: None)
+    assert {row.step for row in rows if row.method == "forward"} == {1e-2, 5e-4}
+    assert {row["step"] for row in results["perturbations"]} == {0.0, 1e-2, 1e-5, 1e-9}
+
+
+@pytest.mark.slow
+def test_the_command_prints_tables_and_the_page(run, monkeypatch):
+    report, _, out = run
+    given = []
+
+    def remembered(folder, quick, progress):
+        given.append((folder, quick))
+        progress("stage", 1, 2)
+        return report
+
+    monkeypatch.setattr(anderson2002, "reproduce", remembered)
+    result = CliRunner().invoke(cli.app, ["reproduce", "anderson2002", "--quick", "--out", str(out)])
+    assert result.exit_code == 0, result.output
+    assert given == [(out, True)]
+    printed = re.sub(r"\s+", " ", result.stdout)
+    for words in (
+        "frugal conventional",
+        "exponent",
+        "order",
+        "• Fully recursive: time grows as",
+        f"page: {report.page}",
+    ):
+        assert words in printed
+    assert max(map(len, result.stdout.splitlines())) <= max(100, len(f"page: {report.page}"))
+
+
+def test_slow_methods_are_given_up(monkeypatch):
+    """With a limit that nothing keeps, every method is timed once and then given up; kinegrad goes on."""
+    rows, roundings, pairs, stopped = anderson2002_experiment.times((2, 4), 1e-9, 0.0, lambda *stage: None)
+    assert stopped == dict.fromkeys(METHODS, 4)
+    assert {(row.method, row.n) for row in rows} == {(name, 2) for name in METHODS} | {("kinegrad", 2), ("kinegrad", 4)}
+    assert [row.method for row in roundings if row.n == 4] == ["fully recursive", "kinegrad"]
+    assert len([row for row in pairs if row.n == 4]) == 1
+
+
+def test_arguments_are_checked(tmp_path):
+    with pytest.raises(InputError, match=r"`sizes` is \[4, 4\]"):
+        anderson2002.reproduce(tmp_path, sizes=(4, 4))
+    with pytest.raises(InputError, match=r"`steps` is \[0.0\]"):
+        anderson2002.reproduce(tmp_path, steps=[0.0])
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="is a file"):
+        anderson2002.reproduce(tmp_path / "file")
+
+
+def test_ctrl_c_leaves_nothing(tmp_path):
+    def interrupt(what, done, total):
+        if what == "small chains" and done:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        anderson2002.reproduce(tmp_path / "deep" / "out", quick=True, progress=interrupt, sizes=(2, 4))
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- interrupts -----------------------------------------------------------------------------------------------------
+
+
+class Compiled(Listener):
+    """Notes which threads compile."""
+
+    def __init__(self):
+        self.threads = set()
+
+    def on_start(self, event):
+        self.threads.add(threading.get_ident())
+
+    def on_end(self, event):
+        pass
+
+
+@pytest.mark.skipif(not JIT, reason="nothing is compiled without the JIT")
+def test_what_the_paper_compiles_is_out_of_reach_of_interrupts():
+    """On the main thread Ctrl-C was lost in a callback from LLVM, and ``reproduce`` went on."""
+    twice = compiled(lambda x: 2 * x)
+    with install_listener("numba:compile", found := Compiled()):
+        assert twice(1.5) == 3.0
+    assert found.threads
+    assert threading.get_ident() not in found.threads
