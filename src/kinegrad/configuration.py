@@ -1,8 +1,8 @@
 """Configurations: the sum of one and a small change, the difference of two, and some to start from.
 
 Coordinates of one number are added and subtracted.  A quaternion is turned by a vector δ in the child's frame,
-q ⊕ δ = q ⊗ exp(δ/2), where δ is the angle times the axis: what an angular velocity of δ, in the child's frame, makes of it
-in one second.  Derivatives "with respect to q" are those with respect to δ at zero, for every coordinate.
+q ⊕ δ = q ⊗ exp(δ/2), where δ is the angle times the axis: what an angular velocity of δ, in the child's frame, makes of
+it in one second.  Derivatives "with respect to q" are those with respect to δ at zero, for every coordinate.
 """
 
 from __future__ import annotations

@@ -60,7 +60,11 @@ def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | Non
     array([[0. , 0. ],
            [0.4, 0.1]])
     """
-    batch = engine.Batch(check_mass(model), {"q": q})
+    if engine.mapped(check_mass(model)):
+        at = engine.Expansion(model, {"q": q})
+        change = center_of_mass_derivatives(at.primitive, at.q_hat, threads=threads)
+        return at.deliver(at.by_configuration(change, inner=1))
+    batch = engine.Batch(model, {"q": q})
     n = model.n
     result, flat = batch.output((3, n))
     none = np.empty((0, 3 * n))
@@ -98,7 +102,10 @@ def momentum_derivatives(
     >>> change.dlinear_dv[1].round(3), change.dlinear_dq[0].round(3)
     (array([0.4, 0.1]), array([-0.4, -0.1]))
     """
-    batch = engine.Batch(check_mass(model), {"q": q, "v": v})
+    if engine.mapped(check_mass(model)):
+        at = engine.Expansion(model, {"q": q, "v": v})
+        return at.contracted(momentum_derivatives(at.primitive, at.q_hat, at.v_hat, threads=threads), 1)
+    batch = engine.Batch(model, {"q": q, "v": v})
     n = model.n
     fields, flat = zip(*(batch.output((3, n)) for _ in range(4)), strict=True)
     arguments = (engine.mechanism(model), *batch.arguments, np.empty((0, 3 * n)), *flat)

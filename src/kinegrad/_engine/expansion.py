@@ -6,7 +6,7 @@ joints, and contracts what comes back.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from kinegrad._engine.coordinates import Chart
 from kinegrad._engine.gate import broadcast, overflow_is_passed, real
 from kinegrad._engine.gate import not_finite as not_finite_at
 from kinegrad._engine.memory import overlaps_itself
-from kinegrad._kernels.finite import LARGEST
+from kinegrad._kernels.lanes.finite import LARGEST
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 
@@ -23,6 +23,7 @@ __all__ = ["Expansion", "check_arguments", "check_unit"]
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
+R = TypeVar("R")  # of results
 UNIT = 1e-9  # how far the length of a quaternion may be from one
 COORDINATES = ("q", "q0", "q1")  # arguments that are coordinates; all others are as speeds are
 
@@ -87,6 +88,22 @@ class Expansion(Chart):
         name = max(sizes, key=lambda name: sizes[name])
         cause = f", where `{name}` has numbers of up to {sizes[name]:.3g}" if sizes[name] > LARGEST else ""
         raise InputError(f"the results{at} are not finite: they overflow float64{cause}; expected smaller numbers")
+
+    def contracted(self, change: R, inner: int) -> R:
+        """A result whose fields are called d<x>_dq, d<x>_dv, d<x>_da, by coordinates and speeds instead of by joints.
+
+        `inner` axes are between those of the batch and the last, one more of transforms.
+        """
+        found = dict(vars(change))
+        for what in {name[:-1] for name, x in vars(change).items() if x is not None}:  # d<x>_d
+            by = [vars(change).get(f"{what}{x}") for x in "qva"]
+            axes = inner + (what == "dtransform_d")
+            found[f"{what}q"] = self.deliver(self.by_configuration(*by, inner=axes))
+            if by[1] is not None:
+                found[f"{what}v"] = self.deliver(self.by_speed(by[1], by[2], inner=axes))
+            if by[2] is not None:
+                found[f"{what}a"] = self.deliver(self.by_acceleration(by[2], inner=axes))
+        return type(change)(**found)
 
     def deliver(self, x: Array, out: Any = None, name: str = "out") -> Array:
         """A contracted result, in `out` if that is given."""

@@ -38,8 +38,8 @@ def mechanism(model: Model) -> tuple[Any, ...]:
             )
         if model.coordinates:  # functions expand them first; whatever forgets to must not take them for joints
             raise InputError(
-                f"model {shown(model.name)} has coordinates that are not its joints, which this function does not know; "
-                "expected model.primitive, whose coordinates are its joints"
+                f"model {shown(model.name)} has coordinates that are not its joints, which this function does not "
+                "know; expected model.primitive, whose coordinates are its joints"
             )
         with np.errstate(all="ignore"):  # constants that overflow are not tame, and so their results looked at
             found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
