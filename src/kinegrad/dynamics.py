@@ -338,12 +338,13 @@ def _hybrid_in_coordinates(
         raise free_joint(at.model, found.speed, found.state, at.shape, "coordinate") from None
 
 
-def solve_reduced(at: engine.Expansion, M: Array, right: Array) -> Array:
-    """M⁻¹ times `right`, (..., nv, k), with the mass matrix of coordinates, or SingularError."""
+def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[np.int64] | None = None) -> Array:
+    """M⁻¹ times `right`, (..., nv, k), with the mass matrix of coordinates, or of some `speeds`; or SingularError."""
     stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
     if stuck is not None:
         at.check(M, 2)
-        raise free_joint(at.model, *stuck, at.shape, "coordinate")
+        row, state = stuck
+        raise free_joint(at.model, row if speeds is None else int(speeds[row]), state, at.shape, "coordinate")
     with np.errstate(all="ignore"):  # what overflows is found in the end
         return np.asarray(np.linalg.solve(M, right))
 

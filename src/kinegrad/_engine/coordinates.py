@@ -321,8 +321,8 @@ def unit(quaternion: Array) -> Array:
 
 def product(matrix: Array, x: Array) -> Array:
     """3×3 matrices times vectors, in a fixed order."""
-    first, second, third = (matrix[..., k] * x[..., k, None] for k in range(3))
-    return first + second + third
+    first, second, third = (np.asarray(matrix[..., k] * x[..., k, None]) for k in range(3))
+    return np.asarray(first + second + third)
 
 
 def _rows(*rows: Sequence[Array]) -> Array:

@@ -96,7 +96,7 @@ class Expansion(Chart):
         """
         found = dict(vars(change))
         for what in {name[:-1] for name, x in vars(change).items() if x is not None}:  # d<x>_d
-            by = [vars(change).get(f"{what}{x}") for x in "qva"]
+            by: list[Any] = [vars(change).get(f"{what}{x}") for x in "qva"]
             axes = inner + (what == "dtransform_d")
             found[f"{what}q"] = self.deliver(self.by_configuration(*by, inner=axes))
             if by[1] is not None:

@@ -16,11 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, design_tangent, energy, kinematics, rnea_adjoint
 from kinegrad._kernels import dual_kernels as kernels
+from kinegrad.design import coordinates
 from kinegrad.design.parameters import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
-from kinegrad.dynamics import forward_dynamics, hybrid_dynamics, prescribed_flags, without
+from kinegrad.dynamics import (
+    forward_dynamics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    mass_matrix,
+    prescribed_flags,
+    without,
+)
 from kinegrad.errors import InputError, SingularError
-from kinegrad.kinematics import _points, _state
-from kinegrad.loads import Loads, load_batch
+from kinegrad.kinematics import _points, _state, expand_motion, in_joints
+from kinegrad.loads import Loads, expand, load_batch
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -106,6 +114,9 @@ def inverse_dynamics_design_derivatives(
     array([6., 2.])
     """
     state = {"q": q, "v": v, "a": a}
+    if _checked(design).coordinates:
+        at, change = _torques_in_coordinates(design, state, {}, loads, threads)
+        return at.deliver(np.ascontiguousarray(coordinates.last(change)))
     return _tangents(design, design_tangent.inverse_dynamics, state, {}, loads, threads)
 
 
@@ -159,6 +170,10 @@ def constants_gradient(
     """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns); the batch."""
     model = _checked(design)
     loads = loads_of(design, loads)
+    if model.coordinates:
+        at = expand(model, loads, {"q": q, "v": v, "a": a, "y": y})
+        motion = at.q_hat, at.v_hat, at.a_hat, at.check(at.G.push(at.given["y"]), 1)
+        return constants_gradient(coordinates.primitive_design(design), *motion, loads=loads, threads=threads)
     batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
     _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
     arguments = kernel_constants(design), *batch.arguments[:4], *load_rows, gradient
@@ -221,6 +236,10 @@ def forward_dynamics_design_derivatives(
     """
     state = {"q": q, "v": v, "tau": tau}
     follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
+    if _checked(design).coordinates:
+        a = forward_dynamics(design.model, q, v, tau, loads=loads_of(design, loads), threads=threads)
+        none = np.zeros(design.model.nv, dtype=bool)
+        return _accelerations_in_coordinates(design, none, {**state, "a": a}, follow, loads, threads)[0]
     try:
         return _tangents(design, design_tangent.forward_dynamics, state, follow, loads, threads)
     except SingularError:
@@ -288,6 +307,12 @@ def hybrid_dynamics_design_derivatives(
     for name, entries in ignored.items():
         if follow[name] is not None:
             follow[name] = without(f"d{name}_dp", follow[name], entries[:, None])
+    if model.coordinates:
+        names = [model.speed_names[i] for i in np.flatnonzero(flags)]
+        whole = loads_of(design, loads)
+        state["a"] = hybrid_dynamics(model, q, v, tau, a, prescribed=names, loads=whole, threads=threads).a
+        found = _accelerations_in_coordinates(design, flags == 1, state, follow, loads, threads)
+        return HybridDynamicsDesignDerivatives(*found)
     try:
         return HybridDynamicsDesignDerivatives(*_hybrid(design, flags, state, follow, loads, threads))
     except SingularError:
@@ -308,6 +333,10 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
            [0.12, 0.04]])
     """
     n = _checked(design).n
+    if design.model.coordinates:
+        at = engine.Expansion(design.model, {"q": q})
+        change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q_hat, threads=threads)
+        return at.deliver(np.ascontiguousarray(coordinates.last(at.matrix(coordinates.first(change)))))
     return _quantity(design, kernels.mass_matrix, crba.N, {"q": q}, n * n, threads, (n, n))
 
 
@@ -322,6 +351,9 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     array([0., 1.])
     """
     n = _checked(design).n
+    if design.model.coordinates:
+        q = engine.Expansion(design.model, {"q": q}).q_hat
+        return transform_design_derivatives(coordinates.primitive_design(design), q, threads=threads)
     return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
 
 
@@ -351,6 +383,10 @@ def point_motion_design_derivatives(
     array([0., 1., 0.])
     """
     model = _checked(design)
+    if model.coordinates:
+        _, q, v, a = in_joints(expand_motion(model, q, v, a))
+        primitive = coordinates.primitive_design(design)
+        return point_motion_design_derivatives(primitive, q, v, a, link=link, point=point, threads=threads)
     n = model.n
     batch, state = _state(model, q, v, a)
     batch.check_finite()
@@ -382,8 +418,41 @@ def energy_design_derivatives(
     array([0.18])
     """
     state = {"q": q, "v": v}
+    if _checked(design).coordinates:
+        at = engine.Expansion(design.model, state)
+        return energy_design_derivatives(coordinates.primitive_design(design), at.q_hat, at.v_hat, threads=threads)
     sums = _quantity(design, kernels.energies, energy.N, state, energy.COLUMNS, threads, (energy.COLUMNS,), keep=2)
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
+
+
+def _torques_in_coordinates(
+    design: Design, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None, threads: int | None
+) -> tuple[engine.Expansion, Array]:
+    """The motion q, v, a, and dτ/dp, (p, ..., nv), where coordinates are not joints."""
+    whole = loads_of(design, loads)
+    at = expand(design.model, whole, state)
+    slopes = coordinates.checked_slopes(design, at, **{f"d{x}_dp": follow.get(x) for x in "qva"})
+    tau = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=whole, threads=threads)
+
+    def tangents(primitive: Design, state: dict[str, Any], follow: dict[str, Any]) -> Array:
+        return _tangents(primitive, design_tangent.inverse_dynamics, state, follow, loads, threads)
+
+    return at, coordinates.torques(design, at, tau, tangents, *slopes.values())
+
+
+def _accelerations_in_coordinates(
+    design: Design, held: NDArray[np.bool_], state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
+    threads: int | None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """da/dp and dτ/dp, (..., nv, p), where coordinates are not joints; `state` has all accelerations."""
+    motion = {x: state[x] for x in "qva"}
+    at, change = _torques_in_coordinates(design, motion, follow, loads, threads)
+    given = coordinates.checked_slopes(design, at, da_dp=follow.get("a"), dtau_dp=follow.get("tau"))
+    M = at.matrix(mass_matrix(at.primitive, at.q_hat, threads=threads))
+    M = np.broadcast_to(M, (*at.shape, *M.shape[-2:]))
+    found = coordinates.accelerations(at, M, change, given["dtau_dp"], given["da_dp"], held)
+    a, tau = (at.deliver(x) for x in found)
+    return a, tau
 
 
 def _tangents(
