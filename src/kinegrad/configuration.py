@@ -93,6 +93,23 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> Array:
     return change
 
 
+def difference_vjp(model: Model, change: Array, w: Array) -> Array:
+    """The gradient of wᵀ (q1 ⊖ q0) with respect to q1 ⊕ δ, (..., nv), where `change` is that difference.
+
+    log(exp(u) exp(δ)) = u + (1 + ½ [u]× + c [u]×²) δ + …  with c = 1/θ² − cot(θ/2)/(2θ), θ = |u|.
+    """
+    found = np.array(w)
+    for _, _, v in model.layout.balls:
+        u, x = change[..., v : v + 3], w[..., v : v + 3]
+        angle = np.sqrt((u * u).sum(axis=-1, keepdims=True))
+        safe = np.where(angle > 1e-2, angle, 1.0)
+        exact = 1 / safe**2 - np.cos(safe / 2) / np.sin(safe / 2) / (2 * safe)
+        c = np.where(angle > 1e-2, exact, 1 / 12 + angle**2 / 720 + angle**4 / 30240)
+        turned = np.cross(u, x)
+        found[..., v : v + 3] = x - turned / 2 + c * np.cross(u, turned)
+    return found
+
+
 def neutral(model: Model) -> Array:
     """The configuration of zeros, with quaternions that do not turn, shape (nq,).
 

@@ -19,7 +19,7 @@ G          1                fᵢ′                                            1
 V          0                fᵢ″ v                                          B(ω)
 A          0                fᵢ″ a + fᵢ‴ v²                                  B(α) + D(ω)
 C          0                2 fᵢ″ v                                        ∂γ/∂ω
-W          0                Σ fᵢ″ τ̂ᵢ                                       E(τ̂)
+W          0                Σ fᵢ″ τ̂ᵢ                                       E(τ̂) (and dampers, see ``_chart_turn``)
 =========  ===============  =============================================  ======================================
 
 Of the chart: with the hinges x, y, z at angles ε, the child turns at ω = J(ε) ε̇ in its own frame, where the columns of
@@ -258,35 +258,43 @@ class Chart:
         """Add W, (..., nv, nv): how Gᵀ τ̂ changes with δ at fixed τ̂."""
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
             onto[..., v, v] += self._f(2)[..., k] * tau[..., joint]
-        for first, _, v in self.layout.balls:
-            x, y, z = (tau[..., first + POSE + i] for i in range(3))
-            onto[..., v, v + 1] -= z
-            onto[..., v, v + 2] += y
-            onto[..., v + 1, v + 2] -= x
+        for ball in self.layout.balls:
+            v = ball[2]
+            for row, column, entry in self._chart_turn(ball, tau):
+                onto[..., v + row, v + column] += entry
 
     @quietly
     def turn(self, tau: Array, delta: Array) -> Array:
         """W δ, (..., nv)."""
-        found = np.zeros((*np.broadcast_shapes(tau.shape[:-1], delta.shape[:-1], self._q.shape[:-1]), self.layout.nv))
-        for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
-            found[..., v] += self._f(2)[..., k] * tau[..., joint] * delta[..., v]
-        for first, _, v in self.layout.balls:
-            x, y, z = (tau[..., first + POSE + i] for i in range(3))
-            found[..., v] += y * delta[..., v + 2] - z * delta[..., v + 1]
-            found[..., v + 1] -= x * delta[..., v + 2]
-        return found
+        return self._turn(tau, delta, transposed=False)
 
     @quietly
     def turn_transposed(self, tau: Array, w: Array) -> Array:
         """Wᵀ w, (..., nv)."""
-        found = np.zeros((*np.broadcast_shapes(tau.shape[:-1], w.shape[:-1], self._q.shape[:-1]), self.layout.nv))
+        return self._turn(tau, w, transposed=True)
+
+    def _turn(self, tau: Array, x: Array, *, transposed: bool) -> Array:
+        batch = np.broadcast_shapes(tau.shape[:-1], x.shape[:-1], self._q.shape[:-1], self.speeds.shape[:-1])
+        found = np.zeros((*batch, self.layout.nv))
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
-            found[..., v] += self._f(2)[..., k] * tau[..., joint] * w[..., v]
-        for first, _, v in self.layout.balls:
-            x, y, z = (tau[..., first + POSE + i] for i in range(3))
-            found[..., v + 1] -= z * w[..., v]
-            found[..., v + 2] += y * w[..., v] - x * w[..., v + 1]
+            found[..., v] += self._f(2)[..., k] * tau[..., joint] * x[..., v]
+        for ball in self.layout.balls:
+            v = ball[2]
+            for entry in self._chart_turn(ball, tau):
+                to, of = (entry[1], entry[0]) if transposed else (entry[0], entry[1])
+                found[..., v + to] += entry[2] * x[..., v + of]
         return found
+
+    def _chart_turn(self, ball: tuple[int, int, int], tau: Array) -> list[tuple[int, int, Array]]:
+        """Rows, columns and entries of W of a quaternion: E(τ̂ − d ω) − d B(ω).
+
+        Its dampers d resist ω and not ε̇, so that what they contribute to Gᵀ τ̂ does not change with δ.
+        """
+        first, _, v = ball
+        d = self.model.damping[first + POSE : first + len(HINGES)]
+        w = [self.speeds[..., v + i] for i in range(3)]
+        x, y, z = (tau[..., first + POSE + i] - d[i] * w[i] for i in range(3))
+        return [(0, 1, -z), (0, 2, y + d[0] * w[1]), (1, 2, -x - d[1] * w[0]), (2, 1, d[2] * w[0])]
 
     @quietly
     def push(self, dq: Array, dv: Array, da: Array | None = None) -> tuple[Array, Array, Array]:

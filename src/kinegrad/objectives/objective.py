@@ -156,7 +156,7 @@ def add_terms(terms: Sequence[Term], at: Moments, weights: Array, value: Array, 
 
     Their values, (...), and what is explicit in the parameters, (..., p), are added to `value` and `dp`.
     """
-    share = np.zeros((4, *at.q.shape))
+    share = np.zeros((4, *at.v.shape))
     scale = weights.reshape(-1, *(1,) * (at.q.ndim - 1))
     for term in terms:
         found = term.evaluate(at)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.configuration import difference, difference_vjp
 from kinegrad.design import Design
 from kinegrad.design.derivatives import energy_design_derivatives, transform_design_derivatives
 from kinegrad.dynamics import inverse_dynamics
@@ -80,7 +81,7 @@ class KineticEnergy:
     def evaluate(self, at: Moments) -> Evaluation:
         """Both gradients from one product of M(q) v, an inverse dynamics without gravity and springs, with v."""
         inertial = at.model.replace(gravity=np.zeros(3), stiffness=np.zeros(at.model.n))
-        change = inverse_dynamics_vjp(inertial, at.q, np.zeros_like(at.q), at.v, at.v)
+        change = inverse_dynamics_vjp(inertial, at.q, np.zeros_like(at.v), at.v, at.v)
         dp = None if at.design is None else energy_design_derivatives(at.design, at.q, at.v).dkinetic_dp
         return Evaluation(kinetic_energy(at.model, at.q, at.v), change.dq / 2, change.da, dp=dp)
 
@@ -91,7 +92,7 @@ class PotentialEnergy:
 
     def evaluate(self, at: Moments) -> Evaluation:
         """Its gradient is what holds the links and the springs still."""
-        still = np.zeros_like(at.q)
+        still = np.zeros_like(at.v)
         holding = inverse_dynamics(at.model, at.q, still, still)
         dp = None if at.design is None else energy_design_derivatives(at.design, at.q, still).dpotential_dp
         return Evaluation(potential_energy(at.model, at.q), holding, dp=dp)
@@ -114,7 +115,10 @@ class TorqueSquared(Result):
 
 @dataclass(frozen=True, eq=False)
 class Tracking(Result):
-    """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (n,) or a function of times (m,) → (m, n)."""
+    """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (nq,) or a function of times (m,) → (m, nq).
+
+    Of a quaternion, the difference is the turn from the reference to it, about axes of the child.
+    """
 
     reference: ArrayLike | Callable[[Array], ArrayLike]
     weight: ArrayLike = 1.0
@@ -125,10 +129,15 @@ class Tracking(Result):
     def evaluate(self, at: Moments) -> Evaluation:
         """Of the coordinates and the time."""
         given = engine.real("reference", self.reference(at.t) if callable(self.reference) else self.reference)
-        expected = (len(at.t), at.model.n) if callable(self.reference) else (at.model.n,)
+        expected = (len(at.t), at.model.nq) if callable(self.reference) else (at.model.nq,)
         if given.shape != expected:
             raise InputError(f"`reference` of Tracking gives shape {given.shape}; expected {expected}")
-        away = at.q - (given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given)
+        given = given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given
+        if at.model.coordinates:
+            away = difference(at.model, given, at.q)
+            weighted = _weight(self.weight, at.model) * away
+            return Evaluation((weighted * away).sum(axis=-1), difference_vjp(at.model, away, 2 * weighted))
+        away = at.q - given
         weighted = _weight(self.weight, at.model) * away
         return Evaluation((weighted * away).sum(axis=-1), 2 * weighted)
 
@@ -186,7 +195,7 @@ class UserTerm(Result):
         if not isinstance(found, Evaluation):
             raise InputError(f"the function of a UserTerm returns a {type(found).__name__}; expected an Evaluation")
         batch = at.t.shape + at.q.shape[1:-1]
-        shapes = {"value": batch, **dict.fromkeys(("dq", "dv", "da", "dtau"), at.q.shape)}
+        shapes = {"value": batch, **dict.fromkeys(("dq", "dv", "da", "dtau"), at.v.shape)}
         if at.design is not None:
             shapes["dp"] = (*batch, at.design.p)
         for name, shape in shapes.items():
@@ -205,6 +214,6 @@ def _own(term: Any, *names: str) -> None:
 def _weight(weight: Any, model: Model) -> Array:
     """A weight of all joints, or one for each."""
     given = engine.real("weight", weight)
-    if given.shape not in ((), (model.n,)):
-        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({model.n},)")
+    if given.shape not in ((), (model.nv,)):
+        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({model.nv},)")
     return given
