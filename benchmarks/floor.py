@@ -1,10 +1,10 @@
 """Floor: how far each kernel is from what the machine can do
 
-The 43-degree-of-freedom human, 301 states of q = sin 2πt, one thread.  The floor of a row is the time of its arithmetic,
-if every instruction were one multiply-add of registers that waits for no other, and of writing its results, as NumPy's
-`fill` writes as many bytes.  Operations are counted by running the kernel on numbers that count
-(``python -m benchmarks.operations``); both rates are measured here, in turn with the calls.  Nothing
-overlaps in this floor, and reading and keeping numbers between the passes of an algorithm costs nothing.
+The 43-degree-of-freedom human, 301 states of q = sin 2πt, one thread.  The floor of a row is the time of its
+arithmetic, if every instruction were one multiply-add of registers that waits for no other, and of writing its
+results, as NumPy's `fill` writes as many bytes.  Operations are counted by running the kernel on numbers that count
+(``python -m benchmarks.operations``); both rates are measured here, in turn with the calls.  Nothing overlaps in this
+floor, and reading and keeping numbers between the passes of an algorithm costs nothing.
 """
 
 from __future__ import annotations

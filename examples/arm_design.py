@@ -6,7 +6,7 @@ upper arm, forearm and hand are the parameters: `Design.from_function` different
 person, parcel in hand.
 
 1. The effort's gradient, beside central differences of the whole computation.
-2. The arm with the least effort whose hand still gets onto the shelf, which weighs as much in all, and none of whose
+2. The arm with the least effort whose hand still gets onto the shelf, which weighs as much in total, and none of whose
    lengths and masses differs by more than a fifth from a person's.
 
 Run it:  python examples/arm_design.py        (some seconds; the figure goes to out/arm_design.png)

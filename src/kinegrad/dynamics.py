@@ -90,9 +90,7 @@ def inverse_dynamics(
     >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
     array([3.924, 0.981])
     """
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, METHODS))}")
-    kernel, slots = METHODS[method]
+    kernel, slots = METHODS[engine.one_of("method", method, METHODS)]
     if loads is None and out is None and (state := engine.one_state(threads, model, q, v, a)):
         n = len(model.joints)
         one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
@@ -156,8 +154,7 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
-    if not isinstance(method, str) or method not in ("aba", "crba"):
-        raise InputError(f"`method` is {shown(method)}; expected 'aba' or 'crba'")
+    engine.one_of("method", method, ("aba", "crba"))
     plain = method == "aba" and loads is None and out is None
     if plain and (state := engine.one_state(threads, model, q, v, tau)):
         n = len(model.joints)
@@ -185,9 +182,9 @@ def forward_dynamics(
         with np.errstate(all="ignore"):
             np.subtract(state[2], a, out=a)
         batch.check_results()
-        place = engine.places(model, "dense")
+        pairs = engine.places(model, "dense")[0], engine.tree(model)
         slots = engine.pairs(model) + n
-        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, constants, place, M, a, a)
+        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, pairs, M, a, a)
         batch.check_results()
     return engine.finish(result, a)
 

@@ -215,8 +215,7 @@ def inverse_dynamics_derivatives(
     >>> inverse_dynamics_derivatives(arm, [np.pi / 2, 0], [0, 0], [0, 0], packed=True).dtau_dq.values
     array([-4., -1., -1., -1.])
     """
-    if not isinstance(method, str) or method not in _METHODS:
-        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, _METHODS))}")
+    engine.one_of("method", method, _METHODS)
     if packed is not False:
         packed = engine.flag("packed", packed)
     plain = loads is None and out is None and not packed

@@ -34,7 +34,7 @@ __all__ = ["CALLS", "FUNCTIONS", "Compiled", "compile_kernels"]
 
 
 class Compiled(NamedTuple):
-    """What was compiled: labels, and wall-clock seconds in all."""
+    """What was compiled: labels, and total wall-clock seconds."""
 
     labels: tuple[str, ...]
     seconds: float
@@ -61,7 +61,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
 
     return {
         "steps, tangents": ("simulate_fixed", of_arm(simulate_fixed, q, v, design=design, **steps)),
-        "steps, tangents by loads": ("simulate_fixed", of_arm(simulate_fixed, q, v, design=pulled, **steps)),
+        "steps, tangents of loads": ("simulate_fixed", of_arm(simulate_fixed, q, v, design=pulled, **steps)),
         "steps, several models": ("simulate_fixed", lambda: simulate_fixed([arm, arm], q, v, **steps)),
         "steps": ("simulate_fixed", of_arm(simulate_fixed, q, v, **steps)),
         "adjoint": ("adjoint_gradient", of_arm(adjoint_gradient, q, v, swing, design=design, **steps)),
@@ -75,7 +75,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "hybrid_dynamics_design_derivatives",
             of_design(kg.hybrid_dynamics_design_derivatives, q, v, a, a, prescribed=prescribed),
         ),
-        "∂(a, τ)/∂p by loads": (
+        "∂(a, τ)/∂p of loads": (
             "hybrid_dynamics_design_derivatives",
             of_loads(kg.hybrid_dynamics_design_derivatives, q, v, a, a, prescribed=prescribed),
         ),
@@ -83,7 +83,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "forward_dynamics_design_derivatives",
             of_design(kg.forward_dynamics_design_derivatives, q, v, a),
         ),
-        "∂a/∂p by loads": (
+        "∂a/∂p of loads": (
             "forward_dynamics_design_derivatives",
             of_loads(kg.forward_dynamics_design_derivatives, q, v, a),
         ),
@@ -91,13 +91,13 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_design_derivatives",
             of_design(kg.inverse_dynamics_design_derivatives, q, v, a),
         ),
-        "∂τ/∂p by loads": (
+        "∂τ/∂p of loads": (
             "inverse_dynamics_design_derivatives",
             of_loads(kg.inverse_dynamics_design_derivatives, q, v, a),
         ),
-        "y ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
+        "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
         "∂τ·x": ("inverse_dynamics_jvp", of_arm(kg.inverse_dynamics_jvp, q, v, a, q, v, a)),
-        "y·∂τ": ("inverse_dynamics_vjp", of_arm(kg.inverse_dynamics_vjp, q, v, a, v)),
+        "w·∂τ": ("inverse_dynamics_vjp", of_arm(kg.inverse_dynamics_vjp, q, v, a, v)),
         "a, τ": ("hybrid_dynamics", of_arm(kg.hybrid_dynamics, q, v, a, a, prescribed=prescribed)),
         "a": ("forward_dynamics", of_arm(kg.forward_dynamics, q, v, a)),
         "a, by M": ("forward_dynamics", of_arm(kg.forward_dynamics, q, v, a, method="crba")),
@@ -160,7 +160,7 @@ def compile_kernels(
     Returns
     -------
     Compiled
-        Labels, and seconds in all.
+        Labels, and total seconds.
 
     Examples
     --------

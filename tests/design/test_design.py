@@ -628,7 +628,7 @@ def test_designs_cannot_be_written_to():
         *map(deepcopy, some_designs()),
         *(pickle.loads(pickle.dumps(d)) for d in some_designs()),
     ):
-        arrays = [design.values, *design.slopes, *(design.load_slopes or ())]
+        arrays = [design.values, *design._slopes, *(design._load_slopes or ())]
         assert arrays
         for array in arrays:
             with pytest.raises(ValueError, match="WRITEABLE"):

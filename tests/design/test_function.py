@@ -76,7 +76,7 @@ def test_pendulum_by_function_equals_its_constants():
     built = Design.from_function(samples.double_pendulum, values)
     lengths = {"L1": {"P.com.z": -1, "hinge2.placement.z": -1}, "L2": {"Q.com.z": -1}}
     named = Design(samples.double_pendulum(**values), lengths | {"MP": "P.mass", "MQ": "Q.mass"})
-    for x, y in zip(built.slopes, named.slopes, strict=True):
+    for x, y in zip(built._slopes, named._slopes, strict=True):
         assert np.array_equal(x, y)
     assert built.names == tuple(values)
     assert built.values.tolist() == list(values.values())
@@ -178,7 +178,7 @@ def _asks_for_torques(L):
         lambda L: samples.double_pendulum(L1=kg.mass_matrix(samples.double_pendulum(L1=L), np.ones((5, 2)))[0, 0, 0]),
         lambda L: samples.double_pendulum(L1=kg.center_of_mass(samples.double_pendulum(L1=L), [0, 0])[2]),
         lambda L: samples.double_pendulum(L1=kg.inverse_dynamics(samples.double_pendulum(), [L, 0], [0, 0], [0, 0])[0]),
-        lambda L: samples.double_pendulum(L1=Design(samples.double_pendulum(L1=L), ["Q.mass"]).slopes[0][0, 0] + 1),
+        lambda L: samples.double_pendulum(L1=Design(samples.double_pendulum(L1=L), ["Q.mass"])._slopes[0][0, 0] + 1),
         lambda L: samples.double_pendulum(L1=np.interp(L, [0, 3], [0, 3])),
     ],
 )

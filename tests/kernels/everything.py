@@ -73,7 +73,7 @@ def by_design(model, q, v, a, loads, links, points):
         "design y tau": kg.inverse_dynamics_design_vjp(design, q, v, a, v, loads=loads),
         "design y tau alone": kg.inverse_dynamics_design_vjp(design, q, v, a, v),
         "design a": kg.forward_dynamics_design_derivatives(design, q, v, a, loads=loads),
-        "design a in all": kg.forward_dynamics_design_derivatives(design, q, v, a, **follow),
+        "design a, total": kg.forward_dynamics_design_derivatives(design, q, v, a, **follow),
         "design M": kg.mass_matrix_design_derivatives(design, q),
         "design T": kg.transform_design_derivatives(design, q),
         "design points": kg.point_motion_design_derivatives(design, q, v, a, link=links, point=points),

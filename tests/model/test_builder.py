@@ -125,8 +125,8 @@ PERSPECTIVE = np.eye(4) + np.eye(4, k=-3)
     ("numbers", "message"),
     [
         ({"placement": [1, 2]}, r"`placement` of joint 'knee' has shape \(2,\); expected a 4×4 transform or a 3-"),
-        ({"placement": REFLECTION}, "`placement` of joint 'knee' has a 3×3 block that is a reflection; expected a rot"),
-        ({"tip": STRETCH}, "`tip` of joint 'knee' has a 3×3 block that is not orthonormal: .* 1.2; expected a rot"),
+        ({"placement": REFLECTION}, "`placement` of joint 'knee' has a 3×3 part that is a reflection; expected a rot"),
+        ({"tip": STRETCH}, "`tip` of joint 'knee' has a 3×3 part that is not orthonormal: .* 1.2; expected a rot"),
         ({"tip": PERSPECTIVE}, r"`tip` of joint 'knee' has last row \[1.0, 0.0, 0.0, 1.0\]; expected \[0, 0, 0, 1\]"),
         ({"placement": "up"}, "`placement` of joint 'knee' is a str; expected a 4×4 transform"),
         ({"damping": [1, 2]}, r"`damping` of joint 'knee' is \[1, 2\]; expected numbers of shape \(1,\)"),

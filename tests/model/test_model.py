@@ -203,7 +203,7 @@ def test_limits():
         ({"name": 3}, "`name` of a model is 3; expected text"),
         ({"placement": [np.eye(4)]}, "`placement` has 1 transforms; expected 2"),
         ({"placement": [np.eye(4), 2 * np.eye(4)]}, "`placement` of joint 'knee' has last row .*; expected"),
-        ({"tip": [np.diag([1, -1, 1, 1]), np.eye(4)]}, "`tip` of joint 'hip' has a 3×3 block that is a reflection"),
+        ({"tip": [np.diag([1, -1, 1, 1]), np.eye(4)]}, "`tip` of joint 'hip' has a 3×3 part that is a reflection"),
         ({"tip": [np.eye(4), np.eye(3)]}, r"`tip` of joint 'knee' has shape \(3, 3\); expected a 4×4 transform"),
         ({"mass": [1, -2]}, "link 'shank': `mass` is -2 kg; expected 0 or more"),
         ({"mass": [1]}, r"`mass` has shape \(1,\); expected \(2,\)"),

@@ -458,7 +458,7 @@ def test_limit_of_iterations(method):
 
 
 def test_linear_combinations_count_from_the_model_that_was_given():
-    """Their value is 0 in any design, but the optimum says by how much they changed in all."""
+    """Their value is 0 in any design, but the optimum says by how much they changed in total."""
     design = pendulum()
 
     def length(at):

@@ -203,7 +203,7 @@ for name, design in (("chain", chain()), ("puma", puma())):
     n, states, count = model.n, 2, 5
     q, v, tau = random_state(model, batch=(states,))
     loads = [x.reshape(1, -1) for x in random_loads(model).arrays(model).values()]
-    m, slopes = Mechanism(*engine.mechanism(model)), Slopes(*design.slopes)
+    m, slopes = Mechanism(*engine.mechanism(model)), Slopes(*design._slopes)
     for method, scheme in SCHEMES.items():
         when = np.zeros((count + 1, len(scheme.b)), np.int64)
         columns = []

@@ -342,7 +342,13 @@ def test_wrong_input_is_refused(change, message):
 
 
 def test_a_corner_that_is_not_met_is_accepted():
-    simulate(samples.cart_pendulum(), [0, 0], [1, 0], [0, 1], prescribed={"track": CORNER})
+    """The motion ends where the corner is: until then the cart moves at 1 m/s."""
+    t = np.linspace(0, 1, 5)
+    motion = simulate(samples.cart_pendulum(), [0, 0], [1, 0], t, prescribed={"track": CORNER})
+    assert motion.success
+    np.testing.assert_array_equal(motion.q[:, 0], t)
+    np.testing.assert_array_equal(motion.v[:, 0], 1.0)
+    np.testing.assert_array_equal(motion.a[:, 0], 0.0)
 
 
 def test_divergence_names_a_free_joint():

@@ -1,7 +1,7 @@
 """Between public functions and kernels: constants, one validation gate, threads.
 
 A public function asks :class:`Batch` to check and flatten its arguments to ``(states, columns)``, lets :func:`run`
-call a kernel on blocks of states, and shapes the result back.  Nothing of this is public.
+call a kernel on parts of the states, and shapes the result back.  Nothing of this is public.
 """
 
 from kinegrad._engine.coordinates import Chart, pose_angles, unit
@@ -14,6 +14,7 @@ from kinegrad._engine.gate import (
     kernel_array,
     mapped,
     not_finite,
+    one_of,
     one_state,
     overflow_passes,
     positive,
@@ -32,7 +33,7 @@ from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
-from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables
+from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, run_pivots, scratch, set_threads
 from kinegrad._kernels.compiler.compiling import apart as compile_apart
@@ -64,6 +65,7 @@ __all__ = [
     "march_slopes",
     "mechanism",
     "not_finite",
+    "one_of",
     "one_state",
     "overflow_passes",
     "pairs",
@@ -84,6 +86,7 @@ __all__ = [
     "streams",
     "tame",
     "torque_tables",
+    "tree",
     "unit",
     "variable_fields",
     "whole",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import ContextDecorator
 from numbers import Integral, Real
 from typing import Any
@@ -124,10 +124,10 @@ class Batch:
         return out, filled
 
     def outputs(self, core: Shape, count: int) -> list[tuple[Array, Array]]:
-        """As many fresh results of one shape, in one block of memory (which the C library then keeps for the next)."""
-        block = np.empty((count, self.states, math.prod(core)))
-        self.results.extend(block)
-        return [(flat.reshape(self.shape + core), flat) for flat in block]
+        """As many fresh results of one shape, in one piece of memory (which the C library then keeps for the next)."""
+        memory = np.empty((count, self.states, math.prod(core)))
+        self.results.extend(memory)
+        return [(flat.reshape(self.shape + core), flat) for flat in memory]
 
     def check_finite(self) -> None:
         """For calls whose kernels do not look themselves."""
@@ -251,6 +251,15 @@ def flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"`{name}` is {shown(value)}; expected True or False")
     return bool(value)
+
+
+def one_of(name: str, value: Any, choices: Collection[str]) -> str:
+    """`value`, if it is one of the words `choices`."""
+    if not isinstance(value, str) or value not in choices:
+        words = [repr(choice) for choice in choices]
+        expected = " or ".join(words) if len(words) < 3 else f"one of {', '.join(words)}"
+        raise InputError(f"`{name}` is {shown(value)}; expected {expected}")
+    return value
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:

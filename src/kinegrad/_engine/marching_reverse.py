@@ -62,7 +62,7 @@ class Reversal:
     Attributes
     ----------
     to_q, to_v : ndarray, shape (states, n)
-        ∂J by the state where it is now; zero to begin with, after the end of the motion.
+        ∂J with respect to the state where it is now; zero to begin with, after the end of the motion.
     """
 
     def __init__(self, constants: tuple[Any, ...], todo: forward.March, length: int) -> None:
@@ -103,7 +103,8 @@ class Reversal:
     def reverse(self, part: Segment, by_q: Array, by_v: Array, by_a: Array) -> Array:
         """Back to the start of a segment, given what J has of each step explicitly, (steps, states, n) each.
 
-        Returns ∂J by a torque added during each step, (steps, states, n), without what is explicit in the torques.
+        Returns ∂J with respect to a torque added during each step, (steps, states, n), without what is explicit in the
+        torques.
         """
         steps, stages = part.when.shape
         push = np.empty_like(part.a)
@@ -119,7 +120,7 @@ class Reversal:
         return push
 
     def by_constants(self) -> Array:
-        """∂J by all constants of the mechanism, (states, columns of ``rnea_adjoint.py``)."""
+        """∂J with respect to all constants of the mechanism, (states, columns of ``rnea_adjoint.py``)."""
         by_state: Array = -self._sums.transpose(0, 2, 1).reshape(-1, self._sums.shape[1])
         return by_state[: len(self.to_q)]
 

@@ -59,6 +59,24 @@ def _places(model: Model, layout: str) -> tuple[Integers, Integers]:
     return np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
 
 
+def tree(model: Model) -> tuple[Integers, Integers, Integers]:
+    """The tables first, above and steps of ``_kernels/tree_solve.py``; once per model."""
+    found: tuple[Integers, Integers, Integers] = once(model, "tree", lambda: _tree(model))
+    return found
+
+
+def _tree(model: Model) -> tuple[Integers, Integers, Integers]:
+    place, first = places(model, "dense")
+    parents, steps, k = model.topology.parents, [], model.n - 1
+    while k >= 0:  # from the leaves, where rows are longest, so that of an odd number the shortest is left alone
+        second = -1
+        if k > 0 and parents[k] == k - 1:
+            k, second = k - 1, first[k]
+        steps.append((k, first[k], 1 + len(model.topology.ancestors(k)), second))
+        k -= 1
+    return first, place[:, 0] % model.n, np.array(steps[::-1], dtype=np.int64)
+
+
 def plan(model: Model, loaded: bool) -> Integers:
     """Home and quiet of each joint, (n, 2), as ``_kernels/rnea_derivatives.py`` says; once per model, with and without
     loads."""
@@ -102,7 +120,7 @@ def acceleration_tables(model: Model, loaded: bool, stream: bool) -> tuple[tuple
         model,
         ("acceleration", loaded, stream),
         lambda: (
-            (plan(model, loaded), (*places(model, "dense"), _reach(model)), stream),
+            (plan(model, loaded), (places(model, "dense")[0], tree(model), _reach(model), _blank(model)), stream),
             acceleration_slots(model.n, pairs(model)),
         ),
     )
@@ -148,3 +166,11 @@ def _reach(model: Model) -> Integers:
     reach = np.zeros((model.n, -(-model.n // PANEL)), dtype=np.int64)
     reach[pattern.rows, pattern.cols // PANEL] = 1
     return reach
+
+
+def _blank(model: Model) -> Integers:
+    """The entries, row by row, that topology makes zero."""
+    pattern = model.topology.pattern
+    zero = np.ones((model.n, model.n), dtype=bool)
+    zero[pattern.rows, pattern.cols] = False
+    return np.flatnonzero(zero)

@@ -31,7 +31,7 @@ Glossary (world axes, about the reference point of link i of kinematics.py; 6-ve
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.crba import body_inertia
-from kinegrad._kernels.kinematics import SHIFT, carried, frames, handed_on, link_point, origin, subspace
+from kinegrad._kernels.kinematics import SHIFT, carried, frames, handed_on, link_point, subspace
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import gather, load, pick, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
@@ -53,6 +53,7 @@ from kinegrad._kernels.spatial import (
     symmul,
     tmul,
     twist,
+    zero3,
 )
 
 VELOCITY, THETA, PHI, LAMBDA, BIAS, MASS, FIRST, SPREAD, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = (
@@ -104,8 +105,8 @@ def outward_motion(m, q, v, force, point, torque, r, scratch):
     """Frames, velocities, drifts c, and each link's own I and p."""
     n = len(m.parent)
     frames(m, q, r, scratch, N)
-    store3(scratch, VELOCITY, origin())
-    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, VELOCITY, zero3())
+    store3(scratch, VELOCITY + 3, zero3())
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         w, x = carried(m, i, up + VELOCITY, at, scratch)

@@ -38,13 +38,13 @@ def slots(n: int, pairs: int) -> int:
 
 
 @inline
-def through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch):
+def through_mass_matrix(place, tree, reach, M, panels, X, Y, Z, scratch):
     """∂a from ∂ID, in place."""
     for k in range(len(place)):
         store(scratch, M + k, load(scratch, Z + place[k, 0]))
-    factor(m, first, M, scratch)
-    solve(m, first, M, X, Y, reach, panels, scratch)
-    invert(m, first, M, Z, reach, panels, scratch)
+    factor(tree, M, scratch)
+    solve(tree, M, X, Y, reach, panels, scratch)
+    invert(tree, M, Z, reach, panels, scratch)
 
 
 @kernel
@@ -72,7 +72,8 @@ def aba_derivatives(
     """q̈, (states, n), and its derivatives, (states, n·n).
 
     plan        : as in rnea_derivatives.
-    pairs       : place, of entries row by row, and first, as there; reach of tree_solve.py.
+    pairs       : place, of entries row by row, as there; tree and reach of tree_solve.py; blank, the entries, row by
+                  row, that topology makes zero in ∂ID.
     streaming   : whether to stream the results past the caches.
     spare       : (states, n), is written to.
     status      : as in aba.
@@ -81,7 +82,7 @@ def aba_derivatives(
     if not ok:
         return ok
     m = unpack(m)
-    place, first, reach = pairs
+    place, tree, reach, blank = pairs
     out = (da_dq, da_dv, da_dtau)
     n, columns = len(m.parent), da_dq.shape[1]
     M = max((n + 1) * N + n * PATH, (n + 1) * _BODY)
@@ -105,10 +106,11 @@ def aba_derivatives(
             m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), None, None, scratch
         )
         if b < blocks:
-            for k in range(X, Z):
-                store(scratch, k, 0.0)
-            inward(m, plan, q, v, a, r, len(force) > 0, place, first, spare, (X, Y, Z), scratch)
-            through_mass_matrix(m, place, first, reach, M, panels, X, Y, Z, scratch)
+            for k in range(len(blank)):
+                store(scratch, X + blank[k], 0.0)
+                store(scratch, Y + blank[k], 0.0)
+            inward(m, plan, q, v, a, r, len(force) > 0, place, tree[0], spare, (X, Y, Z), scratch)
+            through_mass_matrix(place, tree, reach, M, panels, X, Y, Z, scratch)
             if b >= streamed:
                 unload_three(out, r, scratch, (X, Y, Z), None)
         before = r

@@ -43,7 +43,7 @@ from kinegrad._kernels import aba
 from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
+from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, subspace
 from kinegrad._kernels.lanes.dual import Slopes
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
@@ -69,6 +69,7 @@ from kinegrad._kernels.spatial import (
     sub,
     symmul,
     twist,
+    zero3,
 )
 
 _aba = aba.block
@@ -141,7 +142,7 @@ def _needed(m, force, point, torque, r, scratch):
     n = len(m.parent)
     for i in range(n):
         own = _link(n, i)
-        moment, f = origin(), origin()
+        moment, f = zero3(), zero3()
         if m.massive[i]:
             moment, f = _share(m, i, n, scratch)
         if len(force) > 0:
@@ -276,18 +277,18 @@ def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoi
     """Everything of the present direction that does not need A°."""
     n = len(m.parent)
     for j in range(0, ACTING, 3):
-        store3(scratch, _way(n, -1) + j, origin())
+        store3(scratch, _way(n, -1) + j, zero3())
     for i in range(n):
         now = _way(n, i)
-        moment, f = origin(), origin()
+        moment, f = zero3(), zero3()
         if what[k, i] & MOVES:
             _displace(m, dm, i, r, what[k, i] & GEOMETRY, q, v, a, dq, dv, scratch)
             if m.massive[i]:
                 moment, f = _by_motion(m, i, n, scratch)
         else:
             for j in range(0, DRIFT, 3):
-                store3(scratch, now + j, origin())
-            store3(scratch, now + TURN, origin())
+                store3(scratch, now + j, zero3())
+            store3(scratch, now + TURN, zero3())
         if what[k, i] & INERTIA:
             more, more_ = _by_inertia(m, dm, i, r, n, scratch)
             moment, f = add(moment, more), add(f, more_)
@@ -330,7 +331,7 @@ def _hand_on(m, i, n, moving, p, p_, scratch):
 @inline
 def _accelerated_base(dm, r, n, scratch):
     """A° of the world: −δg."""
-    store3(scratch, _way(n, -1) + A, origin())
+    store3(scratch, _way(n, -1) + A, zero3())
     store3(scratch, _way(n, -1) + A + 3, scale(-1.0, gather3(dm.gravity, r, 0)))
 
 
@@ -409,8 +410,8 @@ def inverse_dynamics(
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
         frames(m, q, r, scratch, N)
-        store3(scratch, VELOCITY, origin())
-        store3(scratch, VELOCITY + 3, origin())
+        store3(scratch, VELOCITY, zero3())
+        store3(scratch, VELOCITY + 3, zero3())
         gravity_at_base(m, scratch, ACCELERATION)
         for i in range(n):
             up, at = (m.parent[i] + 1) * N, (i + 1) * N

@@ -11,19 +11,10 @@ arrays of one row serve all rows, a call may vary one state along many direction
 from kinegrad._kernels import crba, energy, hybrid, kinematics
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import (
-    PLACE,
-    frames,
-    in_world,
-    link_point,
-    origin,
-    places,
-    point_acceleration,
-    point_velocity,
-)
+from kinegrad._kernels.kinematics import PLACE, frames, in_world, link_point, places, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.dual import unpack_slopes, vary
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.spatial import gather3, scatter3
+from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
 _crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
@@ -64,7 +55,7 @@ def transforms(m, dm, q, T, scratch, start, stop):
     for r in range(start, stop, WIDTH):
         varied = vary(m, dm, r)
         frames(varied, q, r, scratch, _N)
-        places(varied, origin(), scratch, _N, PLACE)
+        places(varied, zero3(), scratch, _N, PLACE)
         _write_transforms(varied, r, T, scratch)
     return True
 

@@ -13,7 +13,7 @@ Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum 
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, carried, frames, origin, places_from_anchor, subspace
+from kinegrad._kernels.kinematics import FRAME, carried, frames, places_from_anchor, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
@@ -32,6 +32,7 @@ from kinegrad._kernels.spatial import (
     sub,
     symmul,
     tmul,
+    zero3,
 )  # fmt: skip
 
 VELOCITY, PLACE = 12, 18  # ω v | p
@@ -45,8 +46,8 @@ def block(m, q, v, out, r, scratch):
     n = len(m.parent)
     frames(m, q, r, scratch, N)
     o = places_from_anchor(m, scratch, N, PLACE)
-    store3(scratch, VELOCITY, origin())
-    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, VELOCITY, zero3())
+    store3(scratch, VELOCITY + 3, zero3())
     zero = scale(0.0, o)
     total, twice_kinetic, twice_elastic = zero[0], zero[0], zero[0]
     first, momentum, angular = zero, zero, zero

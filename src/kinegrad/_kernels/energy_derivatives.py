@@ -25,12 +25,12 @@ Glossary (world axes)
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.crba import body_inertia, hand_on_inertia
-from kinegrad._kernels.kinematics import carried, frames, handed_on, origin, places_from_anchor, subspace
+from kinegrad._kernels.kinematics import carried, frames, handed_on, places_from_anchor, subspace
 from kinegrad._kernels.kinematics_derivatives import scatter_column
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, load, store
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.spatial import add, add3, cross, load3, load6, scale, store3, sub, symmul, twist
+from kinegrad._kernels.spatial import add, add3, cross, load3, load6, scale, store3, sub, symmul, twist, zero3
 
 VELOCITY, MASS, FIRST, SECOND, MOMENTUM, PLACE = 12, 18, 19, 22, 28, 34  # ω v | m | h | I | n p | p
 N = 37
@@ -55,8 +55,8 @@ def subtrees(m, q, v, r, scratch):
     n = len(m.parent)
     frames(m, q, r, scratch, N)
     places_from_anchor(m, scratch, N, PLACE)
-    store3(scratch, VELOCITY, origin())
-    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, VELOCITY, zero3())
+    store3(scratch, VELOCITY + 3, zero3())
     for i in range(n):
         up, at, dq = (m.parent[i] + 1) * N, (i + 1) * N, gather(v, r, i)
         w, x = carried(m, i, up + VELOCITY, at, scratch)
@@ -64,7 +64,7 @@ def subtrees(m, q, v, r, scratch):
         w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
         store3(scratch, at + VELOCITY, w)
         store3(scratch, at + VELOCITY + 3, x)
-        h, diagonal, rest = origin(), origin(), origin()
+        h, diagonal, rest = zero3(), zero3(), zero3()
         if m.massive[i]:
             h, diagonal, rest = body_inertia(m, i, scratch, at)
         store(scratch, at + MASS, m.inertia[i, 0])
@@ -74,7 +74,7 @@ def subtrees(m, q, v, r, scratch):
         moment, p = inertia(scratch, at, w, x)
         store3(scratch, at + MOMENTUM, moment)
         store3(scratch, at + MOMENTUM + 3, p)
-    first, momentum = origin(), origin()
+    first, momentum = zero3(), zero3()
     total = first[0]
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N

@@ -48,16 +48,12 @@ from kinegrad._kernels.spatial import (
     store3,
     store9,
     sub,
+    zero3,
 )  # fmt: skip
 
 FRAME, SHIFT = 0, 9  # R | d; the first slots of a joint in all spatial kernels
 VELOCITY, ACCELERATION, PLACE = 12, 18, 24  # ω v | α a | p
 N = 27
-
-
-@inline
-def origin():
-    return spread(0.0), spread(0.0), spread(0.0)
 
 
 @inline
@@ -112,7 +108,7 @@ def places_from_anchor(m, scratch, stride, place):
     anchor = 0
     while anchor < len(m.parent) - 1 and not m.massive[anchor]:
         anchor += 1
-    places(m, origin(), scratch, stride, place)
+    places(m, zero3(), scratch, stride, place)
     o = load3(scratch, (anchor + 1) * stride + place)
     places(m, scale(-1.0, o), scratch, stride, place)
     return o
@@ -169,9 +165,9 @@ def move(m, i, up, at, scratch, velocity, acceleration, dq, ddq):
 def motions(m, q, v, a, r, scratch):
     """Frames, places, velocities and accelerations of all links."""
     frames(m, q, r, scratch, N)
-    places(m, origin(), scratch, N, PLACE)
+    places(m, zero3(), scratch, N, PLACE)
     for k in range(VELOCITY, PLACE, 3):
-        store3(scratch, k, origin())
+        store3(scratch, k, zero3())
     for i in range(len(m.parent)):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
@@ -214,7 +210,7 @@ def transforms(m, q, T, scratch, start, stop):
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         frames(m, q, r, scratch, N)
-        places(m, origin(), scratch, N, PLACE)
+        places(m, zero3(), scratch, N, PLACE)
         write_transforms(m, r, T, scratch)
     return ok
 

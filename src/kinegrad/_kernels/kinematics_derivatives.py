@@ -39,7 +39,6 @@ from kinegrad._kernels.kinematics import (
     frames,
     link_point,
     move,
-    origin,
     point_acceleration,
     point_velocity,
     subspace,
@@ -47,7 +46,7 @@ from kinegrad._kernels.kinematics import (
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, matmul, row9, scale, store3, twist
+from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, matmul, row9, scale, store3, twist, zero3
 
 PATH = 18  # S | ψ̇ | ψ̈
 
@@ -63,7 +62,7 @@ def outward(m, q, v, a, r, scratch):
     n = len(m.parent)
     frames(m, q, r, scratch, N)
     for k in range(VELOCITY, PLACE, 3):
-        store3(scratch, k, origin())
+        store3(scratch, k, zero3())
     for j in range(n):
         up, at, path = (m.parent[j] + 1) * N, (j + 1) * N, (n + 1) * N + j * PATH
         w, x = carried(m, j, up + VELOCITY, at, scratch)

@@ -21,12 +21,11 @@ Glossary (link frames; constants P_i, F_i of the joint placement are m.P, m.F)
     H, K    inertia and force matrices                    4×3 (their last column is 0)
     E       gravity vector: first moment, mass            4
     G       sum of torques                                3, world
-A 3×4 or 4×3 matrix is a tuple of 12: first the 3×3 block row by row, then its last column or row.
+A 3×4 or 4×3 matrix is a tuple of 12: first the 3×3 part row by row, then its last column or row.
 """
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
 from kinegrad._kernels.lanes.trigonometry import sincos
@@ -46,6 +45,7 @@ from kinegrad._kernels.spatial import (
     scale,
     store3,
     store9,
+    zero3,
 )  # fmt: skip
 
 T, S, R, A, U, H, K, E, G, AXIS = 0, 12, 24, 36, 48, 60, 72, 84, 88, 91
@@ -53,8 +53,8 @@ N = 94
 
 
 @inline
-def block(X):
-    """The 3×3 block of a 3×4 or 4×3 matrix."""
+def square(X):
+    """The 3×3 part of a 3×4 or 4×3 matrix."""
     return X[0], X[1], X[2], X[3], X[4], X[5], X[6], X[7], X[8]
 
 
@@ -76,7 +76,7 @@ def load12(x, k):
 
 @inline
 def store12(x, k, X):
-    store9(x, k, block(X))
+    store9(x, k, square(X))
     store3(x, k + 9, edge(X))
 
 
@@ -107,13 +107,13 @@ def scale12(s, X):
 @inline
 def times_transform(X, Y):
     """X Y, both 3×4, Y with last row 0 0 0 1."""
-    return join(matmul(block(X), block(Y)), add(mul(block(X), edge(Y)), edge(X)))
+    return join(matmul(square(X), square(Y)), add(mul(square(X), edge(Y)), edge(X)))
 
 
 @inline
 def times_derivative(X, Y):
     """X Y, both 3×4, Y with last row 0."""
-    return join(matmul(block(X), block(Y)), mul(block(X), edge(Y)))
+    return join(matmul(square(X), square(Y)), mul(square(X), edge(Y)))
 
 
 @inline
@@ -129,7 +129,7 @@ def outer(a, b):
 @inline
 def carry(A, H):
     """A H, A a 3×4 transform and H 4×3."""
-    Y, Z = matmul(block(A), block(H)), outer(edge(A), edge(H))
+    Y, Z = matmul(square(A), square(H)), outer(edge(A), edge(H))
     return join(
         (
             Y[0] + Z[0], Y[1] + Z[1], Y[2] + Z[2], Y[3] + Z[3], Y[4] + Z[4], Y[5] + Z[5],
@@ -174,7 +174,7 @@ def joint_matrices(m, i, q):
     px, py, pz = (P[0], P[3], P[6]), (P[1], P[4], P[7]), (P[2], P[5], P[8])
     x, y = add(scale(c, px), scale(s, py)), add(scale(c, py), scale(-1.0 * s, px))
     shift = add(row3(m.P, i, 9), scale(eta * q, pz))
-    none = origin()
+    none = zero3()
     A_i = times_transform(columns(x, y, scale(spread(1.0), pz), shift), F)
     B_i = times_transform(columns(scale(rho, y), scale(-rho, x), none, scale(spread(eta), pz)), F)
     C_i = times_transform(columns(scale(-rho * rho, x), scale(-rho * rho, y), none, none), F)
@@ -191,7 +191,7 @@ def start_from_world(scratch):
     """T₀ = 1, S₀ = R₀ = 0."""
     one, zero = spread(1.0), spread(0.0)
     store9(scratch, T, (one, zero, zero, zero, one, zero, zero, zero, one))
-    store3(scratch, T + 9, origin())
+    store3(scratch, T + 9, zero3())
     for k in range(S, A):
         store(scratch, k, zero)
 
@@ -210,7 +210,7 @@ def outward(m, i, q, dq, ddq, scratch):
     R_i = sum12(times_transform(R_p, A_i), scale12(2.0 * dq, times_derivative(S_p, B_i)))
     R_i = sum12(R_i, sum12(scale12(dq * dq, times_derivative(T_p, C_i)), scale12(ddq, U_i)))
     store12(scratch, at + R, R_i)
-    store3(scratch, at + AXIS, scale(m.rate[i, 0], mul(block(T_p), (m.P[i, 2], m.P[i, 5], m.P[i, 8]))))
+    store3(scratch, at + AXIS, scale(m.rate[i, 0], mul(square(T_p), (m.P[i, 2], m.P[i, 5], m.P[i, 8]))))
     return R_i
 
 
@@ -246,14 +246,14 @@ def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
             A_i, U_i = load12(scratch, at + A), load12(scratch, at + U)
             H_i, K_i, G_i = load12(scratch, at + H), load12(scratch, at + K), load3(scratch, at + G)
             first, mass = load3(scratch, at + E), load(scratch, at + E + 3)
-            Q = trace(U_i, H_i) - dot(g, add(mul(block(U_i), first), scale(mass, edge(U_i))))
+            Q = trace(U_i, H_i) - dot(g, add(mul(square(U_i), first), scale(mass, edge(U_i))))
             Q = Q - trace(U_i, K_i) - dot(G_i, load3(scratch, at + AXIS))
             Q = Q + passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
             scatter(tau, r, i, Q)
             if m.parent[i] >= 0:
                 add12(scratch, up + H, carry(A_i, H_i))
                 add12(scratch, up + K, carry(A_i, K_i))
-                add3(scratch, up + E, add(mul(block(A_i), first), scale(mass, edge(A_i))))
+                add3(scratch, up + E, add(mul(square(A_i), first), scale(mass, edge(A_i))))
                 store(scratch, up + E + 3, load(scratch, up + E + 3) + mass)
                 add3(scratch, up + G, G_i)
     return ok

@@ -34,7 +34,6 @@ Glossary (as in lagrange.py; ∂ of a pair (i, m) is by m's coordinate unless it
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import origin
 from kinegrad._kernels.lagrange import (
     AXIS,
     A,
@@ -48,7 +47,6 @@ from kinegrad._kernels.lagrange import (
     T,
     U,
     add12,
-    block,
     carry,
     columns,
     edge,
@@ -59,6 +57,7 @@ from kinegrad._kernels.lagrange import (
     outward,
     pseudo_inertia_times,
     scale12,
+    square,
     start_from_world,
     store12,
     sum12,
@@ -71,7 +70,7 @@ from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store, u
 from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea import passive_force
-from kinegrad._kernels.spatial import add, add3, dot, gather3, load3, mul, row3, row9, scale, store3
+from kinegrad._kernels.spatial import add, add3, dot, gather3, load3, mul, row3, row9, scale, store3, zero3
 
 B, C, D = 0, 12, 24  # of each joint, after its slots of lagrange.py
 JOINT = 36
@@ -93,7 +92,7 @@ def third_derivative(m, i, q):
     px, py = (P[0], P[3], P[6]), (P[1], P[4], P[7])
     x, y = add(scale(c, px), scale(s, py)), add(scale(c, py), scale(-1.0 * s, px))
     cube = rho * rho * rho
-    return times_transform(columns(scale(-cube, y), scale(cube, x), origin(), origin()), F)
+    return times_transform(columns(scale(-cube, y), scale(cube, x), zero3(), zero3()), F)
 
 
 @inline
@@ -185,7 +184,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
             A_i, U_i, B_i = load12(scratch, at + A), load12(scratch, at + U), load12(scratch, extra + B)
             H_i, K_i, G_i = load12(scratch, at + H), load12(scratch, at + K), load3(scratch, at + G)
             moment, mass = load3(scratch, at + E), load(scratch, at + E + 3)
-            Q = trace(U_i, H_i) - dot(g, add(mul(block(U_i), moment), scale(mass, edge(U_i))))
+            Q = trace(U_i, H_i) - dot(g, add(mul(square(U_i), moment), scale(mass, edge(U_i))))
             Q = Q - trace(U_i, K_i) - dot(G_i, load3(scratch, at + AXIS))
             Q = Q + passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
             scatter(tau, r, i, Q)
@@ -195,14 +194,14 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
             pair, above = pairs_at + first[i] * PAIR, pairs_at + first[max(p, 0)] * PAIR
             number, k = first[i], i
             dU = times_derivative(load12(scratch, up + T), load12(scratch, extra + C))
-            dw = origin()  # ∂(T_p w₀)/∂q_m, zero for m = i
+            dw = zero3()  # ∂(T_p w₀)/∂q_m, zero for m = i
             stiffness, damping, armature = m.passive[i, 0], m.passive[i, 2], m.passive[i, 3]
             while k >= 0:
                 dH, dHv, dHa = (
                     load12(scratch, pair + DH), load12(scratch, pair + DHV), load12(scratch, pair + DHA),
                 )  # fmt: skip
                 entry = trace(dU, H_i) + trace(U_i, dH) - trace(dU, K_i) - dot(G_i, dw)
-                entry = entry - dot(g, add(mul(block(dU), moment), scale(mass, edge(dU))))
+                entry = entry - dot(g, add(mul(square(dU), moment), scale(mass, edge(dU))))
                 row = place[number, 0]
                 store(scratch, by_q + row, entry + stiffness)
                 store(scratch, by_v + row, trace(U_i, dHv) + damping)
@@ -217,7 +216,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
                 if k >= 0:
                     dT = load12(scratch, above + DT)  # of pair (p, k)
                     dU = times_derivative(dT, B_i)
-                    dw = mul(block(dT), axis)
+                    dw = mul(square(dT), axis)
                 pair += PAIR
                 number += 1
 
@@ -225,19 +224,19 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
             pair = pairs_at + first[i] * PAIR
             dH = sum12(carry(A_i, load12(scratch, pair + DH)), carry_derivative(B_i, H_i))
             dHv, dHa = carry(A_i, load12(scratch, pair + DHV)), carry(A_i, load12(scratch, pair + DHA))
-            dE = add(mul(block(B_i), moment), scale(mass, edge(B_i)))
+            dE = add(mul(square(B_i), moment), scale(mass, edge(B_i)))
             dK = carry_derivative(B_i, K_i)
             number, k = first[i] + 1, p
             while k >= 0:
                 there = (k + 1) * N
                 U_k, A_k = load12(scratch, there + U), load12(scratch, there + A)
-                entry = trace(U_k, dH) - dot(g, mul(block(U_k), dE)) - trace(U_k, dK)
+                entry = trace(U_k, dH) - dot(g, mul(square(U_k), dE)) - trace(U_k, dK)
                 column = place[number, 1]
                 store(scratch, by_q + column, entry)
                 store(scratch, by_v + column, trace(U_k, dHv))
                 store(scratch, by_a + column, trace(U_k, dHa))
                 dH, dHv, dHa = carry(A_k, dH), carry(A_k, dHv), carry(A_k, dHa)
-                dE, dK = mul(block(A_k), dE), carry(A_k, dK)
+                dE, dK = mul(square(A_k), dE), carry(A_k, dK)
                 number += 1
                 k = m.parent[k]
 
@@ -245,7 +244,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
             if p >= 0:
                 add12(scratch, up + H, carry(A_i, H_i))
                 add12(scratch, up + K, carry(A_i, K_i))
-                add3(scratch, up + E, add(mul(block(A_i), moment), scale(mass, edge(A_i))))
+                add3(scratch, up + E, add(mul(square(A_i), moment), scale(mass, edge(A_i))))
                 store(scratch, up + E + 3, load(scratch, up + E + 3) + mass)
                 add3(scratch, up + G, G_i)
         unload(dtau_dq, r, scratch, by_q)
@@ -259,4 +258,4 @@ def carry_derivative(B_i, X):
     """B X, B a 3×4 matrix with last row 0 and X 4×3: the last row of the product is 0."""
     Y = carry(B_i, X)
     zero = spread(0.0)
-    return join(block(Y), (zero, zero, zero))
+    return join(square(Y), (zero, zero, zero))

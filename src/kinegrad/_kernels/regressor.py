@@ -29,7 +29,6 @@ from kinegrad._kernels.kinematics import (
     frames,
     link_point,
     move,
-    origin,
     point_acceleration,
     point_velocity,
     subspace,
@@ -51,6 +50,7 @@ from kinegrad._kernels.spatial import (
     store3,
     sub,
     tmul,
+    zero3,
 )  # fmt: skip
 
 PARAMETERS = 10  # of a link: m | m·c x y z | Ī xx xy xz yy yz zz
@@ -76,8 +76,8 @@ def block(m, q, v, a, Y, r, scratch):
     """Y of the states r … r+W−1."""
     n = len(m.parent)
     frames(m, q, r, scratch, N)
-    store3(scratch, VELOCITY, origin())
-    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, VELOCITY, zero3())
+    store3(scratch, VELOCITY + 3, zero3())
     gravity_at_base(m, scratch, ACCELERATION)
     for j in range(n):
         up, at = (m.parent[j] + 1) * N, (j + 1) * N

@@ -18,7 +18,7 @@ Glossary
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, axis, frames, handed_on, link_point, move, origin
+from kinegrad._kernels.kinematics import FRAME, axis, frames, handed_on, link_point, move
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter, spread
 from kinegrad._kernels.mechanism import unpack
@@ -38,6 +38,7 @@ from kinegrad._kernels.spatial import (
     sub,
     symmul,
     tmul,
+    zero3,
 )  # fmt: skip
 
 VELOCITY, ACCELERATION, FORCE = 12, 18, 24  # ω v | α a | n f
@@ -72,7 +73,7 @@ def passive_force(m, i, q, dq, ddq):
 @inline
 def gravity_at_base(m, scratch, at):
     """The world does not turn, and accelerates at −g."""
-    store3(scratch, at, origin())
+    store3(scratch, at, zero3())
     g = spread(m.gravity[0, 0]), spread(m.gravity[0, 1]), spread(m.gravity[0, 2])
     store3(scratch, at + 3, scale(-1.0, g))
 
@@ -82,8 +83,8 @@ def block(m, q, v, a, force, point, torque, tau, r, scratch):
     """τ of the states r … r+W−1."""
     n = len(m.parent)
     frames(m, q, r, scratch, N)
-    store3(scratch, VELOCITY, origin())
-    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, VELOCITY, zero3())
+    store3(scratch, VELOCITY + 3, zero3())
     gravity_at_base(m, scratch, ACCELERATION)
 
     # outward: motion of every link and the force it takes

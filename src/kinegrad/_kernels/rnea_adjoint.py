@@ -30,7 +30,7 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, origin, subspace
+from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter, store
 from kinegrad._kernels.mechanism import unpack
@@ -53,6 +53,7 @@ from kinegrad._kernels.spatial import (
     sub,
     symmul,
     tmul,
+    zero3,
 )  # fmt: skip
 
 VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 12, 18, 24, 30, 36, 42, 48  # V | A | Y | F | H | D | E
@@ -156,7 +157,7 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
     inertia, passive = (RATE + PLACE + TIP) * n, (RATE + PLACE + TIP + INERTIA) * n
     gravity = passive + PASSIVE * n
     for k in range(VELOCITY, BY_Q, 3):
-        store3(scratch, k, origin())
+        store3(scratch, k, zero3())
     gravity_at_base(m, scratch, ACCELERATION)
 
     # outward: motion, virtual motion, and what each link has for itself
@@ -171,7 +172,7 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
             own_link(m, i, r, at, inertia + INERTIA * i, gradient, scratch)
         else:
             for k in range(FORCE, BY_Q, 3):
-                store3(scratch, at + k, origin())
+                store3(scratch, at + k, zero3())
         if loaded:
             own_load(m, i, r, at, force, point, torque, tip + TIP * i, gravity + 3, gradient, scratch)
 

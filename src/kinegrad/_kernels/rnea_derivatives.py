@@ -42,7 +42,7 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     m h Ī            mass, first and second moment                                  10, summed over subtree i
     symmetric n p    of 2B                                                          12, summed
     n_f f            force                                                           6, summed
-    turn pull        of L: its 3×3 block, and f                                     12, summed
+    turn pull        of L: its 3×3 part, and f                                      12, summed
     home             the joint in whose slots the sums of subtree i are: i, or, as a massless link without load adds
                      nothing to those of its only child, that child's
     pair             of a joint i and a joint j on its path to the root; numbered i = n−1 … 0, from j = i up to the
@@ -63,7 +63,6 @@ from kinegrad._kernels.kinematics import (
     SHIFT,
     carried,
     link_point,
-    origin,
     store_frame,
     store_world,
     subspace,
@@ -98,6 +97,7 @@ from kinegrad._kernels.spatial import (
     symmul,
     tmul,
     twist,
+    zero3,
 )  # fmt: skip
 
 VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
@@ -152,8 +152,8 @@ def coriolis_symmetric(w, v, h, diagonal, rest):
 def begin(m, scratch):
     """The world: at rest, but for its acceleration."""
     store_world(scratch)
-    store3(scratch, VELOCITY, origin())
-    store3(scratch, VELOCITY + 3, origin())
+    store3(scratch, VELOCITY, zero3())
+    store3(scratch, VELOCITY + 3, zero3())
     gravity_at_base(m, scratch, ACCELERATION)
 
 
@@ -287,7 +287,7 @@ def factors(m, i, at, path, loaded, scratch):
     w, w_ = coriolis(scratch, at, z)
     c, c_ = inertia(scratch, at, dz, ds)
     w, w_ = add(w, scale(2.0, c)), add(w_, scale(2.0, c_))
-    l = origin()  # noqa: E741 (the symbol of the derivation)
+    l = zero3()  # noqa: E741 (the symbol of the derivation)
     if loaded:
         turn, pull = load9(scratch, at + TURN), load3(scratch, at + PULL)
         l = add(tmul(turn, z), cross(pull, s))  # noqa: E741

@@ -16,12 +16,12 @@ Glossary: SUM, the sums of one joint along its path (outward) or over its subtre
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import carried, handed_on, origin
+from kinegrad._kernels.kinematics import carried, handed_on
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward, record
-from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
+from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3, zero3
 
 SUM = 18  # slots a joint (and the world): see the kernels
 
@@ -40,7 +40,7 @@ def slots(n: int) -> int:
 @inline
 def clear_sums(n, scratch):
     for k in range(base(n), base(n) + (n + 1) * SUM, 3):
-        store3(scratch, k, origin())
+        store3(scratch, k, zero3())
 
 
 @kernel

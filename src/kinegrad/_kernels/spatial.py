@@ -4,9 +4,15 @@ A symmetric matrix is (xx, yy, zz, xy, xz, yz).  Names with ``row`` read constan
 """
 
 from kinegrad._kernels.compiler.jit import inline
-from kinegrad._kernels.lanes.lane import gather, load, scatter, store
+from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
 
 # --- algebra ----------------------------------------------------------------------------------------------------
+
+
+@inline
+def zero3():
+    """The zero vector."""
+    return spread(0.0), spread(0.0), spread(0.0)
 
 
 @inline

@@ -36,12 +36,12 @@ from kinegrad._kernels import aba, rnea_adjoint
 from kinegrad._kernels.aba import PIVOT, ROD, hand_on, outward_motion, outward_solution, pivot
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import carried, frames, handed_on, origin, subspace
+from kinegrad._kernels.kinematics import carried, frames, handed_on, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_adjoint import BY_Q, BY_V, FORCE, VIRTUAL
-from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3
+from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3, zero3
 from kinegrad._kernels.steps import finish, stage
 
 _ABA, _N, _gradient = aba.N, rnea_adjoint.N, rnea_adjoint.block
@@ -131,8 +131,8 @@ def _solve(m, mu, tape, slot, scratch):
     """w = M⁻¹ μ in the place of μ, with the factors on the tape.  Uses the slots of F for p, those of Y for Y."""
     n = len(m.parent)
     for i in range(n + 1):
-        store3(scratch, i * _N + FORCE, origin())
-        store3(scratch, i * _N + FORCE + 3, origin())
+        store3(scratch, i * _N + FORCE, zero3())
+        store3(scratch, i * _N + FORCE + 3, zero3())
     for i in range(n - 1, -1, -1):
         up, at, factors = (m.parent[i] + 1) * _N, (i + 1) * _N, slot + _FACTORS * i
         z, s = subspace(m, i, scratch, at)
@@ -144,8 +144,8 @@ def _solve(m, mu, tape, slot, scratch):
             p, p_ = add(p, scale(k, load3(tape, factors))), add(p_, scale(k, load3(tape, factors + 3)))
             add3(scratch, up + FORCE, handed_on(m, i, at, p, p_, scratch))
             add3(scratch, up + FORCE + 3, p_)
-    store3(scratch, VIRTUAL, origin())
-    store3(scratch, VIRTUAL + 3, origin())
+    store3(scratch, VIRTUAL, zero3())
+    store3(scratch, VIRTUAL + 3, zero3())
     for i in range(n):
         up, at, factors = (m.parent[i] + 1) * _N, (i + 1) * _N, slot + _FACTORS * i
         z, s = subspace(m, i, scratch, at)

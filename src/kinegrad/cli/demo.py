@@ -47,7 +47,7 @@ def demo(
     print_torques(console, human, t, tau)
     console.print(
         f"{len(t)} instants, every q = sin(2πt): {duration(seconds)} (best of 20), "
-        f"{duration(seconds / len(t))} an instant; up to {kg.get_threads()} threads"
+        f"{duration(seconds / len(t))} per instant; up to {kg.get_threads()} threads"
     )
     figure = plot_torques(human, t, tau, JOINTS, title="human43: joint torques while every q = sin(2πt)")
     path = out / "human43_torques.png"

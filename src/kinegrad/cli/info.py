@@ -23,7 +23,7 @@ def info(model: ModelName) -> None:
     console.print(_header(mechanism))
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
     print_section(console, "tree, by joint numbers", Text(mechanism.topology.draw_text()))
-    print_section(console, f"masses, {mechanism.total_mass:g} kg in all", _mass_table(mechanism))
+    print_section(console, f"masses, {mechanism.total_mass:g} kg in total", _mass_table(mechanism))
     print_section(console, "branches: parents Φ, first and last joints Ψ", _branch_table(mechanism))
     print_section(console, "what describes the tree (zhakatayev2023, section 2.2)", _storage_table(mechanism))
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad._engine import not_finite, real
+from kinegrad._engine import not_finite, one_of, real
 from kinegrad.errors import InputError, shown
 
 __all__ = ["numerical_jacobian"]
@@ -80,8 +80,7 @@ def numerical_jacobian(
     """
     if not callable(function):
         raise InputError(f"`function` is a {type(function).__name__}; expected a function of x")
-    if not isinstance(method, str) or method not in _METHODS:
-        raise InputError(f"`method` is {method!r}; expected one of {', '.join(map(repr, _METHODS))}")
+    one_of("method", method, _METHODS)
     at = real("x", x)
     if not np.isfinite(at).all():
         raise not_finite("x", at)

@@ -125,22 +125,22 @@ def inverse_dynamics_design_vjp(
     q: ArrayLike,
     v: ArrayLike,
     a: ArrayLike,
-    y: ArrayLike,
+    w: ArrayLike,
     *,
     loads: Loads | None = None,
     threads: int | None = None,
 ) -> Array:
-    """The gradient of yᵀτ by all parameters at fixed motion: yᵀ ∂τ/∂p without ∂τ/∂p.
+    """The gradient of wᵀτ with respect to all parameters at fixed motion: wᵀ ∂τ/∂p without ∂τ/∂p.
 
-    One backward sweep gives the gradient by every constant of the model, O(n) whatever p is; the parameters then only
-    take their share of it.  For many parameters and few weights, p times less work than the derivatives.
+    One backward sweep gives the gradient with respect to every constant of the model, O(n) whatever p is, and that of
+    the parameters follows from it.  For many parameters this is p times less work than the derivatives.
 
     Parameters
     ----------
     design : Design
     q, v, a : array_like, shape (..., n)
         Coordinates, speeds and accelerations.
-    y : array_like, shape (..., n)
+    w : array_like, shape (..., n)
         Weights of the torques.
     loads, threads
         As of :func:`inverse_dynamics_design_derivatives`.
@@ -156,7 +156,7 @@ def inverse_dynamics_design_vjp(
     >>> inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, 0])
     array([6., 5.])
     """
-    gradient, batch = constants_gradient(design, q, v, a, y, loads=loads, threads=threads)
+    gradient, batch = constants_gradient(design, q, v, a, w, loads=loads, threads=threads)
     shares = share_of_parameters(design, gradient)
     batch.results = [shares]
     batch.check_results()
@@ -164,17 +164,17 @@ def inverse_dynamics_design_vjp(
 
 
 def constants_gradient(
-    design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, y: ArrayLike, *, loads: Loads | None = None,
+    design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, w: ArrayLike, *, loads: Loads | None = None,
     threads: int | None = None,
 ) -> tuple[Array, engine.Batch]:  # fmt: skip
-    """The gradient of yᵀτ by all constants of the kernels (and of the loads), (states, columns); the batch."""
+    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns); and the batch."""
     model = _checked(design)
     loads = loads_of(design, loads)
     if model.coordinates:
-        at = expand(model, loads, {"q": q, "v": v, "a": a, "y": y})
-        motion = at.q_hat, at.v_hat, at.a_hat, at.check(at.G.push(at.given["y"]), 1)
+        at = expand(model, loads, {"q": q, "v": v, "a": a, "w": w})
+        motion = at.q_hat, at.v_hat, at.a_hat, at.check(at.G.push(at.given["w"]), 1)
         return constants_gradient(coordinates.primitive_design(design), *motion, loads=loads, threads=threads)
-    batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "y": y})
+    batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
     _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
     arguments = kernel_constants(design), *batch.arguments[:4], *load_rows, gradient
     engine.run(rnea_adjoint.rnea_adjoint, batch, (model.n + 1) * rnea_adjoint.N, threads, *arguments)
@@ -182,7 +182,7 @@ def constants_gradient(
 
 
 def share_of_parameters(design: Design, gradient: Array) -> Array:
-    """From gradients by constants, (..., columns), to gradients by parameters, (..., p)."""
+    """From gradients with respect to constants, (..., columns), to those with respect to parameters, (..., p)."""
     slopes = sparse_slopes(design)  # which adds in the same order always
     rows = gradient[..., : slopes.shape[1]].reshape(-1, slopes.shape[1])
     with np.errstate(all="ignore"):  # what overflows is found in the end
@@ -204,7 +204,8 @@ def forward_dynamics_design_derivatives(
 ) -> Array:
     """da/dp: how the accelerations of :func:`forward_dynamics` change with each parameter.
 
-    At fixed state and torques; or, if their own derivatives are given, in all: [anderson2002] (9), fully recursive.
+    At fixed state and torques; or, if their own derivatives are given, the total derivative: [anderson2002] (9), fully
+    recursive.
 
     Parameters
     ----------

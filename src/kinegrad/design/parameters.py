@@ -214,12 +214,12 @@ class Design:
         return Design(self.model.replace(**fields), self.parameters, Loads(**parts) if parts else None)
 
     @cached_property
-    def slopes(self) -> tuple[Array, ...]:
+    def _slopes(self) -> tuple[Array, ...]:
         """Slopes of the kernels' constants along each parameter."""
         return tuple(map(frozen, engine.slopes(self.model, self._variation, self.p)))
 
     @cached_property
-    def load_slopes(self) -> tuple[Array, ...] | None:
+    def _load_slopes(self) -> tuple[Array, ...] | None:
         """Slopes of force, point and torque of the loads, (p, 3 n) each; None if the loads do not vary."""
         parts = [self._variation.get(what) for what in PARTS]
         if all(x is None for x in parts):
@@ -229,12 +229,12 @@ class Design:
 
     @cached_property
     def _kernel_slopes(self) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:
-        loads = None if self.load_slopes is None else tuple(map(engine.kernel_array, self.load_slopes))
-        return tuple(map(engine.kernel_array, self.slopes)), loads
+        loads = None if self._load_slopes is None else tuple(map(engine.kernel_array, self._load_slopes))
+        return tuple(map(engine.kernel_array, self._slopes)), loads
 
     @cached_property
     def _kernel_constants(self) -> tuple[Any, ...]:
-        return engine.flags_if_varied(engine.mechanism(self.model), self.slopes)
+        return engine.flags_if_varied(engine.mechanism(self.model), self._slopes)
 
     @cached_property
     def _directions(self) -> engine.Directions:
@@ -244,7 +244,7 @@ class Design:
     def _sparse_slopes(self) -> Any:
         from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
 
-        return csr_array(np.concatenate([*self.slopes, *(self.load_slopes or ())], axis=1))
+        return csr_array(np.concatenate([*self._slopes, *(self._load_slopes or ())], axis=1))
 
     @cached_property
     def _variation(self) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""Trajectories as CSV: a header, then one line an instant, read and written a block of lines at a time.
+"""Trajectories as CSV: a header, then one line per instant, read and written a block of lines at a time.
 
 A number is decimal, with a point: ``-1``, ``.5``, ``2.5e-3``.  What Python would also take (``1_0``, ``nan``, ``inf``,
 digits of other scripts) or other programs write (``0x10``, ``1,5``, ``1d3``) is refused with its line and column,
@@ -39,7 +39,7 @@ def read_csv(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
             reader = csv.reader(_lines(path, file), strict=True)
             header = next((row for row in reader if row), None)
             if header is None:
-                raise InputError(f"{path}: is empty; expected a header and one line an instant")
+                raise InputError(f"{path}: is empty; expected a header and one line per instant")
             names, factors = _columns(path, header, model)
             place = {name: k for k, name in enumerate(names)}
             wanted = {x: [place[f"{x}.{joint}"] for joint in model.joint_names] for x in "qva"}
@@ -80,7 +80,7 @@ def _lines(path: Path, file: TextIO) -> Iterator[str]:
     """The lines of a text, none of them longer than memory should have to hold."""
     while line := file.readline(LINE):
         if len(line) == LINE:
-            raise InputError(f"{path}: has a line of more than {LINE} characters; expected one line an instant")
+            raise InputError(f"{path}: has a line of more than {LINE} characters; expected one line per instant")
         yield line
 
 

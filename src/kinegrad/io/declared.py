@@ -32,7 +32,7 @@ def check_kind(path: Any, name: str, dtype: np.dtype[Any]) -> None:
 def check_shape(where: str, name: str, shape: tuple[int, ...], model: Model) -> None:
     """(N, n), or (N,) for times."""
     if name == "t" and len(shape) != 1:
-        raise InputError(f"{where}`t` has shape {shape}; expected (N,), one an instant")
+        raise InputError(f"{where}`t` has shape {shape}; expected (N,), one per instant")
     if name != "t" and (len(shape) != 2 or shape[1] != model.n):
         expected = f"(N, {model.n}): N instants of the {model.n} joints of model {model.name!r}"
         raise InputError(f"{where}`{name}` has shape {shape}; expected {expected}")

@@ -19,8 +19,9 @@ from kinegrad.errors import InputError, said, shown
 from kinegrad.io.declared import check_kind, check_size
 from kinegrad.io.hdf5_heap import check_heaps
 from kinegrad.io.names import check_names, joint_order, joint_texts
-from kinegrad.io.units import joint_factor, joint_units, kind_units, time_factor
+from kinegrad.io.units import joint_factor, time_factor
 from kinegrad.model import Model
+from kinegrad.model.units import joint_units, kind_units
 
 __all__ = ["check_packages", "read_netcdf", "write_netcdf"]
 

@@ -1,7 +1,7 @@
 """Trajectories q, v, a and torques τ in files of three kinds, chosen by suffix.
 
 ======  =========================================================================================
-.csv    a header, then one line an instant: ``t``, ``q.<joint>``, ``v.<joint>``, ``a.<joint>``
+.csv    a header, then one line per instant: ``t``, ``q.<joint>``, ``v.<joint>``, ``a.<joint>``
 .npz    arrays ``q``, ``v``, ``a`` (N, n); ``t`` (N,) and ``joint_names`` (n,) if wanted
 .nc     NetCDF: variables ``q``, ``v``, ``a`` over (time, joint), the joints' names as coordinate
 ======  =========================================================================================
@@ -198,7 +198,7 @@ def _times(values: Any, count: int, where: str = "") -> Array | None:
         return None
     t = _finite("t", values, where)
     if t.shape != (count,):
-        raise InputError(f"{where}`t` has shape {t.shape}; expected ({count},), one an instant")
+        raise InputError(f"{where}`t` has shape {t.shape}; expected ({count},), one per instant")
     return t
 
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-__all__ = ["joint_factor", "joint_units", "kind_units", "time_factor"]
+__all__ = ["joint_factor", "time_factor"]
 
-UNITS = {"q": ("rad", "m"), "v": ("rad s-1", "m s-1"), "a": ("rad s-2", "m s-2"), "tau": ("N m", "N")}
-RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated by time
+RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated with respect to time
 
 
 def _spelled(size: float, *names: str) -> dict[str, float]:
@@ -49,21 +48,6 @@ _KNOWN = {
 }
 _PLAIN = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺−", "0123456789-+-")
 _FACTOR = re.compile(r"\s*(/|per\b|[*·⋅.])?\s*(°|[A-Za-zµμ_]+)(?:(?:\^|\*\*)?([+-]?[0-9]))?", re.ASCII)
-
-
-def joint_units(x: str, kinds: Iterable[str]) -> str:
-    """What `x` is written in: one unit, or both where some joints turn and some slide.
-
-    >>> joint_units("v", ["revolute", "prismatic"])
-    'rad s-1 or m s-1'
-    """
-    found = {kind_units(x, kind) for kind in kinds}
-    return " or ".join(unit for unit in UNITS[x] if unit in found)
-
-
-def kind_units(x: str, kind: str) -> str:
-    """The unit of `x` for a joint of this kind."""
-    return UNITS[x][kind == "prismatic"]
 
 
 def joint_factor(x: str, kind: str, units: str) -> float | None:

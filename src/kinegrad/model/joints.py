@@ -73,7 +73,7 @@ def prismatic(axis: str | ArrayLike = "z") -> Joint:
 
 
 def screw(axis: str | ArrayLike = "z", *, pitch: float) -> Joint:
-    """A screw about `axis` that advances `pitch` metres a radian.
+    """A screw about `axis` that advances `pitch` metres per radian.
 
     >>> screw("z", pitch=0.01).pitch
     0.01

@@ -99,5 +99,5 @@ def check_transform(what: str, value: ArrayLike) -> Array:
     error = float(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max())
     if error > 1e-9 or np.linalg.det(T[:3, :3]).real < 0:
         reason = "a reflection" if error <= 1e-9 else f"not orthonormal: R Rᵀ is off by {error:.2g}"
-        raise ModelError(f"{what} has a 3×3 block that is {reason}; expected a rotation")
+        raise ModelError(f"{what} has a 3×3 part that is {reason}; expected a rotation")
     return T

@@ -94,7 +94,7 @@ class Topology:
         if labels is not None:
             labels = tuple(check_name(f"`names`[{k}]", label) for k, label in enumerate(labels))
         if labels is not None and len(labels) != len(array):
-            raise ModelError(f"`names` has {len(labels)} entries; expected {len(array)}, one a joint")
+            raise ModelError(f"`names` has {len(labels)} entries; expected {len(array)}, one per joint")
         object.__setattr__(self, "parents", _read_only(array))
         object.__setattr__(self, "names", labels)
         check_parents(array, "parents", "joint", names=self.names)

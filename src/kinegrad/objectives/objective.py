@@ -66,7 +66,7 @@ def check_objective(objective: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class ObjectiveGradient(Result):
-    """J, shape (...), and dJ/dp in all, shape (..., p)."""
+    """J, shape (...), and its total derivative dJ/dp, shape (..., p)."""
 
     value: Array
     dvalue_dp: Array
@@ -142,7 +142,7 @@ def check_sums(*parts: Array) -> None:
     if not all(np.isfinite(x).all() for x in parts):
         raise SolveError(
             "the objective or its gradient is not finite on a finite motion: it overflows float64, or a term returns "
-            "what is no number; expected smaller numbers, or a shorter motion"
+            "NaN or infinity; expected smaller numbers, or a shorter motion"
         )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import Bounds, OptimizeResult, minimize
 
+from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError, shown
 from kinegrad.optimize.problem import DesignFunction, DesignIterate, Limit, Lost, PerParameter, Problem, Stopped
@@ -222,8 +223,7 @@ def _check_arguments(
     for k, limit in enumerate(constraints):
         if not isinstance(limit, Limit):
             raise InputError(f"`constraints[{k}]` is a {type(limit).__name__}; expected Limit(function, lower, upper)")
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {shown(method)}; expected one of {', '.join(map(repr, METHODS))}")
+    engine.one_of("method", method, METHODS)
     if method == "L-BFGS-B" and constraints:
         raise InputError("`method` is 'L-BFGS-B', which takes no `constraints`; expected 'SLSQP' or 'trust-constr'")
     number: Any = tolerance

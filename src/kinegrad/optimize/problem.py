@@ -60,7 +60,7 @@ class Limit(Result):
 
     Examples
     --------
-    No more than five kilograms in all, of a design of two masses:
+    No more than five kilograms in total, of a design of two masses:
 
     >>> light = Limit(lambda design: (design.model.total_mass, [1.0, 1.0]), upper=5.0)
     """
@@ -118,7 +118,7 @@ class Point:
 
 
 class Lost(Exception):
-    """A method that asks for what are no numbers."""
+    """A method that asks for values at parameters that are not finite."""
 
 
 class Stopped(Exception):

@@ -57,7 +57,7 @@ def draw_joint_graph(
     topology = _topology(topology)
     names = topology.names if names is None else names
     if names is not None and len(names) != topology.n:
-        raise InputError(f"`names` has {len(names)} entries; expected {topology.n}, one a joint")
+        raise InputError(f"`names` has {len(names)} entries; expected {topology.n}, one per joint")
     return _draw(topology, topology.branch_of, names, ax, show_numbers_from)
 
 

@@ -28,7 +28,7 @@ from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -60,7 +60,7 @@ class Simulation(Result):
     q, v, a, tau : ndarray, shape (m, n)
         Coordinates, speeds, accelerations and torques; of prescribed joints their motion, and the torques it takes.
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, n, p), or None
-        How they change with the design's parameters in all; None without a design.
+        Their total derivatives with respect to the design's parameters; None without a design.
     success : bool
         Whether the end was reached.
     status : int
@@ -206,8 +206,7 @@ def simulate(
     >>> motion.tau[:, 0].round(4)
     array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
     """
-    if not isinstance(method, str) or method not in EXPLICIT | IMPLICIT:
-        raise InputError(f"`method` is {shown(method)}; expected one of {', '.join(map(repr, EXPLICIT | IMPLICIT))}")
+    engine.one_of("method", method, EXPLICIT | IMPLICIT)
     times = _times(t, least=2)
     numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
     rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())

@@ -197,7 +197,7 @@ class LoopAdjoint:
     ----------
     value : ndarray, shape (...)
     q, v : ndarray, shape (..., n)
-        ∂J by the state at the earliest time reached so far.
+        ∂J with respect to the state at the earliest time reached so far.
     dtau : ndarray, shape (steps, ..., n)
     """
 
@@ -235,7 +235,7 @@ class LoopAdjoint:
             self.dconstants = self.dconstants - gradient.reshape(*batch.shape, gradient.shape[1]).sum(axis=(0, 1))
 
     def by_parameters(self) -> Array | None:
-        """∂J/∂p in all."""
+        """Total dJ/dp."""
         if self.dp is None or self.law.design is None:
             return None
         return self.dp + share_of_parameters(self.law.design, np.asarray(self.dconstants))

@@ -35,7 +35,7 @@ class CompiledAdjoint:
     ----------
     value : ndarray, shape (...)
     q, v : ndarray, shape (..., n)
-        ∂J by the initial state.
+        ∂J with respect to the initial state.
     dtau : ndarray, shape (steps, ..., n)
     """
 
@@ -60,7 +60,7 @@ class CompiledAdjoint:
         self.q, self.v = (x.reshape(q.shape) for x in (self._back.to_q, self._back.to_v))
 
     def by_parameters(self) -> Array | None:
-        """∂J/∂p in all."""
+        """Total dJ/dp."""
         if self._dp is None or self._law.design is None:
             return None
         shares = share_of_parameters(self._law.design, self._back.by_constants())
@@ -96,7 +96,7 @@ class CompiledAdjoint:
         return add_terms(terms, now, weights, self.value, self._dp)
 
     def _reversed(self, part: engine.Segment, share: Array) -> Array:
-        """Back to the start of a segment; ∂J by its torques, (steps, ..., n)."""
+        """Back to the start of a segment; ∂J with respect to its torques, (steps, ..., n)."""
         by_q, by_v, by_a = share[:3].reshape(3, *part.a.shape)
         pushed: Array = self._back.reverse(part, by_q, by_v, by_a).reshape(share.shape[1:]) + share[3]
         return pushed

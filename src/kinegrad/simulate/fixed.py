@@ -350,8 +350,7 @@ def prepare(
     model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any
 ) -> tuple[Law, Scheme | None, float]:
     """The checked law of motion, scheme (None of the implicit method) and step."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InputError(f"`method` is {shown(method)}; expected {' or '.join(map(repr, METHODS))}")
+    engine.one_of("method", method, METHODS)
     h = engine.real("step", step)
     if h.shape != () or not (np.isfinite(h) and h > 0):
         raise InputError(f"`step` is {shown(step)}; expected a positive number of seconds")

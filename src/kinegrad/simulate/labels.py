@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from kinegrad.io.units import joint_units
+from kinegrad.model.units import joint_units
 
 if TYPE_CHECKING:
     from xarray import Dataset

@@ -1,4 +1,5 @@
-"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics, torques closing it.
+"""The law of motion a = f(t, q, v) that integrators follow, and its derivatives: forward dynamics
+with the torques that act.
 
 Torques may be a constant, samples, a spline, or a function of time and state (:class:`Feedback`).  Joints may follow a
 prescribed motion: hybrid dynamics then gives the accelerations of the others, whose state alone is integrated, and the
@@ -248,7 +249,7 @@ class Law:
 
     @engine.overflow_passes()
     def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
-        """da/dp and dτ/dp in all, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
+        """Total da/dp and dτ/dp, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
         assert self.design is not None
         gains = self.gains(t, q, v)
         dtau = np.zeros_like(dq) if gains is None else gains[0] @ dq + gains[1] @ dv
@@ -284,13 +285,13 @@ class Law:
 
     def _free_jacobian(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         """M_ff da_f = dτ_f − ∂τ_f/∂q_f dq_f − ∂τ_f/∂v_f dv_f, with the torques of feedback for dτ_f."""
-        block = np.ix_(self.free, self.free)
+        free = np.ix_(self.free, self.free)
         a, _ = self._forward(q, v, tau, self._prescribed_acceleration(t))
         change = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads)
-        by_q, by_v, M = (np.asarray(x)[block] for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
+        by_q, by_v, M = (np.asarray(x)[free] for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
         gains = self.gains(t, q, v)
         if gains is not None:
-            by_q, by_v = by_q - gains[0][block], by_v - gains[1][block]
+            by_q, by_v = by_q - gains[0][free], by_v - gains[1][free]
         return -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
 
 

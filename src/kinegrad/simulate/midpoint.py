@@ -21,7 +21,7 @@ yᵀ ∂T/∂q = wᵀ Γ(w, y) with the symmetric bilinear Γ of c(q, v) = Γ(v,
 
     yᵀ ∂T/∂q = ¼ wᵀ (c(q, w + y) − c(q, w − y)),                                                   (3)
 
-whose gradient by q, or by a constant of the model, is a difference of two gradients of inverse dynamics.
+whose gradient with respect to q, or to a constant of the model, is a difference of two gradients of inverse dynamics.
 
 Tangents follow from (1) and (2) by the implicit function theorem; so they are those of the discrete motion itself.
 """

@@ -40,7 +40,7 @@ class MidpointAdjoint:
     ----------
     value : ndarray, shape (...)
     q, v : ndarray, shape (..., n)
-        ∂J by the initial state.
+        ∂J with respect to the initial state.
     dtau : ndarray, shape (steps, ..., n)
     """
 
@@ -61,7 +61,7 @@ class MidpointAdjoint:
         self.q, self.v = self.q + _pull(E, self.p), _pull(M, self.p)
 
     def by_parameters(self) -> Array | None:
-        """∂J/∂p in all."""
+        """Total dJ/dp."""
         if self.dp is None or self.law.design is None:
             return None
         return self.dp + share_of_parameters(self.law.design, np.asarray(self.dconstants))
@@ -164,7 +164,7 @@ class MidpointAdjoint:
         ], times=True)  # fmt: skip
 
     def _count_constants(self, parts: list[tuple[Array, Array, Array, Array]], *, times: bool = False) -> None:
-        """Add gradients of yᵀτ(q, v, a) by all constants, summed over `parts`, and over times if there are any."""
+        """Add gradients of yᵀτ(q, v, a) with respect to all constants, summed over `parts` and times."""
         if self.law.design is None:
             return
         q, v, a, y = (np.array(x) for x in zip(*parts, strict=True))

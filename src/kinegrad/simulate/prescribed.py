@@ -123,14 +123,20 @@ class _Checked:
 
 @dataclass(frozen=True, eq=False)
 class _Spline:
-    """A spline of one number and its first two derivatives, from one time to another."""
+    """A spline of one number and its first two derivatives, from one time to another.
+
+    At `last`, the end of the simulation, derivatives are those from before: if a piece begins there, it is not met.
+    """
 
     orders: tuple[Any, ...]
     begin: float
     end: float
+    last: float
 
     def __call__(self, t: float) -> list[Any]:
-        return [order(min(max(t, self.begin), self.end)) for order in self.orders]
+        t = min(max(t, self.begin), self.end)
+        before = np.nextafter(t, self.begin) if t == self.last else t
+        return [self.orders[0](t), *(order(before) for order in self.orders[1:])]
 
 
 def _motion(joint: str, motion: Any, first: float, last: float) -> _Checked:
@@ -166,7 +172,7 @@ def _spline(where: str, spline: Any, first: float, last: float) -> _Spline:
     orders = (spline, spline.derivative(1), spline.derivative(2))
     for what, order in zip(("coordinate", "speed"), orders, strict=False):
         _check_smooth(f"{where} is a spline whose {what}", order, meet[met])
-    return _Spline(orders, begin, end)
+    return _Spline(orders, begin, end, last)
 
 
 def _check_smooth(what: str, function: Any, knots: Array) -> None:

@@ -96,7 +96,7 @@ def calls():
     pushed = kg.Loads(force={link: [1.0, 2.0, 3.0]})
     designs = [kg.Design(model, parameters[:p]) for p in (1, 3)]
     designs.append(kg.Design(model, [f"{link}.load.force.x", f"{link}.mass"], loads=pushed))
-    for part in (*designs[1].slopes, *designs[2].slopes, *designs[2].load_slopes):
+    for part in (*designs[1]._slopes, *designs[2]._slopes, *designs[2]._load_slopes):
         part.flags.writeable = False  # whether designs are frozen or not
     state = [forms(x) for x in rng.normal(size=(6, 3, 2, n))]
     loads = [forms(x.reshape(3, 2, 3 * n)) for x in rng.normal(size=(3, 3, 2, n, 3))]

@@ -1,4 +1,4 @@
-"""[anderson2002] done again: its methods agree with each other, with kinegrad and with an oracle; its page is whole."""
+"""[anderson2002] reproduced: its methods agree with each other, with kinegrad and with an oracle; its page is whole."""
 
 import csv
 import json

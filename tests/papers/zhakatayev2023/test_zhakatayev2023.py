@@ -1,4 +1,4 @@
-"""[zhakatayev2023] done again: the numbers it finds, the page it writes, and that nothing half-done stays behind."""
+"""[zhakatayev2023] reproduced: the numbers it finds, the page it writes, and that nothing half-done stays behind."""
 
 import csv
 import json

@@ -1,4 +1,4 @@
-"""Compiled code kept on disk: one file a kernel and signature, believed only after it was checked.
+"""Compiled code kept on disk: one file per kernel and signature, used only after it was checked.
 
 A file is a mark, the SHA-256 of all that follows, the key and the code.  The key is text that names everything the code
 depends on: kernel, signature, sources, processor, versions; the file is named after its hash.  The code is a pickle,

@@ -1,4 +1,4 @@
-"""The methods that [anderson2002] compares, in one style: da/dp in all, of a chain whose state follows p as it likes.
+"""The methods that [anderson2002] compares, in one style: total da/dp of a chain whose state follows p as well.
 
 fully_recursive       (57)–(61) and their slopes (62)–(70): no matrix of the system is formed.  O(n + pn)
 partially_recursive   Appendix A: M, K and all their derivatives by recursion, M factored, (9).  O(n³)

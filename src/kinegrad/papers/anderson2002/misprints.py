@@ -52,7 +52,7 @@ MISPRINTS = (
     Misprint(
         "(28), (30), (31), (93)–(96)",
         "r is both the row and the coordinate: ℳ<sub>r,q<sub>r</sub></sub>, 𝒦<sub>r,q<sub>r</sub></sub>",
-        "two indices: every row is differentiated by every coordinate, as (9) sums them",
+        "two indices: every row is differentiated with respect to every coordinate, as (9) sums them",
         False,
     ),
     Misprint(

@@ -1,4 +1,4 @@
-"""The page about :mod:`kinegrad.papers.anderson2002`: its tables and its words."""
+"""The page about :mod:`kinegrad.papers.anderson2002`: its tables and text."""
 
 from __future__ import annotations
 
@@ -209,9 +209,9 @@ def _small(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.section("Is there a crossing near n = 4?", "crossing")
     page.paragraph(
         "The paper finds the conventional method faster up to about four degrees of freedom. The conventional method "
-        "also differentiates by every coordinate and speed, 2<i>n</i> directions that serve all parameters, while "
-        "the fully recursive one has a pass for each parameter. So both extremes are timed: one parameter, and the "
-        "length and mass of every bar."
+        "also differentiates with respect to every coordinate and speed, 2<i>n</i> directions that serve all "
+        "parameters, while the fully recursive one has a pass for each parameter. So both extremes are timed: one "
+        "parameter, and the length and mass of every bar."
     )
     page.figure(
         pictures["small_chains"], "Small chains",
@@ -251,8 +251,8 @@ def _sensitivities(page: Page, report: Report, pictures: dict[str, bytes]) -> No
         "sensitivities. Conventional: (4) and (5) integrated with (9). Differences: perturbations of the paper, "
         "10<sup>−5</sup> m or kg, and 5·10<sup>−4</sup> kg for <i>M</i><sub>P</sub>. Same integrator (DOP853) and "
         "tolerance, 10<sup>−11</sup>, for all.",
-        "Left, the derivative of the kinetic energy by each of four parameters over 20 s: three methods lie on one "
-        "curve. Right, their distances from the fully recursive curve on a logarithmic axis.",
+        "Left, the derivative of the kinetic energy with respect to each of four parameters over 20 s: three methods "
+        "lie on one curve. Right, their distances from the fully recursive curve on a logarithmic axis.",
     )  # fmt: skip
     rows = [
         [

@@ -1,14 +1,9 @@
-"""[anderson2002] done again: what da/dp costs on chains by its three methods, and its double pendulum.
+"""[anderson2002] reproduced: what da/dp costs on chains by its three methods, and its double pendulum.
 
 The page has figure 2, the time of an evaluation by the number of degrees of freedom, with fitted exponents; figures 4
 to 7, how the kinetic energy of a double pendulum depends on lengths and masses over 20 s by three methods; what the
 perturbation does to differences; and where formulas are misprinted.
 
-``anderson2002_chain``, ``anderson2002_methods``   the equations
-``anderson2002_experiment``                        chains: times, agreement, rounding
-``anderson2002_extended``                          what rounding is judged by
-``anderson2002_pendulum``                          the double pendulum
-``anderson2002_misprints``                         what cannot be right as printed
 """
 
 from __future__ import annotations
@@ -252,7 +247,7 @@ def _write_times(path: Path, report: Report) -> None:
 
 
 def _write_curves(path: Path, x: Pendulum) -> None:
-    """A line for each instant: the kinetic energy, and its sensitivities by all methods."""
+    """A line for each instant: the kinetic energy, and its sensitivities according to all methods."""
     columns = {
         f"dT_d{name}.{method.replace(' ', '_')}": values[:, k]
         for method, values in x.sensitivity.items()

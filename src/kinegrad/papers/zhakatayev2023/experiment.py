@@ -213,7 +213,7 @@ def _torques_by(model: Model, state: Sequence[Array], by: int) -> Callable[[Arra
 
 
 def _curves(model: Model, states: Sequence[Array], say: Progress) -> dict[str, dict[Entry, Array]]:
-    """The entries of figures 4 and 5 at all instants: differentiated by their own coordinate alone."""
+    """The entries of figures 4 and 5 at all instants: differentiated with respect to their own coordinate alone."""
     entries = FIGURE_4 + FIGURE_5
     count = len(states[0])
     curves: dict[str, dict[Entry, Array]] = {name: {} for name in ("numdifftools", "jacobianest")}
@@ -373,7 +373,7 @@ def spikes(x: Experiment) -> list[Spike]:
 
 
 def _analytic_timings(model: Model, states: tuple[Array, Array, Array]) -> list[Timing]:
-    """Both formulations on one thread and two, one call an instant, and Pinocchio: in turn, the best of many."""
+    """Both formulations on one thread and two, one call per instant, and Pinocchio: in turn, the best of many."""
     count = len(states[0])
 
     def whole(method: str, threads: int) -> Callable[[], object]:
@@ -388,10 +388,10 @@ def _analytic_timings(model: Model, states: tuple[Array, Array, Array]) -> list[
         ("analytic, spatial", 2, whole("spatial", 2)),
         ("analytic, the paper’s recursion", 1, whole("lagrange", 1)),
         ("analytic, the paper’s recursion", 2, whole("lagrange", 2)),
-        ("analytic, spatial, one call an instant", 1, singly),
+        ("analytic, spatial, one call per instant", 1, singly),
     ]
     if peer := pinocchio_derivatives(model, *states):
-        work.append((f"Pinocchio {peer[0]}, one call an instant", 1, peer[1]))
+        work.append((f"Pinocchio {peer[0]}, one call per instant", 1, peer[1]))
     best = [np.inf] * len(work)
     for _ in range(REPEATS + 1):  # the first loads the kernels
         for k, (_, _, function) in enumerate(work):

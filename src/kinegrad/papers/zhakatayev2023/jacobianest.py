@@ -9,7 +9,7 @@ Component x of the point moves by
 the central quotients e_k = (f(x + δ_k) − f(x − δ_k)) / 2δ_k are fitted, four in a row, by c₀ + c₁δ² + c₂δ⁴, and among
 the 22 values of c₀, the three lowest and the three highest apart, the one that its fit misses least is the answer.
 
-The weak point is s.  Where x is not zero but rounding's idea of zero, such as sin π = 1.2e-16, every step is so small
+The weak point is s.  Where x would be zero but for rounding, such as sin π = 1.2e-16, every step is so small
 that f hardly changes, or does not change at all.  Four quotients that are exactly zero are fitted exactly, so that
 zero is what the rule trusts most.
 """

@@ -1,4 +1,4 @@
-"""The page about :mod:`kinegrad.papers.zhakatayev2023`: its figures, its tables and its words."""
+"""The page about :mod:`kinegrad.papers.zhakatayev2023`: its figures, tables and text."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _setting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
         "branch has the same colour in both graphs.",
     )  # fmt: skip
     page.paragraph(
-        "The human body has 43 joints that move 20 limbs of 77.5 kg in all; the other links are massless "
+        "The human body has 43 joints that move 20 limbs of 77.5 kg in total; the other links are massless "
         "steps of joints with several axes. The paper prints lengths and masses but no moments of "
         "inertia: here each limb is a slender rod, so that values may differ from the paper’s where "
         "inertia matters."
@@ -330,7 +330,10 @@ def _timings(page: Page, report: Report) -> None:
             ]
         )  # fmt: skip
     page.table(
-        ["method", "threads", "how", "torque evaluations an instant", f"{report.instants} instants", "times the first"],
+        [
+            "method", "threads", "how", "torque evaluations per instant", f"{report.instants} instants",
+            "times the first",
+        ],
         rows, "Table 4",
         "Time for the three matrices at all instants. Analytic ones and Pinocchio: in turn, best of "
         f"{paper.REPEATS}, kernels loaded before. Numerical ones: one run, evaluating inverse dynamics "
@@ -345,7 +348,7 @@ def _timings(page: Page, report: Report) -> None:
         "The paper’s numerical time was "
         f"{number(paper.PAPER_NUMERICAL / paper.PAPER_ANALYTIC)} times its analytic one; here adaptive "
         f"differentiation takes {number(adaptive.seconds / base)} times as long as the analytic derivatives. If "
-        f"the paper’s function evaluated torques {evaluations} times an instant, as its rule does here, one "
+        f"the paper’s function evaluated torques {evaluations} times per instant, as its rule does here, one "
         f"evaluation took {duration(each)} there; it takes "
         f"{duration(rule.seconds / (report.instants * evaluations))} here in batches, and "
         f"{duration(adaptive.seconds / (report.instants * (adaptive.evaluations or 1)))} singly with all that "

@@ -1,4 +1,4 @@
-"""[zhakatayev2023] done again: exact sensitivities of the 43-joint human beside numerical ones, sections 5.2 and 6.
+"""[zhakatayev2023] reproduced: exact sensitivities of the 43-joint human beside numerical ones, sections 5.2 and 6.
 
 Every coordinate moves as q = sin 2πt, at 301 instants in 3 s.  The page has the paper's figures 1 to 6, the error
 of numerical differentiation in all 3·1849 entries, and what each method costs.  Numerical methods:

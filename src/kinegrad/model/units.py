@@ -1,0 +1,24 @@
+"""SI units of the coordinates, speeds, accelerations and forces of joints, by the kind of the joint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+__all__ = ["joint_units", "kind_units"]
+
+UNITS = {"q": ("rad", "m"), "v": ("rad s-1", "m s-1"), "a": ("rad s-2", "m s-2"), "tau": ("N m", "N")}
+
+
+def joint_units(x: str, kinds: Iterable[str]) -> str:
+    """What `x` is written in: one unit, or both where some joints turn and some slide.
+
+    >>> joint_units("v", ["revolute", "prismatic"])
+    'rad s-1 or m s-1'
+    """
+    found = {kind_units(x, kind) for kind in kinds}
+    return " or ".join(unit for unit in UNITS[x] if unit in found)
+
+
+def kind_units(x: str, kind: str) -> str:
+    """The unit of `x` for a joint of this kind."""
+    return UNITS[x][kind == "prismatic"]
