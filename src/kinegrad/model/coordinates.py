@@ -85,6 +85,8 @@ class Layout:
     nq, nv, n : int
         How many coordinates, speeds and joints there are.
     coordinate_names, speed_names : tuple of str
+    coordinate_kinds, speed_kinds : list of str
+        Kinds of the joints they are, or stand for: what they are measured in; "quaternion" for the parts of one.
     plain, plain_q, plain_v : ndarray of int
         Joints that are their own coordinates, and where their coordinates and speeds are.
     coupled, coupled_q, coupled_v : ndarray of int
@@ -130,6 +132,13 @@ class Layout:
         self.balls = tuple(balls)
         self._parents = model.parents
 
+    def columns(self, x: str) -> tuple[str, tuple[str, ...], list[str]]:
+        """What the columns of q, v, a or tau are together (joints, or else coordinates or speeds), names and kinds."""
+        mapped = bool(len(self.coupled) or self.balls)
+        if x == "q":
+            return "coordinate" if mapped else "joint", self.coordinate_names, self.coordinate_kinds
+        return "speed" if mapped else "joint", self.speed_names, self.speed_kinds
+
     @cached_property
     def speed_of(self) -> Integers:
         """The speed that moves each joint, −1 for the hinges of poses, (n,)."""
@@ -138,6 +147,11 @@ class Layout:
         for first, _, v in self.balls:
             speed[first + POSE : first + len(HINGES)] = v, v + 1, v + 2
         return speed
+
+    @cached_property
+    def joint_of(self) -> Integers:
+        """The first joint that each speed moves, (nv,)."""
+        return np.array([int(np.flatnonzero(self.speed_of == v)[0]) for v in range(self.nv)], dtype=np.int64)
 
     @cached_property
     def pattern(self) -> tuple[Integers, Integers]:

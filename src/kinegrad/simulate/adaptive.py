@@ -10,8 +10,8 @@ Only free joints are integrated; those of a prescribed motion have it at any tim
 With quaternions there are four numbers of q to three speeds, and dq/dp is in the tangent: see
 :mod:`kinegrad.simulate.turning`.
 
-Implicit methods get the exact Jacobian of a row, repeated along the diagonal (without quaternions).  What it leaves out, how the lower rows
-change with the first one, changes how Newton's method converges but not to what.
+Without quaternions, implicit methods get the exact Jacobian of a row, repeated along the diagonal.  What it leaves
+out, how the lower rows change with the first one, changes how Newton's method converges but not to what.
 """
 
 from __future__ import annotations

@@ -216,8 +216,8 @@ def simulate_fixed(
     if models is not None:
         if one.coordinates:
             raise InputError(
-                "several models are given, and their coordinates are not their joints, so that steps follow one another "
-                "in Python, which know one model; expected a call for each model"
+                "several models are given, and their coordinates are not their joints, so that steps follow one "
+                "another in Python, which know one model; expected a call for each model"
             )
         if law.feedback is not None:
             raise InputError(

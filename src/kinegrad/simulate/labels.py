@@ -18,7 +18,8 @@ def to_xarray(simulation: Any) -> Dataset:
     """The dataset of a :class:`Simulation` or :class:`FixedStepSimulation`.
 
     Variables ``q``, ``v``, ``a``, ``tau`` are over (time, joint) as in NetCDF files of trajectories, and of a design
-    also ``dq_dp``, … over (time, joint, parameter); a batch of states adds ``batch`` after time (``batch0``, …
+    also ``dq_dp``, … over (time, joint, parameter); where coordinates are not joints, ``q`` is over (time, coordinate)
+    and all others are over (time, speed).  A batch of states adds ``batch`` after time (``batch0``, …
     if it has several axes).  What the simulation reports is among the attributes, so that a file keeps it.
     """
     import xarray
@@ -26,19 +27,19 @@ def to_xarray(simulation: Any) -> Dataset:
     model, design = simulation._law.model, simulation._law.design
     axes = simulation.q.ndim - 2
     batch = ("batch",) if axes == 1 else tuple(f"batch{k}" for k in range(axes))
-    kinds = [joint.kind for joint in model.joints]
-    coordinates: dict[str, Any] = {
-        "time": ("time", simulation.t, {"units": "s"}),
-        "joint": list(model.joint_names),
-        "kind": ("joint", kinds),
-    }
+    coordinates: dict[str, Any] = {"time": ("time", simulation.t, {"units": "s"})}
     variables: dict[str, Any] = {}
+    tangent, _, tangent_kinds = model.layout.columns("v")
     for x in ("q", "v", "a", "tau"):
-        units, slope = joint_units(x, kinds), getattr(simulation, f"d{x}_dp")
-        variables[x] = (("time", *batch, "joint"), getattr(simulation, x), {"units": units})
+        axis, names, kinds = model.layout.columns(x)
+        coordinates[axis] = list(names)
+        coordinates["kind" if axis == "joint" else f"{axis}_kind"] = (axis, kinds)
+        slope = getattr(simulation, f"d{x}_dp")
+        variables[x] = (("time", *batch, axis), getattr(simulation, x), {"units": joint_units(x, kinds)})
         if slope is not None:
-            each = {"units": " or ".join(f"{unit} per unit of the parameter" for unit in units.split(" or "))}
-            variables[f"d{x}_dp"] = (("time", *batch, "joint", "parameter"), slope, each)
+            units = joint_units(x, tangent_kinds).split(" or ")
+            each = {"units": " or ".join(f"{unit} per unit of the parameter" for unit in units)}
+            variables[f"d{x}_dp"] = (("time", *batch, tangent, "parameter"), slope, each)
     if design is not None:
         coordinates |= {"parameter": list(design.names), "value": ("parameter", design.values)}
     report = {name: getattr(simulation, name) for name in REPORTED if hasattr(simulation, name)}
