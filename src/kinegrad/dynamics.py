@@ -3,7 +3,7 @@ mass matrix and its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
-from kinegrad._kernels.lanes.finite import FINE
-from kinegrad.errors import InputError, SingularError, shown
-from kinegrad.loads import Loads, expand, load_batch, no_load
+from kinegrad.errors import InputError, shown
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -29,8 +28,107 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-_NONE = (-1, -1)  # status of a kernel that found no joint that nothing resists
-METHODS = {"spatial": (rnea.rnea, rnea.N), "lagrange": (lagrange.lagrange, lagrange.N)}
+Axis = engine.Axis
+_TORQUE = engine.Result("tau", (Axis.TORQUE,))
+_ACCELERATION = engine.Result("a", (Axis.ACCELERATION,))
+METHODS = {
+    "spatial": engine.Kernel(rnea.rnea, engine.QVA, (_TORQUE,), rnea.N, loads=True),
+    "lagrange": engine.Kernel(lagrange.lagrange, engine.QVA, (_TORQUE,), lagrange.N, loads=True),
+}
+MASS_MATRIX = engine.Kernel(
+    crba.crba, engine.Q, (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),), crba.N
+)
+
+
+def _hybrid_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> tuple[Array, Array]:
+    """a and τ, (..., nv), where coordinates are not joints: see ``_engine/reduction.py``."""
+    primitive, held = at.primitive, options[0] == 1
+    tau, a = at.given["tau"], at.given.get("a", np.zeros(at.model.nv))
+    at.check_joints()
+
+    def run(model: Model, *state: Any) -> tuple[Array, Array]:
+        *numbers, stands = state
+        given, flags = loads if model is primitive else None, [stands.astype(np.int64)]
+        a, tau = engine.evaluate_with(HYBRID, model, numbers, given, threads=threads, options=flags)
+        return a, tau
+
+    def inverse(model: Model, *state: Array) -> Array:
+        return engine.evaluate(METHODS["spatial"], model, state, threads=threads)[0]
+
+    try:
+        return engine.solve_hybrid(at, at.shape, tau, a, held, run, inverse)
+    except engine.Reduced as found:
+        raise engine.free_joint(at.model, found.speed, found.state, at.shape, "coordinate") from None
+
+
+def _forward_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> tuple[Array]:
+    """The same where all coordinates are free."""
+    return (_hybrid_in_coordinates(at, loads, threads, [np.zeros(at.model.nv)])[0],)
+
+
+def _reduced_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> tuple[Array]:
+    """Accelerations by the mass matrix of coordinates."""
+    motion = at.q_hat, at.v_hat, at.a_hat
+    (bias,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
+    return (
+        solve_reduced(at, reduced_mass_matrix(at, threads), (at.given["tau"] - at.forces(bias))[..., None])[..., 0],
+    )
+
+
+def reduced_mass_matrix(at: engine.Expansion, threads: int | None) -> Array:
+    """Gᵀ M̂ G of all states, (..., nv, nv)."""
+    (M,) = engine.evaluate(MASS_MATRIX, at.primitive, (at.q_hat,), threads=threads)
+    return np.broadcast_to(at.matrix(M), (*at.shape, at.model.nv, at.model.nv))
+
+
+def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[np.int64] | None = None) -> Array:
+    """M⁻¹ times `right`, (..., nv, k), with the mass matrix of coordinates, or of some `speeds`; or SingularError."""
+    stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
+    if stuck is not None:
+        at.check(M, 2)
+        row, state = stuck
+        raise engine.free_joint(at.model, row if speeds is None else int(speeds[row]), state, at.shape, "coordinate")
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return np.asarray(np.linalg.solve(M, right))
+
+
+HYBRID = engine.Kernel(
+    hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
+    pivots=True, together=2, in_coordinates=_hybrid_in_coordinates,
+)  # fmt: skip
+
+
+def _by_mass_matrix(
+    batch: engine.Batch, threads: int | None, state: Sequence[Array], loads: Sequence[Array], results: Sequence[Array]
+) -> None:
+    """a = M⁻¹ (τ − bias): the bias by Newton–Euler, the mass matrix by composite bodies, the system by its tree."""
+    (q, v, tau), (a,), n = state, results, batch.n
+    batch.check_finite()
+    engine.fill(METHODS["spatial"], batch, threads, (q, v, np.zeros((1, n)), *loads), [a])
+    _, M = batch.output((n, n), zero=True)  # not before `a` is filled: each run looks at all results there are
+    engine.fill(MASS_MATRIX, batch, threads, [q], [M])
+    with np.errstate(all="ignore"):
+        np.subtract(tau, a, out=a)
+    batch.check_results()
+    pairs, slots = (engine.places(batch.model, "dense")[0], engine.tree(batch.model)), engine.pairs(batch.model) + n
+    engine.run(tree_solve.tree_solve, batch, slots, threads, (pairs, M, a, a), pivots=True)
+    batch.check_results()
+
+
+FORWARD = {
+    "aba": engine.Kernel(
+        aba.aba, engine.QVTAU, (_ACCELERATION,), aba.N, loads=True, pivots=True, in_coordinates=_forward_in_coordinates
+    ),
+    "crba": engine.Kernel(
+        _by_mass_matrix, engine.QVTAU, (_ACCELERATION,), slots=None, loads=True, in_coordinates=_reduced_in_coordinates
+    ),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,21 +188,9 @@ def inverse_dynamics(
     >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
     array([3.924, 0.981])
     """
-    kernel, slots = METHODS[engine.one_of("method", method, METHODS)]
-    if loads is None and out is None and (state := engine.one_state(threads, model, q, v, a)):
-        n = len(model.joints)
-        one, none, scratch = np.empty(n), no_load(n), engine.scratch((n + 1) * slots)
-        if kernel(*state, none, none, none, one[None], scratch, 0, 1) == FINE:
-            return one
-    if engine.mapped(model):
-        at = expand(model, loads, {"q": q, "v": v, "a": a})
-        motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
-        return at.deliver(at.forces(inverse_dynamics(*motion, loads=loads, method=method, threads=threads)), out)
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
-    result, tau = batch.output((model.n,), out)
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, tau)
-    engine.run(kernel, batch, (model.n + 1) * slots, threads, *arguments)
-    return engine.finish(result, tau)
+    given = None if loads is None else named_loads(model, loads)
+    (tau,) = engine.evaluate(METHODS[engine.one_of("method", method, METHODS)], model, (q, v, a), given, out, threads)
+    return tau
 
 
 def forward_dynamics(
@@ -154,39 +240,9 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
-    engine.one_of("method", method, ("aba", "crba"))
-    plain = method == "aba" and loads is None and out is None
-    if plain and (state := engine.one_state(threads, model, q, v, tau)):
-        n = len(model.joints)
-        one, none, scratch, status = np.empty(n), no_load(n), engine.scratch((n + 1) * aba.N), np.array(_NONE)
-        ok = aba.aba(*state, none, none, none, one[None], status, scratch, 0, 1)
-        if ok == FINE and status[0] < 0:
-            return one
-    engine.check_model(model)
-    if model.coordinates:
-        at = expand(model, loads, {"q": q, "v": v, "tau": tau})
-        return at.deliver(_forward_in_coordinates(at, loads, method, threads), out)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
-    result, a = batch.output((n,), out)
-    constants, state = engine.mechanism(model), batch.arguments[:3]
-    if method == "aba":
-        arguments = (constants, *state, *load_arrays, a)
-        run_or_singular(model, aba.aba, batch, (n + 1) * aba.N, threads, *arguments)
-    else:
-        batch.check_finite()
-        zero = np.zeros((1, n))
-        engine.run(rnea.rnea, batch, (n + 1) * rnea.N, threads, constants, *state[:2], zero, *load_arrays, a)
-        _, M = batch.output((n, n), zero=True)  # not before `a` is filled: each run looks at all results there are
-        engine.run(crba.crba, batch, (n + 1) * crba.N, threads, constants, state[0], M)
-        with np.errstate(all="ignore"):
-            np.subtract(state[2], a, out=a)
-        batch.check_results()
-        pairs = engine.places(model, "dense")[0], engine.tree(model)
-        slots = engine.pairs(model) + n
-        run_or_singular(model, tree_solve.tree_solve, batch, slots, threads, pairs, M, a, a)
-        batch.check_results()
-    return engine.finish(result, a)
+    given = None if loads is None else named_loads(model, loads)
+    (a,) = engine.evaluate(FORWARD[engine.one_of("method", method, FORWARD)], model, (q, v, tau), given, out, threads)
+    return a
 
 
 def hybrid_dynamics(
@@ -241,16 +297,9 @@ def hybrid_dynamics(
     (array([2., 5.]), array([2.1, 0. ]))
     """
     flags = prescribed_flags(model, prescribed)
-    state = {"q": q, "v": v, "tau": without("tau", tau, flags == 1), "a": without("a", a, flags == 0)}
-    if model.coordinates:
-        at = expand(model, loads, state)
-        found = _hybrid_in_coordinates(at, at.given["tau"], at.given["a"], flags == 1, loads, threads)
-        return HybridDynamics(*(at.deliver(x) for x in found))
-    batch, load_arrays = load_batch(model, loads, state)
-    results = batch.outputs((model.n,), 2)
-    arguments = (engine.mechanism(model), *batch.arguments[:4], flags, *load_arrays, *(flat for _, flat in results))
-    run_or_singular(model, hybrid.hybrid, batch, (model.n + 1) * aba.N, threads, *arguments)
-    return HybridDynamics(*(x for x, _ in results))
+    state = (q, v, without("tau", tau, flags == 1), without("a", a, flags == 0))
+    given = named_loads(model, loads)
+    return HybridDynamics(*engine.evaluate_with(HYBRID, model, state, given, threads=threads, options=[flags]))
 
 
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
@@ -279,73 +328,6 @@ def without(name: str, value: Any, ignored: NDArray[np.bool_]) -> Array:
     return np.where(ignored, 0.0, x) if x.shape[-ignored.ndim :][:1] == ignored.shape[:1] else x
 
 
-def run_or_singular(
-    model: Model, kernel: Callable[..., int], batch: engine.Batch, slots: int, threads: int | None, *arguments: Any
-) -> None:
-    """Run a kernel that divides by pivots; raise if it found a joint that nothing resists."""
-    found = engine.run_pivots(kernel, batch, slots, threads, *arguments)
-    if found is not None:
-        raise free_joint(model, *found, batch.shape)
-
-
-def free_joint(model: Model, joint: int, state: int, shape: tuple[int, ...], what: str = "joint") -> SingularError:
-    """What to raise when nothing resists a joint, or a coordinate, in one of the states of a batch."""
-    name = model.joint_names[joint] if what == "joint" else model.speed_names[joint]
-    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
-    at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
-    return SingularError(
-        f"nothing resists {what} {name!r} of model {model.name!r}{at}: the links it moves have "
-        "no inertia about it; give them some, or give the joint armature"
-    )
-
-
-def _forward_in_coordinates(at: engine.Expansion, loads: Loads | None, method: str, threads: int | None) -> Array:
-    """Accelerations, (..., nv), where coordinates are not joints."""
-    tau = at.given["tau"]
-    if method == "aba":
-        none = np.zeros(at.model.nv, dtype=bool)
-        return _hybrid_in_coordinates(at, tau, np.zeros(at.model.nv), none, loads, threads)[0]
-    bias = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=loads, threads=threads)
-    M = at.matrix(mass_matrix(at.primitive, at.q_hat, threads=threads))
-    M = np.broadcast_to(M, (*at.shape, *M.shape[-2:]))
-    return solve_reduced(at, M, (tau - at.forces(bias))[..., None])[..., 0]
-
-
-def _hybrid_in_coordinates(
-    at: engine.Expansion, tau: Array, a: Array, held: NDArray[np.bool_], loads: Loads | None, threads: int | None
-) -> tuple[Array, Array]:
-    """a and τ, (..., nv), where coordinates are not joints: see ``_engine/reduction.py``."""
-    primitive = at.primitive
-    at.check_joints()
-
-    def run(model: Model, *state: Any) -> tuple[Array, Array]:
-        *numbers, stands = state
-        names = [name for name, held in zip(model.joint_names, stands, strict=True) if held]
-        found = hybrid_dynamics(
-            model, *numbers, prescribed=names, loads=loads if model is primitive else None, threads=threads
-        )
-        return found.a, found.tau
-
-    def inverse(model: Model, *state: Array) -> Array:
-        return inverse_dynamics(model, *state, threads=threads)
-
-    try:
-        return engine.solve_hybrid(at, at.shape, tau, a, held, run, inverse)
-    except engine.Reduced as found:
-        raise free_joint(at.model, found.speed, found.state, at.shape, "coordinate") from None
-
-
-def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[np.int64] | None = None) -> Array:
-    """M⁻¹ times `right`, (..., nv, k), with the mass matrix of coordinates, or of some `speeds`; or SingularError."""
-    stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
-    if stuck is not None:
-        at.check(M, 2)
-        row, state = stuck
-        raise free_joint(at.model, row if speeds is None else int(speeds[row]), state, at.shape, "coordinate")
-    with np.errstate(all="ignore"):  # what overflows is found in the end
-        return np.asarray(np.linalg.solve(M, right))
-
-
 def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
     """The joint-space mass matrix M(q), armature included: symmetric, full.
 
@@ -371,19 +353,8 @@ def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads
     array([[0.4 , 0.16],
            [0.16, 0.12]])
     """
-    if out is None and (state := engine.one_state(threads, model, q)):
-        n = len(model.joints)
-        one, scratch = np.zeros((n, n)), engine.scratch((n + 1) * crba.N)
-        if crba.crba(*state, one.reshape(1, n * n), scratch, 0, 1) == FINE:
-            return one
-    if engine.mapped(model):
-        at = engine.Expansion(model, {"q": q})
-        return at.deliver(at.matrix(mass_matrix(at.primitive, at.q_hat, threads=threads)), out)
-    batch = engine.Batch(model, {"q": q})
-    result, M = batch.output((model.n, model.n), out, zero=True)
-    slots = (model.n + 1) * crba.N
-    engine.run(crba.crba, batch, slots, threads, engine.mechanism(model), batch.arguments[0], M)
-    return engine.finish(result, M)
+    (M,) = engine.evaluate(MASS_MATRIX, model, (q,), None, out, threads)
+    return M
 
 
 def bias_forces(

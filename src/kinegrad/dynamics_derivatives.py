@@ -3,8 +3,8 @@ derivatives with respect to loads; ∂a/∂(q, v, τ) of forward dynamics."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,10 +19,9 @@ from kinegrad._kernels import (
     rnea_derivatives,
     rnea_products,
 )
-from kinegrad._kernels.lanes.finite import FINE
-from kinegrad.dynamics import forward_dynamics, inverse_dynamics, run_or_singular, solve_reduced
+from kinegrad.dynamics import FORWARD, METHODS, solve_reduced
 from kinegrad.errors import InputError, shown
-from kinegrad.loads import Loads, expand, load_batch, no_load
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -158,17 +157,147 @@ class LoadDerivatives(Result):
     dtau_dpoint: Array
 
 
-_METHODS = ("spatial", "lagrange")
+Axis, Kind = engine.Axis, engine.Kind
+Tables = tuple[tuple[Any, ...], int]
 
 
-def _kernel(model: Model, method: str, layout: str, loaded: bool, stream: bool) -> tuple[Any, tuple[Any, ...], int]:
-    """The kernel of ∂τ by a method, its arguments between states and results, and the slots that it needs."""
-    if method == "spatial":
-        return rnea_derivatives.rnea_derivatives, *engine.torque_tables(model, layout, loaded, stream)
-    n, count = model.n, engine.pairs(model)
-    columns = n * n if layout == "dense" else 2 * count - n
-    slots = lagrange_derivatives.slots(n, count) + 3 * columns
-    return lagrange_derivatives.lagrange_derivatives, (engine.places(model, layout),), slots
+def _torque_results(packed: bool) -> tuple[engine.Result, ...]:
+    """τ and ∂τ/∂(q, v, a)."""
+    per = {"dtau_dq": Axis.PER_POSITION, "dtau_dv": Axis.PER_SPEED, "dtau_da": Axis.PER_ACCELERATION}
+    matrices = (engine.Result(name, (Axis.TORQUE, axis), packed=packed) for name, axis in per.items())
+    return engine.Result("tau", (Axis.TORQUE,)), *matrices
+
+
+def _spatial(packed: bool) -> engine.Kernel:
+    def tables(model: Model, loaded: bool, stream: bool) -> Tables:
+        return engine.torque_tables(model, "packed" if packed else "dense", loaded, stream)
+
+    results = _torque_results(packed)
+    return engine.Kernel(
+        rnea_derivatives.rnea_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
+        in_coordinates=_in_coordinates(packed, lambda: _METHODS["spatial"][False]),
+    )  # fmt: skip
+
+
+def _lagrange(packed: bool) -> engine.Kernel:
+    def tables(model: Model, loaded: bool, stream: bool) -> Tables:
+        n, count = model.n, engine.pairs(model)
+        columns = 2 * count - n if packed else n * n
+        slots = lagrange_derivatives.slots(n, count) + 3 * columns
+        return (engine.places(model, "packed" if packed else "dense"),), slots
+
+    results = _torque_results(packed)
+    return engine.Kernel(
+        lagrange_derivatives.lagrange_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
+        in_coordinates=_in_coordinates(packed, lambda: _METHODS["lagrange"][False]),
+    )  # fmt: skip
+
+
+def _in_coordinates(packed: bool, dense: Callable[[], engine.Kernel]) -> Any:
+    """τ and its derivatives where coordinates are not joints; packed ones by their own pattern."""
+
+    def contracted(
+        at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+    ) -> list[Array]:
+        kernel = dense()
+        motion = at.q_hat, at.v_hat, at.a_hat
+        found = engine.evaluate(kernel, at.primitive, motion, loads, threads=threads)
+        tau, *matrices = engine.contract(at, kernel.results, found)
+        rows, cols = at.layout.pattern
+        return [tau, *(np.ascontiguousarray(x[..., rows, cols]) if packed else x for x in matrices)]
+
+    return contracted
+
+
+def _jvp_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> list[Array]:
+    """Gᵀ dτ̂ + W δ."""
+    motion, along = (at.q_hat, at.v_hat, at.a_hat), at.push(at.given["dq"], at.given["dv"], at.given["da"])
+    direction = [at.check(x, 1) for x in along]
+    (change,) = engine.evaluate(_JVP, at.primitive, (*motion, *direction), loads, threads=threads)
+    (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return [at.forces(change) + at.turn(tau, at.given["dq"])]
+
+
+def _vjp_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> list[Array]:
+    """Those of (G w)ᵀ τ̂, contracted, and Wᵀ w."""
+    motion, weights = (at.q_hat, at.v_hat, at.a_hat), at.check(at.G.push(at.given["w"]), 1)
+    found = engine.evaluate(_VJP, at.primitive, (*motion, weights), loads, threads=threads)
+    (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
+    by_q, by_v, by_a = engine.contract(at, _VJP.results, found)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return [by_q + at.turn_transposed(tau, at.given["w"]), by_v, by_a]
+
+
+def _forward_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> list[Array]:
+    """a, and M⁻¹ times −∂τ/∂(δ, v) and 1, with the mass matrix of coordinates."""
+    q, v, tau = at.given.values()
+    (a,) = engine.evaluate(FORWARD["aba"], at.model, (q, v, tau), loads, threads=threads)
+    _, by_q, by_v, M = engine.evaluate(_METHODS["spatial"][False], at.model, (q, v, a), loads, threads=threads)
+    right = np.concatenate([-by_q, -by_v, np.broadcast_to(np.eye(at.model.nv), M.shape)], axis=-1)
+    return [a, *map(np.ascontiguousarray, np.split(solve_reduced(at, M, right), 3, axis=-1))]
+
+
+def _products(model: Model, loaded: bool, stream: bool) -> Tables:
+    return (engine.plan(model, loaded),), rnea_products.slots(model.n)
+
+
+_METHODS = {
+    "spatial": {packed: _spatial(packed) for packed in (False, True)},
+    "lagrange": {packed: _lagrange(packed) for packed in (False, True)},
+}
+_FORWARD = engine.Kernel(
+    aba_derivatives.aba_derivatives,
+    engine.QVTAU,
+    (
+        engine.Result("a", (Axis.ACCELERATION,)),
+        engine.Result("da_dq", (Axis.ACCELERATION, Axis.PER_POSITION)),
+        engine.Result("da_dv", (Axis.ACCELERATION, Axis.PER_SPEED)),
+        engine.Result("da_dtau", (Axis.ACCELERATION, Axis.PER_TORQUE)),
+    ),
+    tables=lambda model, loaded, stream: engine.acceleration_tables(model, loaded, stream),
+    loads=True,
+    pivots=True,
+    together=3,
+    spare=True,
+    in_coordinates=_forward_in_coordinates,
+)
+_JVP = engine.Kernel(
+    rnea_products.jvp,
+    engine.QVA | {"dq": Kind.DPOSITION, "dv": Kind.DSPEED, "da": Kind.DACCELERATION},
+    (engine.Result("dtau", (Axis.TORQUE,)),),
+    tables=_products,
+    loads=True,
+    in_coordinates=_jvp_in_coordinates,
+)
+_VJP = engine.Kernel(
+    rnea_products.vjp,
+    engine.QVA | {"w": Kind.WEIGHT},
+    (
+        engine.Result("dq", (Axis.PER_POSITION,)),
+        engine.Result("dv", (Axis.PER_SPEED,)),
+        engine.Result("da", (Axis.PER_ACCELERATION,)),
+    ),
+    tables=_products,
+    loads=True,
+    in_coordinates=_vjp_in_coordinates,
+)
+_BY_LOADS = engine.Kernel(
+    load_derivatives.load_derivatives,
+    engine.Q,
+    tuple(
+        engine.Result(name, (Axis.TORQUE, Axis.LINK, 3), zero=True)
+        for name in ("dtau_dforce", "dtau_dtorque", "dtau_dpoint")
+    ),
+    kinematics.N,
+    loads=True,
+)
 
 
 def inverse_dynamics_derivatives(
@@ -218,40 +347,15 @@ def inverse_dynamics_derivatives(
     engine.one_of("method", method, _METHODS)
     if packed is not False:
         packed = engine.flag("packed", packed)
-    plain = loads is None and out is None and not packed
-    if plain and (state := engine.one_state(threads, model, q, v, a)):
-        n = len(model.joints)
-        torque, block, none = np.empty(n), np.empty((3, 1, n * n)), no_load(n)
-        kernel, tables, slots = _kernel(model, method, "dense", loaded=False, stream=False)
-        arguments = (*state, none, none, none, *tables, torque[None], *block)
-        if kernel(*arguments, engine.scratch(slots), 0, 1) == FINE:
-            return InverseDynamicsDerivatives(torque, *block.reshape(3, n, n))
-    engine.check_model(model)
-    if model.coordinates:
-        return _in_coordinates(expand(model, loads, {"q": q, "v": v, "a": a}), loads, method, packed, out, threads)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a})
-    core: tuple[int, ...] = (model.topology.nonzeros,) if packed else (n, n)
-    if out is None:
-        tau, matrices = batch.output((n,)), batch.outputs(core, 3)
-    else:
-        given = _given_arrays(out)
-        tau = batch.output((n,), given["tau"], "out.tau")
-        names = ("dtau_dq", "dtau_dv", "dtau_da")
-        matrices = [batch.output(core, given[name], f"out.{name}") for name in names]
-    flat = [tau[1], *(matrix[1] for matrix in matrices)]
-    layout, large = "packed" if packed else "dense", engine.streams(3 * flat[1].nbytes)
-    kernel, tables, slots = _kernel(model, method, layout, loads is not None, large)
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, *flat)
-    engine.run(kernel, batch, slots, threads, *arguments)
-    results = [engine.finish(*pair) for pair in (tau, *matrices)]
+    given = None if loads is None else named_loads(model, loads)
+    arrays = None if out is None else _given_arrays(out)
+    tau, *matrices = engine.evaluate(_METHODS[method][packed], model, (q, v, a), given, arrays, threads)
     if out is not None:
         return out
     if packed:
-        pattern = model.topology.pattern
-        packs = (PackedMatrix(values, pattern.rows, pattern.cols, n) for values in results[1:])
-        return InverseDynamicsDerivatives(results[0], *packs)
-    return InverseDynamicsDerivatives(*results)
+        rows, cols = model.layout.pattern if model.coordinates else model.topology.pattern
+        return InverseDynamicsDerivatives(tau, *(PackedMatrix(values, rows, cols, model.nv) for values in matrices))
+    return InverseDynamicsDerivatives(tau, *matrices)
 
 
 def forward_dynamics_derivatives(
@@ -289,34 +393,8 @@ def forward_dynamics_derivatives(
     array([[ 5.357, -7.143],
            [-7.143, 17.857]])
     """
-    if loads is None and (state := engine.one_state(threads, model, q, v, tau)):
-        n = len(model.joints)
-        one, block, none, status = np.empty(n), np.empty((3, 1, n * n)), no_load(n), np.array((-1, -1))
-        tables, slots = engine.acceleration_tables(model, loaded=False, stream=False)
-        arguments = (*state, none, none, none, *tables)
-        results = (np.empty((1, n)), one[None], *block, status)
-        scratch = engine.scratch(slots)
-        if aba_derivatives.aba_derivatives(*arguments, *results, scratch, 0, 1) == FINE and status[0] < 0:
-            return ForwardDynamicsDerivatives(one, *block.reshape(3, n, n))
-    engine.check_model(model)
-    if model.coordinates:
-        at = expand(model, loads, {"q": q, "v": v, "tau": tau})
-        a_ = forward_dynamics(model, q, v, tau, loads=loads, threads=threads)
-        change = inverse_dynamics_derivatives(model, q, v, a_, loads=loads, threads=threads)
-        M, nv = np.asarray(change.dtau_da), model.nv
-        right = [-np.asarray(change.dtau_dq), -np.asarray(change.dtau_dv), np.broadcast_to(np.eye(nv), M.shape)]
-        solved = solve_reduced(at, M, np.concatenate(right, axis=-1))
-        parts = [at.deliver(solved[..., k : k + nv].copy()) for k in range(0, 3 * nv, nv)]
-        return ForwardDynamicsDerivatives(a_, *parts)
-    n = model.n
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "tau": tau})
-    a, matrices = batch.output((n,)), batch.outputs((n, n), 3)
-    flat = [a[1], *(matrix[1] for matrix in matrices)]
-    tables, slots = engine.acceleration_tables(model, loads is not None, engine.streams(3 * flat[1].nbytes))
-    spare = np.empty((batch.states, n))
-    arguments = (engine.mechanism(model), *batch.arguments[:3], *load_arrays, *tables, spare, *flat)
-    run_or_singular(model, aba_derivatives.aba_derivatives, batch, slots, threads, *arguments)
-    return ForwardDynamicsDerivatives(a[0], *(matrix[0] for matrix in matrices))
+    given = None if loads is None else named_loads(model, loads)
+    return ForwardDynamicsDerivatives(*engine.evaluate(_FORWARD, model, (q, v, tau), given, None, threads))
 
 
 def inverse_dynamics_jvp(
@@ -354,20 +432,8 @@ def inverse_dynamics_jvp(
     >>> inverse_dynamics_jvp(samples.two_link(), zero, zero, zero, zero, zero, [1, 0]).round(3)
     array([0.4 , 0.16])
     """
-    state = {"q": q, "v": v, "a": a, "dq": dq, "dv": dv, "da": da}
-    if engine.mapped(model):
-        at = expand(model, loads, state)
-        motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
-        along = at.push(at.given["dq"], at.given["dv"], at.given["da"])
-        change = inverse_dynamics_jvp(*motion, *(at.check(x, 1) for x in along), loads=loads, threads=threads)
-        tau = inverse_dynamics(*motion, loads=loads, threads=threads)
-        return at.deliver(at.forces(change) + at.turn(tau, at.given["dq"]))
-    batch, load_arrays = load_batch(model, loads, state)
-    result, flat = batch.output((model.n,))
-    plan = engine.plan(model, loads is not None)
-    arguments = (engine.mechanism(model), *batch.arguments[:6], *load_arrays, plan, flat)
-    engine.run(rnea_products.jvp, batch, rnea_products.slots(model.n), threads, *arguments)
-    return result
+    (dtau,) = engine.evaluate(_JVP, model, (q, v, a, dq, dv, da), named_loads(model, loads), None, threads)
+    return dtau
 
 
 def inverse_dynamics_vjp(
@@ -399,21 +465,9 @@ def inverse_dynamics_vjp(
     >>> inverse_dynamics_vjp(samples.two_link(), zero, zero, zero, [0, 1]).da.round(3)
     array([0.16, 0.12])
     """
-    if engine.mapped(model):
-        at = expand(model, loads, {"q": q, "v": v, "a": a, "w": w})
-        motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
-        weights = at.check(at.G.push(at.given["w"]), 1)
-        change = inverse_dynamics_vjp(*motion, weights, loads=loads, threads=threads)
-        tau = inverse_dynamics(*motion, loads=loads, threads=threads)
-        by_q = at.by_configuration(change.dq, change.dv, change.da, inner=0) + at.turn_transposed(tau, at.given["w"])
-        by_v, by_a = at.by_speed(change.dv, change.da, inner=0), at.by_acceleration(change.da, inner=0)
-        return InverseDynamicsGradient(*(at.deliver(x) for x in (by_q, by_v, by_a)))
-    batch, load_arrays = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
-    fields, flat = zip(*(batch.output((model.n,)) for _ in range(3)), strict=True)
-    plan = engine.plan(model, loads is not None)
-    arguments = (engine.mechanism(model), *batch.arguments[:4], *load_arrays, plan, *flat)
-    engine.run(rnea_products.vjp, batch, rnea_products.slots(model.n), threads, *arguments)
-    return InverseDynamicsGradient(*fields)
+    return InverseDynamicsGradient(
+        *engine.evaluate(_VJP, model, (q, v, a, w), named_loads(model, loads), None, threads)
+    )
 
 
 def inverse_dynamics_load_derivatives(
@@ -440,47 +494,11 @@ def inverse_dynamics_load_derivatives(
     >>> change.dtau_dforce[:, 1, 1]  # a force along y on the forearm's tip takes torque off both joints
     array([-0.8, -0.4])
     """
-    engine.check_model(model)
-    if model.coordinates:
-        at = expand(model, loads, {"q": q})
-        change = inverse_dynamics_load_derivatives(at.primitive, at.q_hat, loads=loads, threads=threads)
-        return LoadDerivatives(*(at.deliver(at.G.pull_axis(x, -3)) for x in vars(change).values()))
-    n = model.n
-    batch, (force, point, torque) = load_batch(model, loads if loads is not None else Loads(), {"q": q})
-    fields, flat = zip(*(batch.output((n, n, 3), zero=True) for _ in range(3)), strict=True)
-    slots = (n + 1) * kinematics.N
-    arguments = (engine.mechanism(model), batch.arguments[0], force, point, torque, *flat)
-    engine.run(load_derivatives.load_derivatives, batch, slots, threads, *arguments)
-    return LoadDerivatives(*fields)
-
-
-def _in_coordinates(
-    at: engine.Expansion, loads: Loads | None, method: str, packed: bool,
-    out: InverseDynamicsDerivatives | None, threads: int | None,
-) -> InverseDynamicsDerivatives:  # fmt: skip
-    """τ and its derivatives where coordinates are not joints."""
-    given = dict.fromkeys(("tau", "dtau_dq", "dtau_dv", "dtau_da")) if out is None else _given_arrays(out)
-    motion = at.primitive, at.q_hat, at.v_hat, at.a_hat
-    change = inverse_dynamics_derivatives(*motion, loads=loads, method=method, threads=threads)
-    matrices = (np.asarray(x) for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
-    found = [at.forces(change.tau), *at.torque_derivatives(change.tau, *matrices)]
-    rows, cols = at.layout.pattern
-    if packed:
-        found[1:] = [np.ascontiguousarray(x[..., rows, cols]) for x in found[1:]]
-    results = [at.deliver(x, to, f"out.{name}") for x, (name, to) in zip(found, given.items(), strict=True)]
-    if out is not None:
-        return out
-    if packed:
-        packs = (PackedMatrix(values, rows, cols, at.layout.nv) for values in results[1:])
-        return InverseDynamicsDerivatives(results[0], *packs)
-    return InverseDynamicsDerivatives(*results)
+    given = named_loads(model, Loads() if loads is None else loads)
+    return LoadDerivatives(*engine.evaluate(_BY_LOADS, model, (q,), given, None, threads))
 
 
 def _given_arrays(out: Any) -> dict[str, Any]:
     if not isinstance(out, InverseDynamicsDerivatives):
         raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
-    arrays = {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}
-    for (one, x), (other, y) in combinations(arrays.items(), 2):
-        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and engine.share_memory(x, y):
-            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
-    return arrays
+    return {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}

@@ -17,6 +17,7 @@ from kinegrad.results import Result
 __all__ = ["Momentum", "center_of_mass", "kinetic_energy", "momentum", "potential_energy"]
 
 Array = NDArray[np.float64]
+ENERGIES = engine.Kernel(kernels.energies, engine.QV, (engine.Result("sums", (kernels.COLUMNS,)),), kernels.N)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | N
     >>> float(kinetic_energy(samples.two_link(), [0, 0], [1, 0]).round(3))
     0.2
     """
-    return _sums(model, threads, slice(0, 1), q=q, v=v)[..., 0]
+    return _sums(model, threads, slice(0, 1), (q, v))[..., 0]
 
 
 def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -71,7 +72,7 @@ def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) 
     >>> float(potential_energy(samples.two_link(gravity=(0, -10, 0)), [np.pi / 2, 0]).round(3))
     4.0
     """
-    return _sums(model, threads, slice(1, 2), q=q)[..., 0]
+    return _sums(model, threads, slice(1, 2), (q,))[..., 0]
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -83,7 +84,7 @@ def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) ->
     >>> center_of_mass(samples.two_link(), [0, 0]).round(3)
     array([0.4, 0. , 0. ])
     """
-    return _sums(check_mass(model), threads, slice(2, 5), q=q)
+    return _sums(check_mass(model), threads, slice(2, 5), (q,))
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = None) -> Momentum:
@@ -97,23 +98,14 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | None = 
     >>> momentum(samples.two_link(), [0, 0], [1, 0]).linear.round(3)
     array([0. , 0.4, 0. ])
     """
-    sums = _sums(check_mass(model), threads, slice(5, 11), q=q, v=v)
+    sums = _sums(check_mass(model), threads, slice(5, 11), (q, v))
     return Momentum(sums[..., :3].copy(), sums[..., 3:].copy())
 
 
-def _sums(model: Model, threads: int | None, columns: slice, **state: Any) -> Array:
+def _sums(model: Model, threads: int | None, columns: slice, state: tuple[Any, ...]) -> Array:
     """Some of the columns of ``_kernels/energy.py``, shape (..., columns), in memory of their own."""
-    if engine.mapped(model):
-        at = engine.Expansion(model, state)
-        motion = {"q": at.q_hat, "v": at.v_hat} if "v" in state else {"q": at.q_hat}
-        return _sums(at.primitive, threads, columns, **motion)
-    batch = engine.Batch(model, state)
-    q, v = [*batch.arguments, np.zeros((1, model.n))][:2]
-    result, flat = batch.output((kernels.COLUMNS,))
-    batch.results = [flat[:, columns]]  # the others are not returned, and may overflow
-    slots = (model.n + 1) * kernels.N
-    engine.run(kernels.energies, batch, slots, threads, engine.mechanism(model), q, v, flat)
-    return result[..., columns].copy()
+    (sums,) = engine.evaluate(ENERGIES, model, state, None, None, threads, columns)
+    return sums
 
 
 def check_mass(model: Model) -> Model:

@@ -16,6 +16,20 @@ from kinegrad.results import Result
 __all__ = ["MomentumDerivatives", "center_of_mass_derivatives", "momentum_derivatives"]
 
 Array = NDArray[np.float64]
+Axis = engine.Axis
+_PER = {
+    "dcenter_dq": Axis.PER_POSITION,
+    "dlinear_dq": Axis.PER_POSITION,
+    "dlinear_dv": Axis.PER_SPEED,
+    "dangular_dq": Axis.PER_POSITION,
+    "dangular_dv": Axis.PER_SPEED,
+}
+_MOMENTUM = engine.Kernel(
+    kernels.momentum_derivatives,
+    engine.QV,
+    tuple(engine.Result(name, (3, axis), optional=True) for name, axis in _PER.items()),
+    kernels.N,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +74,8 @@ def center_of_mass_derivatives(model: Model, q: ArrayLike, *, threads: int | Non
     array([[0. , 0. ],
            [0.4, 0.1]])
     """
-    if engine.mapped(check_mass(model)):
-        at = engine.Expansion(model, {"q": q})
-        change = center_of_mass_derivatives(at.primitive, at.q_hat, threads=threads)
-        return at.deliver(at.by_configuration(change, inner=1))
-    batch = engine.Batch(model, {"q": q})
-    n = model.n
-    result, flat = batch.output((3, n))
-    none = np.empty((0, 3 * n))
-    arguments = (engine.mechanism(model), batch.arguments[0], np.zeros((1, n)), flat, none, none, none, none)
-    slots = (n + 1) * kernels.N
-    engine.run(kernels.momentum_derivatives, batch, slots, threads, *arguments)
-    return result
+    (dc_dq,) = engine.evaluate_with(_MOMENTUM, check_mass(model), (q,), threads=threads, wanted=slice(1))
+    return dc_dq
 
 
 def momentum_derivatives(
@@ -102,13 +106,5 @@ def momentum_derivatives(
     >>> change.dlinear_dv[1].round(3), change.dlinear_dq[0].round(3)
     (array([0.4, 0.1]), array([-0.4, -0.1]))
     """
-    if engine.mapped(check_mass(model)):
-        at = engine.Expansion(model, {"q": q, "v": v})
-        return at.contracted(momentum_derivatives(at.primitive, at.q_hat, at.v_hat, threads=threads), 1)
-    batch = engine.Batch(model, {"q": q, "v": v})
-    n = model.n
-    fields, flat = zip(*(batch.output((3, n)) for _ in range(4)), strict=True)
-    arguments = (engine.mechanism(model), *batch.arguments, np.empty((0, 3 * n)), *flat)
-    slots = (n + 1) * kernels.N
-    engine.run(kernels.momentum_derivatives, batch, slots, threads, *arguments)
+    fields = engine.evaluate_with(_MOMENTUM, check_mass(model), (q, v), threads=threads, wanted=slice(1, None))
     return MomentumDerivatives(*fields)

@@ -18,6 +18,29 @@ from kinegrad.results import Result
 __all__ = ["ForwardKinematics", "Jacobian", "PointMotion", "forward_kinematics", "jacobian", "point_motion"]
 
 Array = NDArray[np.float64]
+Axis = engine.Axis
+
+_TRANSFORM = engine.Result("transform", (Axis.LINK, 4, 4))
+_MOTIONS = ("linear_velocity", "angular_velocity", "linear_acceleration", "angular_acceleration")
+TRANSFORMS = engine.Kernel(kernels.transforms, engine.Q, (_TRANSFORM,), kernels.N)
+_MOTION = engine.Kernel(
+    kernels.motion,
+    engine.QVA,
+    (_TRANSFORM, *(engine.Result(name, (Axis.LINK, 3)) for name in _MOTIONS)),
+    kernels.N,
+)
+POINTS = engine.Kernel(
+    kernels.points,
+    engine.QVA,
+    tuple(engine.Result(name, (Axis.POINT, 3)) for name in ("position", "velocity", "acceleration")),
+    kernels.N,
+)
+_JACOBIANS = engine.Kernel(
+    kernels.jacobians,
+    engine.Q,
+    tuple(engine.Result(name, (Axis.POINT, 3, Axis.PER_SPEED), zero=True) for name in ("linear", "angular")),
+    kernels.N,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,20 +107,11 @@ def forward_kinematics(
     >>> forward_kinematics(arm, [0.0, np.pi / 2]).transform[1, :2, 3].round(12)
     array([0.4, 0.4])
     """
-    if engine.mapped(model):
-        return forward_kinematics(*in_joints(expand_motion(model, q, v, a)), threads=threads)
-    batch, (q_, v_, a_) = _state(model, q, v, a)
-    n = model.n
-    transform, T = batch.output((n, 4, 4))
+    state = state_of(q, v, a)
     if v is None:
-        slots = (n + 1) * kernels.N
-        engine.run(kernels.transforms, batch, slots, threads, engine.mechanism(model), q_, T)
-        return ForwardKinematics(transform)
-    fields, flat = zip(*(batch.output((n, 3)) for _ in range(4)), strict=True)
-    batch.results = [T, *(flat if a is not None else flat[:2])]
-    slots = (n + 1) * kernels.N
-    engine.run(kernels.motion, batch, slots, threads, engine.mechanism(model), q_, v_, a_, T, *flat)
-    return ForwardKinematics(transform, *(fields if a is not None else fields[:2]))
+        return ForwardKinematics(*engine.evaluate(TRANSFORMS, model, (q,), None, None, threads))
+    wanted = slice(3 if a is None else 5)
+    return ForwardKinematics(*engine.evaluate_with(_MOTION, model, state, threads=threads, wanted=wanted))
 
 
 def point_motion(
@@ -131,18 +145,9 @@ def point_motion(
     >>> hand.position, hand.velocity
     (array([0.8, 0. , 0. ]), array([0. , 0.8, 0. ]))
     """
-    if engine.mapped(model):
-        return point_motion(*in_joints(expand_motion(model, q, v, a)), link=link, point=point, threads=threads)
-    batch, (q_, v_, a_) = _state(model, q, v, a)
-    links, local, core = _points(model, link, point)
-    fields, flat = zip(*(batch.output((*core, 3)) for _ in range(3)), strict=True)
-    wanted = 1 + (v is not None) + (a is not None)
-    batch.results = list(flat[:wanted])
-    slots = (model.n + 1) * kernels.N
-    constants = engine.mechanism(model)
-    engine.run(kernels.points, batch, slots, threads, constants, q_, v_, a_, links, local, *flat)
-    batch.check_results_of("point", local)
-    return PointMotion(*fields[:wanted])
+    state, wanted = state_of(q, v, a), slice(1 + (v is not None) + (a is not None))
+    named = points(model, link, point)
+    return PointMotion(*engine.evaluate_with(POINTS, model, state, threads=threads, wanted=wanted, **named))
 
 
 def jacobian(
@@ -170,47 +175,19 @@ def jacobian(
     array([[0. , 0. ],
            [0.8, 0.4]])
     """
-    if engine.mapped(model):
-        at = engine.Expansion(model, {"q": q})
-        found = jacobian(at.primitive, at.q_hat, link=link, point=point, threads=threads)
-        inner = 1 if isinstance(link, str) else 2
-        return Jacobian(*(at.deliver(at.G.pull(x, inner=inner)) for x in (found.linear, found.angular)))
-    batch = engine.Batch(model, {"q": q})
-    links, local, core = _points(model, link, point)
-    linear, linear_flat = batch.output((*core, 3, model.n), zero=True)
-    angular, angular_flat = batch.output((*core, 3, model.n), zero=True)
-    slots = (model.n + 1) * kernels.N
-    arguments = (engine.mechanism(model), batch.arguments[0], links, local, linear_flat, angular_flat)
-    engine.run(kernels.jacobians, batch, slots, threads, *arguments)
-    batch.check_results_of("point", local)
-    return Jacobian(linear, angular)
+    return Jacobian(*engine.evaluate_with(_JACOBIANS, model, (q,), threads=threads, **points(model, link, point)))
 
 
-def expand_motion(model: Model, q: Any, v: Any, a: Any) -> engine.Expansion:
-    """Checked q, and v and a where they are given, of a model whose coordinates are not its joints."""
+def state_of(q: Any, v: Any, a: Any) -> tuple[Any, ...]:
+    """What of q, v and a is given: the caller may leave out a, or v and a."""
     if v is None and a is not None:
         raise InputError("`a` is given without `v`; expected both, or neither")
-    return engine.Expansion(model, {name: x for name, x in (("q", q), ("v", v), ("a", a)) if x is not None})
+    return (q,) if v is None else (q, v) if a is None else (q, v, a)
 
 
-def in_joints(at: engine.Expansion) -> tuple[Model, Array, Array | None, Array | None]:
-    """The model's joints and their motion, as far as it was given."""
-    v, a = "v" in at.given, "a" in at.given
-    return at.primitive, at.q_hat, at.v_hat if v else None, at.a_hat if a else None
-
-
-def _state(model: Model, q: Any, v: Any, a: Any) -> tuple[engine.Batch, list[Array]]:
-    """Checked q, v, a; zeros stand in for what is not given."""
-    if v is None and a is not None:
-        raise InputError("`a` is given without `v`; expected both, or neither")
-    given = {"q": q} | {name: x for name, x in (("v", v), ("a", a)) if x is not None}
-    batch = engine.Batch(model, given)
-    zero = np.zeros((1, model.n))
-    return batch, [*batch.arguments, zero, zero][:3]
-
-
-def _points(model: Model, link: Any, point: Any) -> tuple[NDArray[np.int64], Array, tuple[int, ...]]:
-    """Link numbers (k,), points (1, 3 k), and () or (k,)."""
+def points(model: Model, link: Any, point: Any) -> dict[str, Any]:
+    """What a call has of the points it names: link numbers, (k,), and places, (1, 3 k); the shape of their axis."""
+    engine.check_model(model)
     if not isinstance(link, str | list | tuple):
         raise InputError(f"`link` is a {type(link).__name__}; expected a link's name, or several in a list")
     core: tuple[int, ...] = () if isinstance(link, str) else (len(link),)
@@ -221,4 +198,5 @@ def _points(model: Model, link: Any, point: Any) -> tuple[NDArray[np.int64], Arr
         raise InputError(f"`point` has shape {local.shape}; expected {expected}")
     if not np.isfinite(local).all():
         raise engine.not_finite("point", local)
-    return links, np.broadcast_to(local, (len(links), 3)).reshape(1, -1).copy(), core
+    places = np.broadcast_to(local, (len(links), 3)).reshape(1, -1).copy()
+    return {"options": [links, places], "points": core, "unseen": {"point": places}}

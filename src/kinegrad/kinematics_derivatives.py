@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import kinematics_derivatives as kernels
-from kinegrad.kinematics import _points, _state, expand_motion, in_joints
+from kinegrad.kinematics import points, state_of
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -22,6 +23,44 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+Axis = engine.Axis
+
+
+def _derivatives(axes: tuple[Axis | int, ...], per: dict[str, Axis]) -> tuple[engine.Result, ...]:
+    """Results by name, each with an axis more: what it is with respect to."""
+    return tuple(engine.Result(name, (*axes, axis), zero=True, optional=True) for name, axis in per.items())
+
+
+def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    return (), kernels.slots(model.n)
+
+
+_BY_Q, _BY_V = Axis.PER_POSITION, Axis.PER_SPEED
+_LINKS = engine.Kernel(
+    kernels.links,
+    engine.QVA,
+    (
+        *_derivatives((Axis.LINK, 4, 4), {"dtransform_dq": _BY_Q}),
+        *_derivatives(
+            (Axis.LINK, 3),
+            {
+                "dlinear_velocity_dq": _BY_Q,
+                "dangular_velocity_dq": _BY_Q,
+                "dangular_velocity_dv": _BY_V,
+                "dlinear_acceleration_dq": _BY_Q,
+                "dangular_acceleration_dq": _BY_Q,
+                "dangular_acceleration_dv": _BY_V,
+            },
+        ),
+    ),
+    tables=_slots,
+)
+_POINTS = engine.Kernel(
+    kernels.points,
+    engine.QVA,
+    _derivatives((Axis.POINT, 3), {"dposition_dq": _BY_Q, "dvelocity_dq": _BY_Q, "dacceleration_dq": _BY_Q}),
+    tables=_slots,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,24 +158,21 @@ def forward_kinematics_derivatives(
     array([[-0.8, -0.4],
            [ 0. ,  0. ]])
     """
+    state, wanted = state_of(q, v, a), slice(1 + 3 * (v is not None) + 3 * (a is not None))
     if engine.mapped(model):
-        at = expand_motion(model, q, v, a)
-        return at.contracted(forward_kinematics_derivatives(*in_joints(at), threads=threads), 2)
-    batch, state = _state(model, q, v, a)
-    n = model.n
-    dtransform_dq, dT = batch.output((n, 4, 4, n), zero=True)
-    given = [v is not None] * 3 + [a is not None] * 3
-    fields, flat = zip(*(_wanted(batch, (n, 3, n), wanted) for wanted in given), strict=True)
-    arguments = (engine.mechanism(model), *state, dT, *flat)
-    engine.run(kernels.links, batch, kernels.slots(n), threads, *arguments)
+        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
+        motion = at.arguments(engine.QVA)
+        return engine.contract_fields(at, forward_kinematics_derivatives(at.primitive, *motion, threads=threads))
+    dtransform_dq, *fields = engine.evaluate_with(_LINKS, model, state, threads=threads, wanted=wanted)
     if v is None:
         return ForwardKinematicsDerivatives(dtransform_dq)
-    dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv = fields
+    dx_dq, dw_dq, dw_dv = fields[:3]
     jacobian = dtransform_dq[..., :3, 3, :]
     velocity = (dx_dq, jacobian.copy(), dw_dq, dw_dv)
     if a is None:
         return ForwardKinematicsDerivatives(dtransform_dq, *velocity)
-    linear, angular = (ddx_dq, _twice(batch, dx_dq), jacobian.copy()), (ddw_dq, ddw_dv, dw_dv.copy())
+    ddx_dq, ddw_dq, ddw_dv = fields[3:]
+    linear, angular = (ddx_dq, _twice(model, state, dx_dq), jacobian.copy()), (ddw_dq, ddw_dv, dw_dv.copy())
     return ForwardKinematicsDerivatives(dtransform_dq, *velocity, *linear, *angular)
 
 
@@ -180,38 +216,31 @@ def point_motion_derivatives(
     array([[-1.6, -0.8],
            [ 0. ,  0. ]])
     """
+    state, wanted = state_of(q, v, a), slice(1 + (v is not None) + (a is not None))
     if engine.mapped(model):
-        at = expand_motion(model, q, v, a)
-        change = point_motion_derivatives(*in_joints(at), link=link, point=point, threads=threads)
-        return at.contracted(change, 1 if isinstance(link, str) else 2)
-    batch, state = _state(model, q, v, a)
-    links, local, core = _points(model, link, point)
-    given = (True, v is not None, a is not None)
-    fields, flat = zip(*(_wanted(batch, (*core, 3, model.n), wanted) for wanted in given), strict=True)
-    arguments = (engine.mechanism(model), *state, links, local, *flat)
-    engine.run(kernels.points, batch, kernels.slots(model.n), threads, *arguments)
-    batch.check_results_of("point", local)
-    dx_dq, ddx_dq, dddx_dq = fields
+        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
+        motion = at.arguments(engine.QVA)
+        change = point_motion_derivatives(at.primitive, *motion, link=link, point=point, threads=threads)
+        return engine.contract_fields(at, change)
+    named = points(model, link, point)
+    dx_dq, *fields = engine.evaluate_with(_POINTS, model, state, threads=threads, wanted=wanted, **named)
     if v is None:
         return PointMotionDerivatives(dx_dq)
+    ddx_dq = fields[0]
     if a is None:
         return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy())
-    return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(batch, ddx_dq), dx_dq.copy())
+    dddx_dq = fields[1]
+    return PointMotionDerivatives(dx_dq, ddx_dq, dx_dq.copy(), dddx_dq, _twice(model, state, ddx_dq), dx_dq.copy())
 
 
-def _twice(batch: engine.Batch, x: Array) -> Array:
+def _twice(model: Model, state: tuple[Any, ...], x: Array) -> Array:
     """2 x, which must be finite as any result."""
     try:
         with np.errstate(over="raise"):
             return 2.0 * x
     except FloatingPointError:
         half = np.where(np.abs(x) <= 0.5 * np.finfo(float).max, x, np.inf)
+        batch, _, _ = engine.checked(_LINKS, model, state)
         batch.results = [half.reshape(batch.states, -1)]
         batch.check_results()
         return 2.0 * half
-
-
-def _wanted(batch: engine.Batch, core: tuple[int, ...], wanted: bool) -> tuple[Array, Array]:
-    """A result and its zero-filled flat array for the kernel; arrays without rows where it is not wanted."""
-    none = np.empty((0, 0))
-    return batch.output(core, zero=True) if wanted else (none, none)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad._engine import Batch, Expansion, check_model, real
+from kinegrad._engine import Batch, check_model, no_load, real
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
-from kinegrad.model.coordinates import HINGES
 from kinegrad.model.numbers import holds_masked
 from kinegrad.results import frozen
 
@@ -88,38 +87,17 @@ def load_arrays(loads: Loads, model: Model, read: Callable[[str, Any], Array]) -
 
 def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tuple[Batch, Sequence[Array]]:
     """The gate for a state with loads: the batch, and force, point, torque as kernels want them."""
+    batch = Batch(model, state, named_loads(model, loads))
+    return batch, (no_load(model.n),) * 3 if loads is None else batch.arguments[len(state) :]
+
+
+def named_loads(model: Model, loads: Loads | None) -> dict[str, Array] | None:
+    """Force, point and torque of all links, (..., n, 3), by the names that errors have for them."""
     if loads is None:
-        return Batch(model, state), (no_load(model.n),) * 3
+        return None
     if not isinstance(loads, Loads):
         raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
-    check_model(model)
-    batch = Batch(model, state, {f"loads.{what}": value for what, value in loads.arrays(model).items()})
-    return batch, batch.arguments[len(state) :]
-
-
-def expand(model: Model, loads: Loads | None, state: dict[str, Any]) -> Expansion:
-    """The gate for a state with loads of a model whose coordinates are not its joints."""
-    if loads is None:
-        return Expansion(model, state)
-    if not isinstance(loads, Loads):
-        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
-    parts = loads.arrays(model).items()
-    for what, x in parts:
-        if x.shape[-2:] != (model.n, 3):
-            hint = f"model {model.name!r} has {model.n} links, so its last axes must be ({model.n}, 3)"
-            raise InputError(f"`loads.{what}` has shape {x.shape}; {hint}")
-        inner = [first + k for first, _, _ in model.layout.balls for k in range(len(HINGES) - 1)]
-        if what != "point" and x[..., inner, :].any():
-            link = next(model.link_names[i] for i in inner if x[..., i, :].any())
-            found = f"`loads.{what}` is not zero on {shown(link)}, which is inside a ball joint and not a body"
-            raise InputError(f"{found}; expected loads on links only")
-    return Expansion(model, state, {f"loads.{what}": x.shape[:-2] for what, x in parts})
-
-
-@cache
-def no_load(n: int) -> Array:
-    """What tells a kernel that there are no loads: no rows."""
-    return np.empty((0, 3 * n))
+    return {f"loads.{what}": value for what, value in loads.arrays(model).items()}
 
 
 def _owned(value: Any) -> Any:

@@ -16,6 +16,12 @@ from kinegrad.model import Model
 __all__ = ["inertial_parameters", "inverse_dynamics_regressor"]
 
 Array = NDArray[np.float64]
+_REGRESSOR = engine.Kernel(
+    kernels.regressor,
+    engine.QVA,
+    (engine.Result("Y", (engine.Axis.TORQUE, engine.Axis.PARAMETER), zero=True),),
+    kinematics.N,
+)
 
 
 def inertial_parameters(model: Model) -> Array:
@@ -78,13 +84,5 @@ def inverse_dynamics_regressor(
     >>> Y[:, 10].round(12)  # of the forearm's mass, were it at the tip
     array([8., 4.])
     """
-    if engine.mapped(model):
-        at = engine.Expansion(model, {"q": q, "v": v, "a": a})
-        Y = inverse_dynamics_regressor(at.primitive, at.q_hat, at.v_hat, at.a_hat, threads=threads)
-        return at.deliver(at.G.pull_axis(Y, -2))
-    batch = engine.Batch(model, {"q": q, "v": v, "a": a})
-    n = model.n
-    result, Y = batch.output((n, kernels.PARAMETERS * n), zero=True)
-    arguments = (engine.mechanism(model), *batch.arguments, Y)
-    engine.run(kernels.regressor, batch, (n + 1) * kinematics.N, threads, *arguments)
-    return result
+    (Y,) = engine.evaluate(_REGRESSOR, model, (q, v, a), None, None, threads)
+    return Y

@@ -676,7 +676,7 @@ def test_an_interrupt_while_constants_are_made_leaves_none_half_made(monkeypatch
     def interrupted(constants):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine.constants, "_ordinary", interrupted)
+    monkeypatch.setattr(engine.kernel_constants, "_ordinary", interrupted)
     with pytest.raises(KeyboardInterrupt):
         kg.mass_matrix(model, [0.0, 0.0])
     monkeypatch.undo()

@@ -1,10 +1,13 @@
 """One state of plain arrays goes straight to the kernel: the same bits as the long way, the same errors."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 import kinegrad as kg
 from kinegrad import InputError, SingularError, samples
+from kinegrad._engine.memory import certainly_apart
 from tests.conftest import random_state, tree
 
 FUNCTIONS = {
@@ -56,3 +59,98 @@ def test_the_same_errors(function, count):
 def test_a_joint_that_nothing_resists(function):
     with pytest.raises(SingularError, match=r"nothing resists joint"):
         function(samples.human43(), *random_state(samples.human43(), 1))
+
+
+# --- `out` of one state -----------------------------------------------------------------------------------------
+
+
+def out_like(model, *, of=np.empty):
+    n = model.n
+    return kg.InverseDynamicsDerivatives(of(n), *(of((n, n)) for _ in range(3)))
+
+
+def through(memory):
+    """An array of the same memory whose owner is no array."""
+    return np.frombuffer(memoryview(memory), dtype=float).reshape(memory.shape)
+
+
+@pytest.mark.parametrize("method", ["spatial", "lagrange"])
+@pytest.mark.parametrize("of", [np.empty, lambda shape: through(np.empty(shape))], ids=["arrays", "buffers"])
+def test_out_is_filled_with_the_same_bits(method, of):
+    model = tree(3)
+    state = random_state(model, 3)
+    expected = kg.inverse_dynamics_derivatives(model, *state, method=method)
+    for out in (out_like(model, of=of), kg.inverse_dynamics_derivatives(model, *random_state(model, 4))):
+        fields = arrays(out)
+        assert kg.inverse_dynamics_derivatives(model, *state, method=method, out=out) is out
+        assert all(x is y for x, y in zip(arrays(out), fields, strict=True))
+        assert [x.tobytes() for x in arrays(out)] == [x.tobytes() for x in arrays(expected)]
+
+
+@pytest.mark.parametrize("field", range(4))
+@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("view", [lambda x: x, through], ids=["array", "buffer"])
+def test_out_may_hold_the_state(field, which, view):
+    """All is read before anything is written there, and whoever owns the memory."""
+    model = tree(3)
+    state = list(random_state(model, 3))
+    expected = [x.tobytes() for x in arrays(kg.inverse_dynamics_derivatives(model, *state))]
+    out = out_like(model, of=np.zeros)
+    room = view(arrays(out)[field].reshape(-1)[: model.n])
+    room[...] = state[which]
+    state[which] = room
+    kg.inverse_dynamics_derivatives(model, *state, out=out)
+    assert [x.tobytes() for x in arrays(out)] == expected
+
+
+def test_out_that_cannot_be_filled():
+    model = tree(3)
+    state, n = random_state(model, 3), model.n
+    one, good = np.empty((n, n)), out_like(model)
+    for other in (one, one.T, through(one)):
+        out = kg.InverseDynamicsDerivatives(np.empty(n), one, np.empty((n, n)), other)
+        with pytest.raises(InputError, match=r"`out.dtau_dq` and `out.dtau_da` share memory"):
+            kg.inverse_dynamics_derivatives(model, *state, out=out)
+    frozen = np.empty((n, n))
+    frozen.flags.writeable = False
+    with pytest.raises(InputError, match=r"`out.dtau_dq` is read-only"):
+        kg.inverse_dynamics_derivatives(
+            model, *state, out=kg.InverseDynamicsDerivatives(np.empty(n), frozen, one, one.copy())
+        )
+    with pytest.raises(InputError, match=r"`out.tau` is a float64 array of shape \(1, \d+\); expected"):
+        kg.inverse_dynamics_derivatives(
+            model, *state, out=kg.InverseDynamicsDerivatives(np.empty((1, n)), *arrays(good)[1:])
+        )
+    with pytest.raises(InputError, match="`out` is a tuple"):
+        kg.inverse_dynamics_derivatives(model, *state, out=tuple(arrays(good)))
+    with pytest.raises(InputError, match=r"`a` at index \(0,\) is nan"):
+        kg.inverse_dynamics_derivatives(model, *state[:2], np.full(n, np.nan), out=good)
+
+
+def test_out_of_any_layout():
+    """What a kernel cannot fill in place: rows of Fortran, every second number, a memory-mapped file's class."""
+    model = tree(3)
+    state, n = random_state(model, 3), model.n
+    expected = kg.inverse_dynamics_derivatives(model, *state)
+    fields = (
+        np.empty(2 * n)[::2],
+        np.empty((n, n), order="F"),
+        np.empty((n, 2 * n))[:, ::2],
+        np.empty((n, n)).view(np.memmap),
+    )
+    out = kg.InverseDynamicsDerivatives(*fields)
+    assert kg.inverse_dynamics_derivatives(model, *state, out=out) is out
+    for x, y in zip(arrays(out), arrays(expected), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_certainly_apart_is_never_wrong():
+    """Views of two memories, directly and through buffers: apart only if NumPy's exact search finds nothing shared."""
+    one, other = np.zeros(12), np.zeros(12)
+    pieces = [m[a:b] for m in (one, through(one), other) for a, b in ((0, 12), (0, 4), (4, 8), (3, 5))]
+    found = {True: 0, False: 0}
+    for x, y in itertools.product([one, *pieces], pieces):
+        apart = certainly_apart([x], [y])
+        assert apart == certainly_apart([x, y], []) == (not np.shares_memory(x, y))
+        found[apart] += 1
+    assert all(found.values())

@@ -15,7 +15,7 @@ CHECKED = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np
-from kinegrad._engine import tangents, threads
+from kinegrad._engine import call, tangents, threads
 from kinegrad._engine import marching as steps
 from kinegrad._engine import marching_reverse as steps_reverse
 from kinegrad._kernels.compiler import jit
@@ -25,7 +25,7 @@ from tests.kernels.everything import everything, models
 
 assert jit.BOUNDSCHECK
 exact = lambda slots: np.zeros((slots, WIDTH))  # no slack from an earlier, larger call
-for module in (threads, steps, steps_reverse, tangents):
+for module in (call, threads, steps, steps_reverse, tangents):
     module.scratch, module.scratch_pair = exact, lambda slots: Pair(exact(slots), exact(slots))
 results = {
     f"{i} {states} {name}": x

@@ -1,12 +1,13 @@
 """The gate of models whose coordinates are not their joints: arguments checked, and what they are in joints.
 
-A public function that meets such a model makes an :class:`Expansion` of its arguments, calls itself on the model's
-joints, and contracts what comes back.
+A call of a kernel (``_engine/call.py``) makes an :class:`Expansion` of its arguments, runs the kernel on the model's
+joints, and contracts what comes back (``_engine/contraction.py``).
 """
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,16 +15,17 @@ from numpy.typing import NDArray
 from kinegrad._engine.coordinates import Chart
 from kinegrad._engine.gate import broadcast, overflow_is_passed, real
 from kinegrad._engine.gate import not_finite as not_finite_at
-from kinegrad._engine.memory import overlaps_itself
+from kinegrad._engine.memory import check_apart, overlaps_itself
+from kinegrad._engine.signature import Kind
 from kinegrad._kernels.lanes.finite import LARGEST
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
+from kinegrad.model.coordinates import HINGES
 
 __all__ = ["Expansion", "check_arguments", "check_unit"]
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
-R = TypeVar("R")  # of results
 UNIT = 1e-9  # how far the length of a quaternion may be from one
 COORDINATES = ("q", "q0", "q1")  # arguments that are coordinates; all others are as speeds are
 
@@ -37,8 +39,8 @@ class Expansion(Chart):
         With coordinates that are not its joints.
     state : dict
         Arguments of shape (..., nq), those called q, or (..., nv), all others, by name.
-    loads : dict
-        Batch shapes of loads, by name.
+    loads : dict, optional
+        Force, point and torque, (..., n, 3), by name.
 
     Attributes
     ----------
@@ -48,7 +50,7 @@ class Expansion(Chart):
         Their common batch shape.
     """
 
-    def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Shape] | None = None) -> None:
+    def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None) -> None:
         self.given, self.shape = check_arguments(model, state, loads)
         super().__init__(model, self.given["q"], self.given.get("v"), self.given.get("a"))
 
@@ -89,41 +91,43 @@ class Expansion(Chart):
         cause = f", where `{name}` has numbers of up to {sizes[name]:.3g}" if sizes[name] > LARGEST else ""
         raise InputError(f"the results{at} are not finite: they overflow float64{cause}; expected smaller numbers")
 
-    def contracted(self, change: R, inner: int) -> R:
-        """A result whose fields are called d<x>_dq, d<x>_dv, d<x>_da, by coordinates and speeds instead of by joints.
+    def arguments(self, kinds: Mapping[str, Kind]) -> list[Array]:
+        """What was given, in joints, in the order of `kinds`, the kinds of a kernel's arguments."""
+        return [self.check(self._argument(kinds[name], x), 1) for name, x in self.given.items()]
 
-        `inner` axes are between those of the batch and the last, one more of transforms.
-        """
-        found = dict(vars(change))
-        for what in {name[:-1] for name, x in vars(change).items() if x is not None}:  # d<x>_d
-            by: list[Any] = [vars(change).get(f"{what}{x}") for x in "qva"]
-            axes = inner + (what == "dtransform_d")
-            found[f"{what}q"] = self.deliver(self.by_configuration(*by, inner=axes))
-            if by[1] is not None:
-                found[f"{what}v"] = self.deliver(self.by_speed(by[1], by[2], inner=axes))
-            if by[2] is not None:
-                found[f"{what}a"] = self.deliver(self.by_acceleration(by[2], inner=axes))
-        return type(change)(**found)
+    def _argument(self, kind: Kind, x: Array) -> Array:
+        if kind in (Kind.POSITION, Kind.SPEED, Kind.ACCELERATION):
+            return self._in_joints({Kind.POSITION: "q", Kind.SPEED: "v", Kind.ACCELERATION: "a"}[kind])
+        if kind is Kind.WEIGHT:
+            return self.G.push(x)
+        raise TypeError(f"a kernel of arguments of kind {kind} has to say what it does in coordinates")
 
-    def deliver(self, x: Array, out: Any = None, name: str = "out") -> Array:
-        """A contracted result, in `out` if that is given."""
-        core = x.shape[len(self.shape) :]
-        x = self.check(x, len(core))
+    def deliver(self, names: Sequence[str], results: Sequence[Array], out: Any = None) -> tuple[Array, ...]:
+        """Results by name, checked to be finite, in `out` if that is given."""
+        checked = [self.check(x, x.ndim - len(self.shape)) for x in results]
         if out is None:
-            return x
-        if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != x.shape:
-            found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-            raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {x.shape}")
-        if not out.flags.writeable:
-            raise InputError(f"`{name}` is read-only; expected a writable array of shape {x.shape}")
-        if overlaps_itself(out):
-            raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
-        out[...] = x
-        return out
+            return tuple(checked)
+        if type(out) is dict:
+            check_apart(out)
+            return tuple(_filled(f"out.{name}", out[name], x) for name, x in zip(names, checked, strict=True))
+        return (_filled("out", out, checked[0]),)
+
+
+def _filled(name: str, out: Any, x: Array) -> Array:
+    """`out` with the numbers of x."""
+    if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != x.shape:
+        found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {x.shape}")
+    if not out.flags.writeable:
+        raise InputError(f"`{name}` is read-only; expected a writable array of shape {x.shape}")
+    if overlaps_itself(out):
+        raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
+    out[...] = x
+    return out
 
 
 def check_arguments(
-    model: Model, state: dict[str, Any], loads: dict[str, Shape] | None = None
+    model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None
 ) -> tuple[dict[str, Array], Shape]:
     """Arguments of shape (..., nq) or (..., nv), finite, with quaternions of unit length; their common batch shape."""
     given = {name: real(name, value) for name, value in state.items()}
@@ -132,7 +136,10 @@ def check_arguments(
         if x.shape[-1:] != (width,):
             hint = f"model {model.name!r} has {width} {what}, so its last axis must be {width}"
             raise InputError(f"`{name}` has shape {x.shape}; {hint}")
-    shapes = {name: x.shape[:-1] for name, x in given.items()} | (loads or {})
+    shapes = {name: x.shape[:-1] for name, x in given.items()}
+    if loads is not None:
+        _check_loads(model, loads)
+        shapes |= {name: x.shape[:-2] for name, x in loads.items()}
     shape = broadcast(shapes, list(shapes.values()))
     for name, x in given.items():
         if not np.isfinite(x).all():
@@ -140,6 +147,19 @@ def check_arguments(
         if name in COORDINATES:
             check_unit(model, name, x)
     return given, shape
+
+
+def _check_loads(model: Model, loads: dict[str, Array]) -> None:
+    """Loads on all links, and none inside a ball, which is no body: its inner frames depend on the chart."""
+    inner = [first + k for first, _, _ in model.layout.balls for k in range(len(HINGES) - 1)]
+    for name, x in loads.items():
+        if x.shape[-2:] != (model.n, 3):
+            hint = f"model {model.name!r} has {model.n} links, so its last axes must be ({model.n}, 3)"
+            raise InputError(f"`{name}` has shape {x.shape}; {hint}")
+        if not name.endswith("point") and x[..., inner, :].any():
+            link = next(model.link_names[i] for i in inner if x[..., i, :].any())
+            found = f"`{name}` is not zero on {shown(link)}, which is inside a ball joint and not a body"
+            raise InputError(f"{found}; expected loads on links only")
 
 
 def check_unit(model: Model, name: str, q: Array) -> None:

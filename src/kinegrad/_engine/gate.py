@@ -14,17 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.kernel_constants import mechanism, tame
-from kinegrad._engine.memory import overlaps_itself, share_memory
+from kinegrad._engine.memory import certainly_apart, overlaps_itself, share_memory
 from kinegrad._kernels.lanes.finite import LARGEST
 from kinegrad._kernels.mechanism import Mechanism
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, KinegradError, SingularError, shown
 from kinegrad.model import Model
 from kinegrad.model.numbers import holds_masked
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 _FAR = 1e70  # where fourth powers, as in the square of an inertia, overflow
-_FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
+FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
 
 
 class Batch:
@@ -63,7 +63,7 @@ class Batch:
         """The common case, fast: arrays of one shape that kernels can read as they are."""
         shape = None
         for x in state.values():
-            if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or not x.flags.carray:
+            if type(x) is not np.ndarray or x.dtype is not FLOAT64 or not x.flags.carray:
                 return False
             if x.shape != shape:
                 if shape is not None or x.shape[-1:] != (self.n,):
@@ -147,8 +147,8 @@ class Batch:
         if any(map(len, lost)):
             raise self.overflow(int(np.concatenate(lost).min()))
 
-    def check_pivot(self, state: int) -> None:
-        """Refuse a state of which nothing seems to resist a joint if overflow may be the reason.
+    def free_joint(self, joint: int, state: int) -> KinegradError:
+        """What to raise when nothing seems to resist a joint in one of the states, or overflow may be the reason.
 
         Pivots depend on sliding coordinates and on the model's constants alone.  Results are not looked at: where a
         kernel ends early, those of other states may not have been written.
@@ -157,7 +157,8 @@ class Batch:
         q = self.arguments[0]
         far = bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
         if (far or not tame(self.model)) and not overflow_is_passed():
-            raise self.overflow(state)
+            return self.overflow(state)
+        return free_joint(self.model, joint, state, self.shape)
 
     def check_results_of(self, name: str, x: Array) -> None:
         """The same if `x`, (1, columns), an argument that kernels do not look at, is of uncommon size."""
@@ -183,6 +184,17 @@ class Batch:
         return InputError(f"the results{at} are not finite: they overflow float64{cause}; expected smaller numbers")
 
 
+def free_joint(model: Model, joint: int, state: int, shape: Shape, what: str = "joint") -> SingularError:
+    """What to raise when nothing resists a joint, or a coordinate, in one of the states of a batch."""
+    name = model.joint_names[joint] if what == "joint" else model.speed_names[joint]
+    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
+    at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
+    return SingularError(
+        f"nothing resists {what} {name!r} of model {model.name!r}{at}: the links it moves have "
+        "no inertia about it; give them some, or give the joint armature"
+    )
+
+
 _local = threading.local()
 
 
@@ -201,24 +213,13 @@ class overflow_passes(ContextDecorator):
         _local.overflow_passes -= 1
 
 
-def one_state(threads: Any, model: Any, *state: Any) -> list[Any] | None:
-    """A model's constants and the rows, (1, n) each, of one state that is given just as kernels read it, or None.
-
-    Control loops call with one state at a time, and then looking at arguments costs as much as the kernel: a function
-    may hand such a state to its kernel at once, and go through :class:`Batch` only if the kernel finds fault with it.
-    None, too, if the constants are such that results have to be looked at.
-    """
-    if type(model) is not Model or not (threads is None or (type(threads) is int and threads == 1)):
-        return None
-    constants = model.__dict__.get("_tame") or tame(model)
-    if constants is None:
-        return None
-    shape, rows = (len(model.joints),), [constants]
-    for x in state:
-        if type(x) is not np.ndarray or x.dtype is not _FLOAT64 or x.shape != shape or not x.flags.carray:
+def one_result(results: Sequence[Any], shapes: Sequence[Shape], state: Sequence[Array]) -> list[Array] | None:
+    """The rows, (1, columns) each, of arrays to fill with the results of one state, if a kernel can do so at once:
+    they are as it writes them, and none has memory in common with another or with the state; else None."""
+    for x, shape in zip(results, shapes, strict=True):
+        if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
             return None
-        rows.append(x[None])
-    return rows
+    return [x.reshape(1, -1) for x in results] if certainly_apart(results, state) else None
 
 
 def finish(result: Array, flat: Array) -> Array:
@@ -230,7 +231,7 @@ def finish(result: Array, flat: Array) -> Array:
 
 def real(name: str, value: Any) -> Array:
     """`value` as a float64 array, or an InputError that says what it is instead."""
-    if type(value) is np.ndarray and value.dtype is _FLOAT64:
+    if type(value) is np.ndarray and value.dtype is FLOAT64:
         return value
     if holds_masked(value):
         what = "is a masked array" if isinstance(value, np.ndarray) else "holds a masked array"

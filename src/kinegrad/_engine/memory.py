@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,31 @@ def share_memory(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
         return np.shares_memory(x, y, max_work=_WORK)
     except np.exceptions.TooHardError:
         return True
+
+
+def certainly_apart(results: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]]) -> bool:
+    """Whether each of `results` has its memory to itself, as can be told at once: arrays of different owners have no
+    memory in common, and only the bounds of the others need to be compared, which takes ten times as long."""
+    arrays = [*results, *others]
+    owners = [_owner(x) for x in arrays]
+    for k, (x, owner) in enumerate(zip(results, owners, strict=False), 1):
+        for y, other in zip(arrays[k:], owners[k:], strict=True):
+            if (owner is None or other is None or owner is other) and np.may_share_memory(x, y):
+                return False
+    return True
+
+
+def check_apart(results: dict[str, Any]) -> None:
+    """Refuse arrays to fill, by name, of which two have memory in common."""
+    for (one, x), (other, y) in combinations(results.items(), 2):
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and share_memory(x, y):
+            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
+
+
+def _owner(x: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """The array that has allocated the memory of x; None if it was no array."""
+    owner: Any = x if x.base is None else x.base
+    return owner if type(owner) is np.ndarray and owner.flags.owndata else None
 
 
 def overlaps_itself(x: NDArray[np.float64]) -> bool:

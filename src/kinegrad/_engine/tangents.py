@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._engine.pool import Call
-from kinegrad._engine.threads import compiled, first_rows, scratch, workers_asked
+from kinegrad._engine.signature import Kernel
+from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, workers_asked
 from kinegrad._kernels import design_tangent as kernels
 from kinegrad._kernels.lanes.dual import Slopes
 from kinegrad._kernels.mechanism import Mechanism
-from kinegrad.errors import SingularError
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -63,7 +63,7 @@ def directions(
 
 
 def run_tangents(
-    kernel: Callable[..., bool],
+    kernel: Kernel,
     batch: Batch,
     along: Directions,
     state: Sequence[tuple[Array, Array | None]],
@@ -77,19 +77,23 @@ def run_tangents(
     """
     count, total, n = batch.states, len(along.what), batch.n
     over_states = count >= total
-    todo = (_Layered if over_states else _Abreast)(kernel, along, state, loads)
+    todo = (_Layered if over_states else _Abreast)(kernel.function, along, state, loads)
+    _, slots = kernel.needs(batch.model)
     call = Call(todo.lines, todo.rows, first_rows(todo.work), workers_asked(threads, count * total * n))
-    singular = False
+    stuck: list[tuple[int, int]] = []
 
     def part(line: int, start: int, stop: int) -> None:
-        nonlocal singular
-        if not kernel(along.constants, *todo.arguments(line), scratch(kernels.slots(n)), start, stop):
-            singular = True
+        status = (NO_JOINT.copy(),) if kernel.pivots else ()
+        kernel.function(along.constants, *todo.arguments(line), *status, scratch(slots), start, stop)
+        if status and status[0][0] >= 0:
+            joint, row = status[0].tolist()
+            stuck.append((row if over_states else line, joint))
             call.stop()
 
-    call.run(part, alone_first=not compiled(kernel))
-    if singular:
-        raise SingularError(f"nothing resists one of the joints of model {batch.model.name!r}; see forward_dynamics")
+    call.run(part, alone_first=not compiled(kernel.function))
+    if stuck:
+        first, joint = min(stuck)
+        raise batch.free_joint(joint, first)
     return todo.results.swapaxes(0, 1) if over_states else todo.results
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Sequence
@@ -13,14 +14,17 @@ from numpy.typing import NDArray
 from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._engine.kernel_constants import flags_if_varied, mechanism, tame
 from kinegrad._engine.pool import Call
+from kinegrad._engine.signature import Kernel, Shape
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes.dual import Pair
 from kinegrad._kernels.lanes.finite import FINE, NOT_FINITE
-from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.errors import InputError, shown
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Note = tuple[int, int, tuple[Integers, ...]]  # first state of a part, what the kernel returned, its status
 
+NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that nothing resists
 _local = threading.local()
 _GRAIN = 2048  # joint-states a thread should have to do before it is worth waking
 _FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
@@ -101,70 +105,58 @@ def aligned(slots: int) -> Array:
     return memory[skip : skip + slots * WIDTH].reshape(slots, WIDTH)
 
 
-def run(kernel: Callable[..., int], batch: Batch, slots: int, threads: int | None, *arguments: Any) -> None:
-    """Call ``kernel(*arguments, scratch, start, stop)`` on parts of the batch.
+def run(
+    kernel: Callable[..., int],
+    batch: Batch,
+    slots: int,
+    threads: int | None,
+    arguments: tuple[Any, ...] = (),
+    pivots: bool = False,
+) -> None:
+    """Call ``kernel(*arguments, scratch, start, stop)`` on parts of the batch, with a status before the scratch if the
+    kernel divides by pivots.
 
-    Raises what its status says: that a number given is not finite, or that a result is not.
+    Raises what it finds: that a number given is not finite, that a result is not, or that nothing resists a joint.
     """
-    _run(kernel, batch, slots, threads, arguments, status=False)
-
-
-def run_pivots(
-    kernel: Callable[..., int], batch: Batch, slots: int, threads: int | None, *arguments: Any
-) -> tuple[int, int] | None:
-    """The same for a kernel that divides by pivots, ``kernel(*arguments, status, scratch, start, stop)``.
-
-    Returns the first state of which nothing resists a joint, as (joint, state), or None.
-    """
-    return _run(kernel, batch, slots, threads, arguments, status=True)
-
-
-def _run(
-    kernel: Callable[..., int], batch: Batch, slots: int, threads: int | None, arguments: tuple[Any, ...], status: bool
-) -> tuple[int, int] | None:
     count, n = batch.states, batch.n
     workers = check_threads(threads)
     if workers > 1:
         workers = max(1, min(workers, count * n // _GRAIN))
     if not count:
-        return None
+        return
     if workers == 1 and count * n * n <= _FIRST:
-        own: tuple[Integers, ...] = (np.array((-1, -1)),) if status else ()
+        own = (NO_JOINT.copy(),) if pivots else ()
         ok = kernel(*arguments, *own, scratch(slots), 0, count)
-        if ok == FINE and not status and tame(batch.model):
-            return None
-        notes = [(0, ok, own)]
+        if ok == FINE and not pivots and tame(batch.model):
+            return
+        notes: list[Note] = [(0, ok, own)]
     else:
         notes = []
         call = Call(1, count, _FIRST // (n * n), workers)
 
         def part(_: int, start: int, stop: int) -> None:
-            own: tuple[Integers, ...] = (np.array((-1, -1)),) if status else ()
+            own = (NO_JOINT.copy(),) if pivots else ()
             ok = kernel(*arguments, *own, scratch(slots), start, stop)
-            stuck = status and own[0][0] >= 0
+            stuck = any(status[0] >= 0 for status in own)
             if ok != FINE or stuck:
                 notes.append((start, ok, own))
             if ok == NOT_FINITE or stuck:
                 call.stop()
 
         call.run(part, alone_first=not compiled(kernel))
-    return _judge(batch, sorted(notes, key=lambda note: note[0]), status)
+    judge(batch, sorted(notes, key=lambda note: note[0]))
 
 
-def _judge(batch: Batch, notes: list[tuple[int, int, tuple[Integers, ...]]], status: bool) -> tuple[int, int] | None:
-    """What the parts of a call have to say, in the order of states: an error, a joint that nothing resists, nothing."""
+def judge(batch: Batch, notes: list[Note]) -> None:
+    """Raise what the parts of a call, in the order of states, have found."""
     if any(ok == NOT_FINITE for _, ok, _ in notes):
         raise batch.not_finite()
-    ordinary = tame(batch.model) and all(ok == FINE for _, ok, _ in notes)
-    stuck = [own[0].tolist() for _, _, own in notes if own[0][0] >= 0] if status else []
-    if not stuck:
-        if not ordinary:
-            batch.check_results()
-        return None
-    batch.check_finite()  # of parts that were never begun: how a call was cut does not show in its errors
-    joint, state = stuck[0]
-    batch.check_pivot(state)
-    return joint, state
+    stuck = [own[0].tolist() for _, _, own in notes if own and own[0][0] >= 0]
+    if stuck:
+        batch.check_finite()  # of parts that were never begun: how a call was cut does not show in its errors
+        raise batch.free_joint(*stuck[0])
+    if not (tame(batch.model) and all(ok == FINE for _, ok, _ in notes)):
+        batch.check_results()
 
 
 def compiled(kernel: Any) -> bool:
@@ -189,16 +181,16 @@ def first_rows(work: int) -> int:
 
 
 def run_directions(
-    kernel: Callable[..., bool],
+    kernel: Kernel,
     batch: Batch,
     slopes: tuple[Array, ...],
     state: Sequence[tuple[Array, Array | None]],
     fixed: Sequence[Any],
-    columns: Sequence[int],
-    slots: int,
     threads: int | None,
+    points: Shape | None = None,
 ) -> list[Array]:
-    """Slopes of a kernel's results, (states, directions, columns) each, along all directions for all states.
+    """Slopes of the results of a kernel of duals, (states, directions, columns) each, along all directions for all
+    states.
 
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
     pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
@@ -209,15 +201,15 @@ def run_directions(
     slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
     fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
+    columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
     results = [np.empty((count, directions, width)) for width in columns]
     over_states = count >= directions
     lines, rows = (directions, count) if over_states else (count, directions)
     workers = workers_asked(threads, count * directions * model.n)
-    singular = False
+    stuck: list[tuple[int, int]] = []
     call = Call(lines, rows, max(_FIRST // (4 * model.n**2), WIDTH), workers)
 
     def part(k: int, start: int, stop: int) -> None:
-        nonlocal singular
         some, one = slice(start, stop), slice(k, k + 1)
         states, along = (some, one) if over_states else (one, some)
         pairs = [
@@ -227,15 +219,19 @@ def run_directions(
         rest = [_rows_of(x, states, along, count) for x in fixed]
         filled = [Pair(np.zeros((stop - start, width)), np.zeros((stop - start, width))) for width in columns]
         dm = tuple(x[along] for x in slopes)
-        if not kernel(constants, dm, *pairs, *rest, *filled, scratch_pair(slots), 0, stop - start):
-            singular = True
+        status = (NO_JOINT.copy(),) if kernel.pivots else ()
+        kernel.function(constants, dm, *pairs, *rest, *filled, *status, scratch_pair(slots), 0, stop - start)
+        if status and status[0][0] >= 0:
+            joint, row = status[0].tolist()
+            stuck.append((start + row if over_states else k, joint))
             call.stop()
         for result, pair in zip(results, filled, strict=True):
             result[(some, k) if over_states else (k, some)] = pair.slope
 
-    call.run(part, alone_first=not compiled(kernel))
-    if singular:
-        raise SingularError(f"nothing resists one of the joints of model {model.name!r}; see forward_dynamics")
+    call.run(part, alone_first=not compiled(kernel.function))
+    if stuck:
+        first, joint = min(stuck)
+        raise batch.free_joint(joint, first)
     return results
 
 

@@ -427,14 +427,17 @@ def inverse_dynamics(
 
 @kernel
 def forward_dynamics(
-    m, dm, what, q, v, tau, dq, dv, dtau, force, point, torque, dforce, dpoint, dtorque, da, scratch, start, stop
-):
-    """δq̈, (layers, rows, n).  False where nothing resists a joint."""
+    m, dm, what, q, v, tau, dq, dv, dtau, force, point, torque, dforce, dpoint, dtorque, da, status, scratch, start,
+    stop
+):  # fmt: skip
+    """δq̈, (layers, rows, n).  status, (2,): where nothing resists a joint, its number and the row, else left alone."""
     m = unpack(m)
     n = len(m.parent)
     a = Slots(scratch, _found(n), n)
     for r in range(start, stop, WIDTH):
-        if _aba(m, q, v, tau, force, point, torque, a, r, scratch)[0] >= 0:
+        joint, w = _aba(m, q, v, tau, force, point, torque, a, r, scratch)
+        if joint >= 0:
+            status[0], status[1] = joint, min(r + w, stop - 1)
             return False
         _transmitted(m, scratch)
         for k in range(len(da)):

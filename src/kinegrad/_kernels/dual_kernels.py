@@ -21,11 +21,17 @@ _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.w
 
 
 @kernel
-def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, t, scratch, start, stop):
-    """q̈ and τ of all joints, (rows, n) each.  False where nothing resists a free joint."""
+def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, t, status, scratch, start, stop):
+    """q̈ and τ of all joints, (rows, n) each.
+
+    status, (2,): where nothing resists a free joint, its number and the row, else left alone.
+    """
     m, dm = unpack(m), unpack_slopes(dm)
     for r in range(start, stop, WIDTH):
-        if _hybrid(vary(m, dm, r), q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)[0] >= 0:
+        own = vary(m, dm, r)
+        joint, w = _hybrid(own, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
+        if joint >= 0:
+            status[0], status[1] = joint, min(r + w, stop - 1)
             return False
     return True
 

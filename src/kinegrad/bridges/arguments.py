@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad._engine import check_model
+from kinegrad._engine import Expansion, check_model
 from kinegrad.errors import InputError, KinegradError
-from kinegrad.loads import Loads, expand, load_batch
+from kinegrad.loads import Loads, load_batch, named_loads
 from kinegrad.model import Model
 
 
@@ -43,7 +43,8 @@ def state_shape(model: Model, loads: Loads | None, **shapes: tuple[int, ...]) ->
     """The common shape (..., n) of arguments of these shapes and of the loads, or kinegrad's usual InputError."""
     state = {name: np.zeros(shape) for name, shape in shapes.items()}
     if model.coordinates:
-        return (*expand(model, loads, {"q": state.get("q", np.zeros(model.nq)), **state}).shape, model.nv)
+        state = {"q": np.zeros(model.nq), **state}
+        return (*Expansion(model, state, named_loads(model, loads)).shape, model.nv)
     batch, _ = load_batch(model, loads, state)
     return (*batch.shape, model.n)
 

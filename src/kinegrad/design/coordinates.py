@@ -10,7 +10,7 @@ M da/dp = dτ/dp − (1) at fixed a, with M = Gᵀ M̂ G.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from kinegrad.model.coordinates import HINGES
 __all__ = ["accelerations", "checked_slopes", "first", "last", "primitive_design", "torques"]
 
 Array = NDArray[np.float64]
-Tangents = Callable[[Design, dict[str, Any], dict[str, Any]], Array]
+Tangents = Callable[[Design, Sequence[Any], Sequence[Any]], Array]
 
 
 def primitive_design(design: Design) -> Design:
@@ -82,10 +82,9 @@ def torques(
 
     ``tangents(design, state, follow)`` is dτ̂/dp of the joints, (..., n, p).
     """
-    state = {"q": at.q_hat, "v": at.v_hat, "a": at.a_hat}
+    state, full = (at.q_hat, at.v_hat, at.a_hat), (*at.shape, at.layout.n, design.p)
     with np.errstate(all="ignore"):  # what overflows is found in the end
-        along = zip(("q", "v", "a"), at.push(dq, dv, da), strict=True)
-        follow = {name: np.broadcast_to(last(at.check(x, 1)), (*at.shape, at.layout.n, design.p)) for name, x in along}
+        follow = [np.broadcast_to(last(at.check(x, 1)), full) for x in at.push(dq, dv, da)]
         change = first(tangents(primitive_design(design), state, follow))
         return at.G.pull(change) + at.turn(tau, dq)
 

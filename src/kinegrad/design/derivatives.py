@@ -7,28 +7,31 @@ They are those of the recursive algorithms themselves, O(n) for each parameter, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, design_tangent, energy, kinematics, rnea_adjoint
+from kinegrad._kernels import design_tangent, rnea_adjoint
 from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.design import coordinates
 from kinegrad.design.parameters import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
 from kinegrad.dynamics import (
+    HYBRID,
+    MASS_MATRIX,
     forward_dynamics,
     hybrid_dynamics,
     inverse_dynamics,
-    mass_matrix,
     prescribed_flags,
+    reduced_mass_matrix,
     without,
 )
-from kinegrad.errors import InputError, SingularError
-from kinegrad.kinematics import _points, _state, expand_motion, in_joints
-from kinegrad.loads import Loads, expand, load_batch
+from kinegrad.energy import ENERGIES
+from kinegrad.errors import InputError
+from kinegrad.kinematics import POINTS, TRANSFORMS, points, state_of
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
@@ -47,6 +50,39 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+
+def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    return (), design_tangent.slots(model.n)
+
+
+_TORQUES = engine.Kernel(
+    design_tangent.inverse_dynamics,
+    engine.QVA,
+    (engine.Result("dtau_dp", (engine.Axis.TORQUE,)),),
+    tables=_slots,
+    loads=True,
+)
+_ACCELERATIONS = engine.Kernel(
+    design_tangent.forward_dynamics,
+    engine.QVTAU,
+    (engine.Result("da_dp", (engine.Axis.ACCELERATION,)),),
+    tables=_slots,
+    loads=True,
+    pivots=True,
+)
+_GRADIENT = engine.Kernel(
+    rnea_adjoint.rnea_adjoint,
+    engine.QVA | {"y": engine.Kind.WEIGHT},
+    (engine.Result("gradient", (engine.Axis.CONSTANT,), zero=True),),
+    rnea_adjoint.N,
+    loads=True,
+)
+_HYBRID = replace(HYBRID, function=kernels.hybrid_dynamics)
+_MASS_MATRIX = replace(MASS_MATRIX, function=kernels.mass_matrix)
+_TRANSFORMS = replace(TRANSFORMS, function=kernels.transforms)
+_POINTS = replace(POINTS, function=kernels.points)
+_ENERGIES = replace(ENERGIES, function=kernels.energies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,11 +149,10 @@ def inverse_dynamics_design_derivatives(
     >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
     array([6., 2.])
     """
-    state = {"q": q, "v": v, "a": a}
     if _checked(design).coordinates:
-        at, change = _torques_in_coordinates(design, state, {}, loads, threads)
-        return at.deliver(np.ascontiguousarray(coordinates.last(change)))
-    return _tangents(design, design_tangent.inverse_dynamics, state, {}, loads, threads)
+        at, change = _torques_in_coordinates(design, (q, v, a), (None, None, None), loads, threads)
+        return at.deliver(["dtau_dp"], [np.ascontiguousarray(coordinates.last(change))])[0]
+    return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)
 
 
 def inverse_dynamics_design_vjp(
@@ -158,26 +193,25 @@ def inverse_dynamics_design_vjp(
     """
     gradient, batch = constants_gradient(design, q, v, a, w, loads=loads, threads=threads)
     shares = share_of_parameters(design, gradient)
-    batch.results = [shares]
-    batch.check_results()
+    _check(batch, [shares])
     return shares.reshape(*batch.shape, design.p)
 
 
 def constants_gradient(
-    design: Design, q: ArrayLike, v: ArrayLike, a: ArrayLike, w: ArrayLike, *, loads: Loads | None = None,
-    threads: int | None = None,
-) -> tuple[Array, engine.Batch]:  # fmt: skip
-    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns); and the batch."""
+    design: Design, *state: ArrayLike, loads: Loads | None = None, threads: int | None = None
+) -> tuple[Array, engine.Batch]:
+    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns), at q, v, a, w; and
+    the batch."""
     model = _checked(design)
-    loads = loads_of(design, loads)
+    given = named_loads(model, loads_of(design, loads))
     if model.coordinates:
-        at = expand(model, loads, {"q": q, "v": v, "a": a, "w": w})
-        motion = at.q_hat, at.v_hat, at.a_hat, at.check(at.G.push(at.given["w"]), 1)
-        return constants_gradient(coordinates.primitive_design(design), *motion, loads=loads, threads=threads)
-    batch, load_rows = load_batch(model, loads, {"q": q, "v": v, "a": a, "w": w})
-    _, gradient = batch.output((rnea_adjoint.columns(model.n, loads is not None),), zero=True)
-    arguments = kernel_constants(design), *batch.arguments[:4], *load_rows, gradient
-    engine.run(rnea_adjoint.rnea_adjoint, batch, (model.n + 1) * rnea_adjoint.N, threads, *arguments)
+        at = engine.Expansion(model, dict(zip(_GRADIENT.state, state, strict=True)), given)
+        primitive = coordinates.primitive_design(design)
+        return constants_gradient(primitive, *at.arguments(_GRADIENT.state), loads=loads, threads=threads)
+    batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
+    _, gradient = batch.output((rnea_adjoint.columns(model.n, given is not None),), zero=True)
+    constants = kernel_constants(design)
+    engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
     return gradient, batch
 
 
@@ -235,18 +269,11 @@ def forward_dynamics_design_derivatives(
     >>> forward_dynamics_design_derivatives(design, [0, 0], [0, 0], [1, 0]).round(12)[:, 0]
     array([-1.,  2.])
     """
-    state = {"q": q, "v": v, "tau": tau}
-    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp}
     if _checked(design).coordinates:
         a = forward_dynamics(design.model, q, v, tau, loads=loads_of(design, loads), threads=threads)
-        none = np.zeros(design.model.nv, dtype=bool)
-        return _accelerations_in_coordinates(design, none, {**state, "a": a}, follow, loads, threads)[0]
-    try:
-        return _tangents(design, design_tangent.forward_dynamics, state, follow, loads, threads)
-    except SingularError:
-        loads = loads_of(design, loads)
-        forward_dynamics(design.model, q, v, tau, loads=loads, threads=threads)  # which says at which joint
-        raise
+        none, slopes = np.zeros(design.model.nv, dtype=bool), (dq_dp, dv_dp, dtau_dp, None)
+        return _accelerations_in_coordinates(design, none, (q, v, a), slopes, loads, threads)[0]
+    return _tangents(design, _ACCELERATIONS, (q, v, tau), (dq_dp, dv_dp, dtau_dp), loads, threads)
 
 
 def hybrid_dynamics_design_derivatives(
@@ -302,25 +329,23 @@ def hybrid_dynamics_design_derivatives(
     """
     model = _checked(design)
     flags = prescribed_flags(model, prescribed)
-    ignored = {"tau": flags == 1, "a": flags == 0}
-    state = {"q": q, "v": v, "tau": without("tau", tau, ignored["tau"]), "a": without("a", a, ignored["a"])}
-    follow = {"q": dq_dp, "v": dv_dp, "tau": dtau_dp, "a": da_dp}
-    for name, entries in ignored.items():
-        if follow[name] is not None:
-            follow[name] = without(f"d{name}_dp", follow[name], entries[:, None])
+    held, free = flags == 1, flags == 0
+    state = (q, v, without("tau", tau, held), without("a", a, free))
+    dtau = None if dtau_dp is None else without("dtau_dp", dtau_dp, held[:, None])
+    da = None if da_dp is None else without("da_dp", da_dp, free[:, None])
     if model.coordinates:
-        names = [model.speed_names[i] for i in np.flatnonzero(flags)]
-        whole = loads_of(design, loads)
-        state["a"] = hybrid_dynamics(model, q, v, tau, a, prescribed=names, loads=whole, threads=threads).a
-        found = _accelerations_in_coordinates(design, flags == 1, state, follow, loads, threads)
-        return HybridDynamicsDesignDerivatives(*found)
-    try:
-        return HybridDynamicsDesignDerivatives(*_hybrid(design, flags, state, follow, loads, threads))
-    except SingularError:
-        names = [model.joint_names[i] for i in np.flatnonzero(flags)]
-        loads = loads_of(design, loads)
-        hybrid_dynamics(model, q, v, tau, a, prescribed=names, loads=loads, threads=threads)  # which says which joint
-        raise
+        names, whole = [model.speed_names[i] for i in np.flatnonzero(flags)], loads_of(design, loads)
+        a = hybrid_dynamics(model, *state, prescribed=names, loads=whole, threads=threads).a
+        slopes_ = (dq_dp, dv_dp, dtau, da)
+        both = _accelerations_in_coordinates(design, held, (q, v, a), slopes_, loads, threads)
+        return HybridDynamicsDesignDerivatives(*both)
+    batch, pairs, load_rows = _follow(design, _HYBRID, state, (dq_dp, dv_dp, dtau, da), loads)
+    slopes, varied = kernel_slopes(design)
+    turns = [None] * 3 if varied is None else varied
+    fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
+    found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
+    _check(batch, found)
+    return HybridDynamicsDesignDerivatives(*(_parameters_last(batch, x, (batch.n,)) for x in found))
 
 
 def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -333,12 +358,11 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
     array([[0.36, 0.12],
            [0.12, 0.04]])
     """
-    n = _checked(design).n
-    if design.model.coordinates:
+    if _checked(design).coordinates:
         at = engine.Expansion(design.model, {"q": q})
         change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q_hat, threads=threads)
-        return at.deliver(np.ascontiguousarray(coordinates.last(at.matrix(coordinates.first(change)))))
-    return _quantity(design, kernels.mass_matrix, crba.N, {"q": q}, n * n, threads, (n, n))
+        return at.deliver(["dM_dp"], [np.ascontiguousarray(coordinates.last(at.matrix(coordinates.first(change))))])[0]
+    return _quantity(design, _MASS_MATRIX, (q,), threads)
 
 
 def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -351,11 +375,10 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
     array([0., 1.])
     """
-    n = _checked(design).n
-    if design.model.coordinates:
+    if _checked(design).coordinates:
         q = engine.Expansion(design.model, {"q": q}).q_hat
-        return transform_design_derivatives(coordinates.primitive_design(design), q, threads=threads)
-    return _quantity(design, kernels.transforms, kinematics.N, {"q": q}, 16 * n, threads, (n, 4, 4))
+        design = coordinates.primitive_design(design)
+    return _quantity(design, _TRANSFORMS, (q,), threads)
 
 
 def point_motion_design_derivatives(
@@ -383,27 +406,22 @@ def point_motion_design_derivatives(
     >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
     array([0., 1., 0.])
     """
-    model = _checked(design)
+    model, state = _checked(design), state_of(q, v, a)
     if model.coordinates:
-        _, q, v, a = in_joints(expand_motion(model, q, v, a))
-        primitive = coordinates.primitive_design(design)
-        return point_motion_design_derivatives(primitive, q, v, a, link=link, point=point, threads=threads)
-    n = model.n
-    batch, state = _state(model, q, v, a)
-    batch.check_finite()
-    links, local, core = _points(model, link, point)
-    pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in state]
-    columns = [3 * len(links)] * 3
-    slots = (n + 1) * kinematics.N
-    results = engine.run_directions(
-        kernels.points, batch, kernel_slopes(design)[0], pairs, [links, local], columns, slots, threads
-    )[: 1 + (v is not None) + (a is not None)]
-    batch.results = list(results)
-    batch.check_results_of("point", local)
+        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
+        state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
+        model = design.model
+    named = points(model, link, point)
+    batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
+    slopes = kernel_slopes(design)[0]
+    found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
+    found = found[: 1 + (v is not None) + (a is not None)]
+    batch.results = list(found)
+    for name, x in named["unseen"].items():
+        batch.check_results_of(name, x)
     batch.check_results()
-    shape = (*batch.shape, design.p, *core, 3)
-    moved = (np.ascontiguousarray(np.moveaxis(x.reshape(shape), len(batch.shape), -1)) for x in results)
-    return PointMotionDesignDerivatives(*moved)
+    core = _POINTS.results[0].core(model, named["points"])
+    return PointMotionDesignDerivatives(*(_parameters_last(batch, x, core) for x in found))
 
 
 def energy_design_derivatives(
@@ -418,106 +436,86 @@ def energy_design_derivatives(
     >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
     array([0.18])
     """
-    state = {"q": q, "v": v}
     if _checked(design).coordinates:
-        at = engine.Expansion(design.model, state)
-        return energy_design_derivatives(coordinates.primitive_design(design), at.q_hat, at.v_hat, threads=threads)
-    sums = _quantity(design, kernels.energies, energy.N, state, energy.COLUMNS, threads, (energy.COLUMNS,), keep=2)
+        at = engine.Expansion(design.model, {"q": q, "v": v})
+        q, v, design = at.q_hat, at.v_hat, coordinates.primitive_design(design)
+    sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
 
 
 def _torques_in_coordinates(
-    design: Design, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None, threads: int | None
+    design: Design, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None, threads: int | None
 ) -> tuple[engine.Expansion, Array]:
-    """The motion q, v, a, and dτ/dp, (p, ..., nv), where coordinates are not joints."""
+    """The motion q, v, a, and dτ/dp, (p, ..., nv), where coordinates are not joints; `follow` are their slopes."""
     whole = loads_of(design, loads)
-    at = expand(design.model, whole, state)
-    slopes = coordinates.checked_slopes(design, at, **{f"d{x}_dp": follow.get(x) for x in "qva"})
+    at = engine.Expansion(design.model, dict(zip("qva", state, strict=True)), named_loads(design.model, whole))
+    names = ("dq_dp", "dv_dp", "da_dp")
+    slopes = coordinates.checked_slopes(design, at, **dict(zip(names, follow, strict=True)))
     tau = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=whole, threads=threads)
 
-    def tangents(primitive: Design, state: dict[str, Any], follow: dict[str, Any]) -> Array:
-        return _tangents(primitive, design_tangent.inverse_dynamics, state, follow, loads, threads)
+    def tangents(primitive: Design, state: Sequence[Any], follow: Sequence[Any]) -> Array:
+        return _tangents(primitive, _TORQUES, state, follow, loads, threads)
 
     return at, coordinates.torques(design, at, tau, tangents, *slopes.values())
 
 
 def _accelerations_in_coordinates(
-    design: Design, held: NDArray[np.bool_], state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
+    design: Design, held: NDArray[np.bool_], state: Sequence[Any], follow: Sequence[Any], loads: Loads | None,
     threads: int | None,
-) -> tuple[Array, Array]:  # fmt: skip
-    """da/dp and dτ/dp, (..., nv, p), where coordinates are not joints; `state` has all accelerations."""
-    motion = {x: state[x] for x in "qva"}
-    at, change = _torques_in_coordinates(design, motion, follow, loads, threads)
-    given = coordinates.checked_slopes(design, at, da_dp=follow.get("a"), dtau_dp=follow.get("tau"))
-    M = at.matrix(mass_matrix(at.primitive, at.q_hat, threads=threads))
-    M = np.broadcast_to(M, (*at.shape, *M.shape[-2:]))
+) -> tuple[Array, ...]:  # fmt: skip
+    """da/dp and dτ/dp, (..., nv, p), at q, v and all of a; `follow` are slopes of q, v, τ of free ones, a of others."""
+    dq, dv, dtau, da = follow
+    at, change = _torques_in_coordinates(design, state, (dq, dv, da), loads, threads)
+    given = coordinates.checked_slopes(design, at, da_dp=da, dtau_dp=dtau)
+    M = reduced_mass_matrix(at, threads)
     found = coordinates.accelerations(at, M, change, given["dtau_dp"], given["da_dp"], held)
-    a, tau = (at.deliver(x) for x in found)
-    return a, tau
+    return at.deliver(["da_dp", "dtau_dp"], found)
 
 
 def _tangents(
-    design: Design, kernel: Any, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None,
+    design: Design,
+    kernel: engine.Kernel,
+    state: Sequence[Any],
+    follow: Sequence[Any],
+    loads: Loads | None,
     threads: int | None,
-) -> Array:  # fmt: skip
+) -> Array:
     """Derivatives, (..., n, p), of what a kernel of state and loads finds."""
-    batch, pairs, load_rows = _follow(design, state, follow, loads)
+    batch, pairs, load_rows = _follow(design, kernel, state, follow, loads)
     found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
     _check(batch, [found])
-    return np.ascontiguousarray(np.swapaxes(found, -1, -2)).reshape(*batch.shape, batch.n, design.p)
+    return _parameters_last(batch, found, (batch.n,))
 
 
-def _hybrid(
-    design: Design, flags: Any, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None, threads: int | None
-) -> list[Array]:
-    """Derivatives, (..., n, p), of accelerations and torques."""
-    batch, pairs, load_rows = _follow(design, state, follow, loads)
-    slopes, varied = kernel_slopes(design)
-    turns = [None] * 3 if varied is None else varied
-    fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
-    n = batch.n
-    found = engine.run_directions(
-        kernels.hybrid_dynamics, batch, slopes, pairs, [flags, *fixed], [n] * 2, (n + 1) * aba.N, threads
-    )
-    _check(batch, found)
-    whole = (x.reshape(*batch.shape, design.p, n) for x in found)
-    return [np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in whole]
+def _quantity(
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], threads: int | None, *, keep: int | None = None
+) -> Array:
+    """Derivatives of what a kernel of duals finds at a fixed state; `keep`: only so many columns are needed."""
+    batch, pairs, _ = _follow(design, kernel, state, [None] * len(state), None)
+    (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
+    _check(batch, [found[..., :keep]])
+    return _parameters_last(batch, found, kernel.results[0].core(batch.model))
 
 
 def _follow(
-    design: Design, state: dict[str, Any], follow: dict[str, Any], loads: Loads | None
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None
 ) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
     """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
     model = _checked(design)
-    batch, load_rows = load_batch(model, loads_of(design, loads), state)
+    given = named_loads(model, loads_of(design, loads)) if kernel.loads else None
+    batch, rows, load_rows = engine.checked(kernel, model, state, given)
     batch.check_finite()
     pairs = [
         (engine.kernel_array(np.broadcast_to(x, (batch.states, model.n))), _follows(design, batch, f"d{name}_dp", dx))
-        for name, x, dx in zip(state, batch.arguments, map(follow.get, state), strict=False)
+        for name, x, dx in zip(kernel.state, rows, follow, strict=True)
     ]
     return batch, pairs, load_rows
 
 
-def _quantity(
-    design: Design,
-    kernel: Any,
-    slots: int,
-    state: dict[str, Any],
-    columns: int,
-    threads: int | None,
-    core: tuple[int, ...],
-    *,
-    keep: int | None = None,
-) -> Array:
-    model = _checked(design)
-    n = model.n
-    batch = engine.Batch(model, state)
-    batch.check_finite()
-    pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, n))), None) for x in batch.arguments]
-    slots = (n + 1) * slots
-    (result,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], [columns], slots, threads)
-    _check(batch, [result[..., :keep]])
-    return np.ascontiguousarray(np.moveaxis(result.reshape(*batch.shape, design.p, *core), len(batch.shape), -1))
+def _parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
+    """Slopes, (states, p, columns), as derivatives, (..., *core, p)."""
+    whole = found.reshape(*batch.shape, found.shape[1], *core)
+    return np.ascontiguousarray(np.moveaxis(whole, len(batch.shape), -1))
 
 
 def _check(batch: engine.Batch, results: Sequence[Array]) -> None:

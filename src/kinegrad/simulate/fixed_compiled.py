@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.design.parameters import Design, kernel_slopes
-from kinegrad.dynamics import free_joint
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import load_batch
 from kinegrad.model import Model
@@ -121,7 +120,7 @@ def check_free(models: Sequence[Model], scheme: Any, h: float, shape: tuple[int,
         state = stuck[np.argmin(free[stuck, 1])]
         joint, evaluation = free[state].tolist()
         k, i = divmod(evaluation, len(scheme.b))
-        error = free_joint(models[state if len(models) > 1 else 0], joint, int(state), shape)
+        error = engine.free_joint(models[state if len(models) > 1 else 0], joint, int(state), shape)
         raise SingularError(f"at t = {k * h + scheme.c[i] * h:.6g} s {error}")
 
 

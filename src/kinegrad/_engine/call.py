@@ -1,0 +1,295 @@
+"""One call of a kernel: arguments through the gate, kernel, results in their shapes.
+
+What a kernel takes, gives and needs is its :class:`~kinegrad._engine.signature.Kernel`; a public function checks its
+own options, makes one call and puts names to the results.
+
+Control loops call with one state at a time, and then looking at arguments costs as much as the kernel.  For each model
+and kernel there is therefore one function, made on the first call, that takes such a state straight to the kernel.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._engine.contraction import contract
+from kinegrad._engine.expansion import Expansion
+from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result
+from kinegrad._engine.kernel_constants import mechanism, tame
+from kinegrad._engine.memory import check_apart, streams
+from kinegrad._engine.signature import Kernel, Shape
+from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
+from kinegrad._kernels.lanes.finite import FINE
+from kinegrad.model import Model
+
+Array = NDArray[np.float64]
+Single = Callable[[Sequence[Any], Any, "slice | None"], "tuple[Array, ...] | None"]
+_NONE: dict[Kernel, Single] = {}
+ALL = slice(None)
+
+
+def evaluate(
+    kernel: Kernel,
+    model: Model,
+    state: Sequence[Any],
+    loads: dict[str, Array] | None = None,
+    out: Any = None,
+    threads: int | None = None,
+    columns: slice | None = None,
+) -> tuple[Array, ...]:
+    """The results of a kernel for the states of a batch.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    model : Model
+    state : sequence
+        As given by the caller, in the order of ``kernel.state``.
+    loads : dict, optional
+        Force, point and torque, (..., n, 3), by name.
+    out : ndarray, or dict of ndarray, optional
+        To fill; by name, in the order of ``kernel.results``, if there are several.
+    threads : int, optional
+    columns : slice, optional
+        Which entries along the last axis of the results are returned; the others may overflow.
+
+    Returns
+    -------
+    tuple of ndarray
+        Of the batch's shape, then that of each result.
+    """
+    if loads is None and type(model) is Model and (threads is None or (type(threads) is int and threads == 1)):
+        single = model.__dict__.get("_singles", _NONE).get(kernel) or _prepare(kernel, model)
+        found = single(state, out, columns)
+        if found is not None:
+            return found
+    return evaluate_with(kernel, model, state, loads, out, threads, columns)
+
+
+def evaluate_with(
+    kernel: Kernel,
+    model: Model,
+    state: Sequence[Any],
+    loads: dict[str, Array] | None = None,
+    out: Any = None,
+    threads: int | None = None,
+    columns: slice | None = None,
+    *,
+    constants: tuple[Any, ...] | None = None,
+    options: Sequence[Any] = (),
+    points: Shape | None = None,
+    wanted: slice = ALL,
+    unseen: dict[str, Array] | None = None,
+) -> tuple[Array, ...]:
+    """The same with whatever a call may have besides.
+
+    Parameters
+    ----------
+    kernel, model, state, loads, out, threads, columns
+        As of :func:`evaluate`; what is missing at the end of the state is zero.
+    constants : tuple, optional
+        Of the mechanism, if not those of the model.
+    options : sequence of ndarray
+        Arguments of the kernel that are the same for all states.
+    points : tuple of int, optional
+        Shape of the axis of points that results have.
+    wanted : slice
+        Which results are returned; the others may overflow.
+    unseen : dict of ndarray, optional
+        Options that may make results overflow, by name: kernels look at the state and the loads only.
+    """
+    if mapped(model):
+        at = Expansion(model, dict(zip(kernel.state, state, strict=False)), loads)
+        if kernel.in_coordinates is not None:
+            contracted = kernel.in_coordinates(at, loads, threads, options)
+        else:
+            found = evaluate_with(
+                kernel, at.primitive, at.arguments(kernel.state), loads, None, threads, columns,
+                constants=constants, options=options, points=points, wanted=wanted, unseen=unseen,
+            )  # fmt: skip
+            contracted = contract(at, kernel.results[wanted], found)
+        return at.deliver([result.name for result in kernel.results[wanted]], contracted, out)
+    batch, rows, load_rows = checked(kernel, model, state, loads)
+    pairs = _outputs(kernel, batch, out, points, wanted)
+    filled = [flat for _, flat in pairs]
+    if wanted is not ALL:
+        pairs, batch.results = pairs[wanted], filled[wanted]
+    if columns is not None:
+        batch.results = [flat[:, columns] for _, flat in pairs]
+    if kernel.slots is None:
+        kernel.function(batch, threads, rows, load_rows, filled)
+    else:
+        fill(kernel, batch, threads, (*rows, *options, *load_rows), filled, constants, loads is not None)
+    if unseen is not None:
+        for name, x in unseen.items():
+            batch.check_results_of(name, x)
+    if columns is not None:
+        return tuple([result[..., columns].copy() for result, _ in pairs])
+    return tuple([finish(result, flat) for result, flat in pairs])
+
+
+def checked(
+    kernel: Kernel, model: Model, state: Sequence[Any], loads: dict[str, Array] | None = None
+) -> tuple[Batch, list[Array], tuple[Array, ...]]:
+    """The gate: the batch, its state and its loads, (states or 1, columns) each, as the kernel takes them."""
+    batch = Batch(model, dict(zip(kernel.state, state, strict=False)), loads)
+    rows, load_rows, given = batch.arguments, NO_LOADS, len(state)
+    if loads is not None:
+        rows, load_rows = rows[:given], tuple(rows[given:])
+    elif kernel.loads:
+        load_rows = (no_load(batch.n),) * 3
+    if given < len(kernel.state):
+        rows = rows + [np.zeros((1, batch.n))] * (len(kernel.state) - given)
+    return batch, rows, load_rows
+
+
+def fill(
+    kernel: Kernel,
+    batch: Batch,
+    threads: int | None,
+    given: Sequence[Any],
+    results: Sequence[Array],
+    constants: tuple[Any, ...] | None = None,
+    loaded: bool = False,
+) -> None:
+    """Run a kernel on what is checked, ``given``, and fill the results, (states, columns) each."""
+    if constants is None:
+        constants = mechanism(batch.model)
+    if kernel.tables is None:
+        slots = (batch.n + 1) * kernel.slots  # type: ignore[operator]
+        arguments = (constants, *given, *results)
+    else:
+        stream = kernel.together > 0 and streams(kernel.together * results[-1].nbytes)
+        tables, slots = kernel.tables(batch.model, loaded, stream)
+        spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
+        arguments = (constants, *given, *tables, *spare, *results)
+    run(kernel.function, batch, slots, threads, arguments, kernel.pivots)
+
+
+NO_LOADS: tuple[Array, ...] = ()
+_NO_ROWS = np.empty((0, 0))  # in the place of a result that is not wanted
+
+
+@cache
+def no_load(n: int) -> Array:
+    """What tells a kernel that there are no loads: no rows."""
+    return np.empty((0, 3 * n))
+
+
+def _outputs(kernel: Kernel, batch: Batch, out: Any, points: Shape | None, wanted: slice) -> list[tuple[Array, Array]]:
+    """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
+    results, cores = kernel.results, kernel.cores(batch.model, points)
+    alone = len(results) - (kernel.together if out is None else 0)
+    if type(out) is dict:
+        check_apart(out)
+    first, last, _ = wanted.indices(len(results))
+    pairs = []
+    for k in range(alone):
+        name, given = "out", out
+        if type(out) is dict:
+            name, given = f"out.{results[k].name}", out[results[k].name]
+        if results[k].optional and not first <= k < last:
+            pairs.append((_NO_ROWS, _NO_ROWS))
+        else:
+            pairs.append(batch.output(cores[k], given, name, zero=results[k].zero))
+    if alone < len(results):
+        pairs += batch.outputs(cores[alone], kernel.together)
+    return pairs
+
+
+# --- one state --------------------------------------------------------------------------------------------------
+
+
+def _prepare(kernel: Kernel, model: Model) -> Single:
+    """The function that takes one state of a model straight to a kernel, made once for both."""
+    singles: dict[Kernel, Single] = model.__dict__.setdefault("_singles", {})
+    constants = tame(model)
+    if constants is None or kernel.slots is None:  # results have to be looked at, or there are several kernels
+        single: Single = _refuse
+    else:
+        single = _single(kernel, model, constants)
+    singles[kernel] = single
+    return single
+
+
+def _refuse(state: Sequence[Any], out: Any, columns: slice | None) -> None:
+    return None
+
+
+def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
+    """From arrays just as kernels read them to results; None for any others, which have to go through the gate."""
+    function, pivots, n = kernel.function, kernel.pivots, model.n
+    tables, slots = kernel.needs(model)
+    after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
+    count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
+    zeros, zero = [result.zero for result in kernel.results], np.zeros((1, n))
+
+    def single(state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
+        rows = [constants]
+        for x in state:
+            if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
+                return None
+            rows.append(x[None])  # type: ignore[arg-type]
+        if len(rows) <= count:
+            rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
+        if out is None:
+            found, filled = results()
+        else:
+            found = tuple(out.values()) if type(out) is dict else (out,)
+            given = one_result(found, cores, state)
+            if given is None:
+                return None
+            filled = tuple(given)
+            for x, clear in zip(found, zeros, strict=True):
+                if clear:
+                    x.fill(0.0)
+        if not pivots:
+            ok = function(*rows, *after, *filled, scratch(slots), 0, 1)
+            if ok == FINE:
+                return found if columns is None else (found[0][..., columns].copy(),)
+        else:
+            status = NO_JOINT.copy()
+            ok = function(*rows, *after, *filled, status, scratch(slots), 0, 1)
+            if ok == FINE and status[0] < 0:
+                return found
+        batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
+        shown = found if columns is None else (found[0][..., columns].copy(),)
+        batch.results = [x.reshape(1, -1) for x in shown]
+        judge(batch, [(0, ok, (status,) if pivots else ())])
+        return shown
+
+    return single
+
+
+def _single_results(kernel: Kernel, model: Model) -> Callable[[], tuple[tuple[Array, ...], tuple[Array, ...]]]:
+    """What makes the results of one state: in their shapes, and as rows for the kernel."""
+    cores = kernel.cores(model)
+    makers = [np.zeros if result.zero else np.empty for result in kernel.results]
+    core, make, flat, vector = cores[0], makers[0], (1, math.prod(cores[0])), len(cores[0]) == 1
+    count, n = kernel.together, model.n
+
+    def one() -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        x = make(core)
+        return (x,), (x[None] if vector else x.reshape(flat),)
+
+    def first_and_block() -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        x, block = np.empty(core), np.empty(rows)
+        spare = (np.empty((1, n)),) if kernel.spare else ()
+        return (x, *block.reshape(blocks)), (*spare, x[None], *block)
+
+    def several() -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+        found = tuple(make(core) for make, core in zip(makers, cores, strict=True))
+        spare = (np.empty((1, n)),) if kernel.spare else ()
+        return found, (*spare, *(x.reshape(1, -1) for x in found))
+
+    if len(cores) == 1 and not kernel.spare:
+        return one
+    if count == len(cores) - 1 and vector and not any(result.zero for result in kernel.results):
+        rows, blocks = (count, 1, math.prod(cores[1])), (count, *cores[1])
+        return first_and_block
+    return several
