@@ -145,6 +145,11 @@ class Law:
         zero = np.zeros(self.model.n)
         return self.model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
 
+    @property
+    def damping(self) -> Array:
+        """Of speeds, (nv,), where it does not change with the configuration: coupled joints must have none."""
+        return np.zeros(self.model.nv) if self.model.coordinates else self.model.damping
+
     def without_torques(self) -> Law:
         """What finished motions keep of it, where nothing is evaluated again: functions may not be fit for pickling."""
         law = copy.copy(self)
