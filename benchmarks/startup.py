@@ -56,7 +56,7 @@ KERNELS = {
     "jacobians": "kg.jacobian(human, q, link='head', threads=1)",
     "energies": "kg.kinetic_energy(human, q, v, threads=1)",
     "regressor": "kg.inverse_dynamics_regressor(human, q[:1], v[:1], a[:1], threads=1)",
-    "rnea_adjoint": "kg.inverse_dynamics_design_vjp(design, q, v, a, v, threads=1)",
+    "rnea_reverse.by_constants": "kg.inverse_dynamics_design_vjp(design, q, v, a, v, threads=1)",
     "kinematics_derivatives.links": "kg.forward_kinematics_derivatives(human, q[:1], threads=1)",
     "kinematics_derivatives.points": "kg.point_motion_derivatives(human, q, v, a, link='head', threads=1)",
     "momentum_derivatives": "kg.momentum_derivatives(human, q, v, threads=1)",

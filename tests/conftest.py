@@ -1,5 +1,6 @@
 """What the tests share: models to try everything on, random states and loads, one way to compare."""
 
+import functools
 import os
 
 import numpy as np
@@ -31,6 +32,7 @@ def sample(request) -> Model:
     return SAMPLES[request.param]()
 
 
+@functools.cache  # models are immutable, and many tests take the same ones
 def tree(seed: int, *, largest: int = 15, **options) -> Model:
     """A tree of 1 to `largest` joints, any kinds, one to three roots, springs, dampers, rotors, oblique gravity."""
     rng = np.random.default_rng([seed, 7])

@@ -293,11 +293,12 @@ def test_quaternions_that_are_not_of_unit_length_are_refused():
 def test_integrate_and_difference_undo_each_other(seed):
     model = mixed_tree(seed)
     q, d, _ = mixed_state(model, seed, (4, 3))
+    d = np.clip(d, -1.7, 1.7)  # turns of less than π, the shorter way round
     moved = kg.integrate(model, q, d)
     assert_close(kg.difference(model, q, moved), d, 1e-14)
     assert_close(kg.integrate(model, q, kg.difference(model, q, moved)), moved, 1e-14)
     assert_close(kg.difference(model, q, kg.integrate(model, q, 1e-9 * d)), 1e-9 * d, 1e-6)
-    assert np.abs(kg.difference(model, q, q)).max() <= 1e-16  # products of a quaternion with itself, each rounded
+    assert np.abs(kg.difference(model, q, q)).max() <= 1e-15  # products of a quaternion with itself, each rounded
 
 
 def test_integrate_moves_as_speeds_do():

@@ -144,15 +144,15 @@ def complex_step(model, q, v, tau, loads):
     """∂/∂(q, v, τ) of a = M⁻¹(τ − bias), both of the oracle: none of the code that is tested."""
     zero = np.zeros(model.n)
 
-    def a(q, v, tau):
-        bias = oracle.regular_lagrangian(model, q, v, zero, *parts(loads))
-        return np.linalg.solve(oracle.mass_matrix(model, q), tau - bias)
+    def bias(q, v):
+        return oracle.regular_lagrangian(model, q, v, zero, *parts(loads))
 
+    M, c, solve = oracle.mass_matrix(model, q), bias(q, v), np.linalg.solve
     return {
-        "a": a(q, v, tau),
-        "da_dq": oracle.numerical_derivative(lambda x: a(x, v, tau), q),
-        "da_dv": oracle.numerical_derivative(lambda x: a(q, x, tau), v),
-        "da_dtau": oracle.numerical_derivative(lambda x: a(q, v, x), tau),
+        "a": solve(M, tau - c),
+        "da_dq": oracle.numerical_derivative(lambda x: solve(oracle.mass_matrix(model, x), tau - bias(x, v)), q),
+        "da_dv": oracle.numerical_derivative(lambda x: solve(M, tau - bias(q, x)), v),
+        "da_dtau": oracle.numerical_derivative(lambda x: solve(M, x - c), tau),
     }
 
 

@@ -3,7 +3,8 @@
 The map
 -------
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
-             planar, free; placements: translate, rotate; functions that couple joints: LinearFunction,
+             planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
+             to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
              PolynomialFunction, SplineFunction
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
@@ -18,12 +19,13 @@ design       Design: parameters of a model, by name or by a function that builds
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
+motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
 optimize     optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
-bridges      to_jax, to_torch, to_casadi: the derivatives inside other people's programs
+bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
 io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
@@ -103,14 +105,21 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Box,
+    Capsule,
     Coupling,
+    Cylinder,
+    Frame,
     Inertia,
     Joint,
     LinearFunction,
+    Mesh,
     Model,
     ModelBuilder,
     PolynomialFunction,
     Quaternion,
+    Shape,
+    Sphere,
     SplineFunction,
     Topology,
     free,
@@ -123,6 +132,7 @@ from kinegrad.model import (
     translate,
     universal,
 )
+from kinegrad.motion import Motion
 from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
 
 __version__ = "0.1.0"
@@ -145,12 +155,16 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DH",
+    "Box",
+    "Capsule",
     "Coupling",
+    "Cylinder",
     "Design",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
+    "Frame",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
     "Inertia",
@@ -163,19 +177,23 @@ __all__ = [
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
+    "Mesh",
     "Model",
     "ModelBuilder",
     "ModelError",
     "Momentum",
     "MomentumDerivatives",
+    "Motion",
     "PackedMatrix",
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
     "PolynomialFunction",
     "Quaternion",
+    "Shape",
     "SingularError",
     "SolveError",
+    "Sphere",
     "SplineFunction",
     "Topology",
     "bias_forces",

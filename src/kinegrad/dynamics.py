@@ -188,8 +188,9 @@ def inverse_dynamics(
     >>> inverse_dynamics(arm, [0, 0], [0, 0], [0, 0]).round(3)  # holding it stretched out
     array([3.924, 0.981])
     """
+    kernel = METHODS[engine.one_of("method", method, METHODS)]
     given = None if loads is None else named_loads(model, loads)
-    (tau,) = engine.evaluate(METHODS[engine.one_of("method", method, METHODS)], model, (q, v, a), given, out, threads)
+    (tau,) = engine.evaluate(kernel, model, (q, v, a), given, out, threads)
     return tau
 
 
@@ -240,8 +241,9 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
+    kernel = FORWARD[engine.one_of("method", method, FORWARD)]
     given = None if loads is None else named_loads(model, loads)
-    (a,) = engine.evaluate(FORWARD[engine.one_of("method", method, FORWARD)], model, (q, v, tau), given, out, threads)
+    (a,) = engine.evaluate(kernel, model, (q, v, tau), given, out, threads)
     return a
 
 

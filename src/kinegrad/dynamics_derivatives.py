@@ -18,6 +18,7 @@ from kinegrad._kernels import (
     load_derivatives,
     rnea_derivatives,
     rnea_products,
+    rnea_reverse,
 )
 from kinegrad.dynamics import FORWARD, METHODS, solve_reduced
 from kinegrad.errors import InputError, shown
@@ -277,14 +278,14 @@ _JVP = engine.Kernel(
     in_coordinates=_jvp_in_coordinates,
 )
 _VJP = engine.Kernel(
-    rnea_products.vjp,
+    rnea_reverse.vjp,
     engine.QVA | {"w": Kind.WEIGHT},
     (
         engine.Result("dq", (Axis.PER_POSITION,)),
         engine.Result("dv", (Axis.PER_SPEED,)),
         engine.Result("da", (Axis.PER_ACCELERATION,)),
     ),
-    tables=_products,
+    rnea_reverse.N,
     loads=True,
     in_coordinates=_vjp_in_coordinates,
 )

@@ -1,4 +1,4 @@
-"""What can go wrong, by name.
+"""The errors that kinegrad raises.
 
 Every error kinegrad raises on purpose derives from :class:`KinegradError` and says, in one sentence, which
 argument is at fault, what was found and what was expected.

@@ -63,6 +63,52 @@ class ForwardKinematics(Result):
     linear_acceleration: Array | None = None
     angular_acceleration: Array | None = None
 
+    def at(self, model: Model, frame: str | Sequence[str]) -> ForwardKinematics:
+        """The same of one link or frame by name, or of k of them.
+
+        Parameters
+        ----------
+        model : Model
+            Whose links these are.
+        frame : str, or k names
+            Links, or frames fixed in them.
+
+        Returns
+        -------
+        ForwardKinematics
+            Of frames: their axes and the motion of their origins.  Arrays of shape (..., 4, 4) and (..., 3) for one
+            name, (..., k, 4, 4) and (..., k, 3) for k.
+
+        Examples
+        --------
+        >>> from kinegrad import Frame, samples
+        >>> arm = samples.two_link().replace(frames={"grip": Frame("forearm", [0.1, 0, 0])})
+        >>> forward_kinematics(arm, [0, 0], [1, 0]).at(arm, "grip").linear_velocity
+        array([0. , 0.9, 0. ])
+        """
+        engine.check_model(model)
+        if self.transform.shape[-3] != model.n:
+            wrong = f"`model` has {model.n} links, and the transforms are of {self.transform.shape[-3]}"
+            raise InputError(f"{wrong}; expected the model that they were computed for")
+        if not isinstance(frame, str | list | tuple):
+            raise InputError(f"`frame` is a {type(frame).__name__}; expected a name, or several in a list")
+        places = [model.locate(name) for name in ([frame] if isinstance(frame, str) else frame)]
+        links = [i for i, _ in places]
+        P = np.array([np.eye(4) if placement is None else placement for _, placement in places]).reshape(-1, 4, 4)
+        T = self.transform[..., links, :, :]
+        s = np.einsum("...kij,kj->...ki", T[..., :3, :3], P[:, :3, 3])  # from the link's origin to the frame's
+        found: list[Array] = [T @ P]
+        if self.linear_velocity is not None and self.angular_velocity is not None:
+            w = self.angular_velocity[..., links, :]
+            found += [self.linear_velocity[..., links, :] + np.cross(w, s), w]
+        if self.linear_acceleration is not None and self.angular_acceleration is not None:
+            dw = self.angular_acceleration[..., links, :]
+            found += [self.linear_acceleration[..., links, :] + np.cross(dw, s) + np.cross(w, np.cross(w, s)), dw]
+        if isinstance(frame, str):
+            axis = self.transform.ndim - 3
+            found = [x.squeeze(axis) for x in found]
+        return ForwardKinematics(*found)
+
 
 @dataclass(frozen=True, eq=False)
 class PointMotion(Result):
@@ -132,9 +178,9 @@ def point_motion(
     q, v, a : array_like, shape (..., n)
         Coordinates, speeds and accelerations: rad or m, and their time derivatives.
     link : str, or k names
-        The link of the point, or of each of k points.
+        The link or frame of the point, or of each of k points.
     point : array_like, shape (3,), or (k, 3)
-        In the link's frame, m; one for all, or one for each.
+        In the link's frame, or in the frame, m; one for all, or one for each.
     threads : int, optional
         See :func:`set_threads`.
 
@@ -191,12 +237,24 @@ def points(model: Model, link: Any, point: Any) -> dict[str, Any]:
     if not isinstance(link, str | list | tuple):
         raise InputError(f"`link` is a {type(link).__name__}; expected a link's name, or several in a list")
     core: tuple[int, ...] = () if isinstance(link, str) else (len(link),)
-    links = np.array([model.link_index(name) for name in ([link] if isinstance(link, str) else link)], dtype=np.int64)
+    located = [model.locate(name) for name in ([link] if isinstance(link, str) else link)]
+    links = np.array([i for i, _ in located], dtype=np.int64)
     local = engine.real("point", point)
     if local.shape not in ((3,), (*core, 3)):
         expected = "(3,)" if core == () else f"(3,) or ({core[0]}, 3)"
         raise InputError(f"`point` has shape {local.shape}; expected {expected}")
     if not np.isfinite(local).all():
         raise engine.not_finite("point", local)
-    places = np.broadcast_to(local, (len(links), 3)).reshape(1, -1).copy()
+    inside = np.array(np.broadcast_to(local, (len(links), 3)))
+    if model.frames:
+        _leave_frames(located, inside)
+    places = inside.reshape(1, -1)
     return {"options": [links, places], "points": core, "unseen": {"point": places}}
+
+
+def _leave_frames(located: Sequence[tuple[int, Array | None]], inside: Array) -> None:
+    """Change points that are given in frames, (k, 3), to coordinates in the frames of their links."""
+    for k, (_, placement) in enumerate(located):
+        if placement is not None:
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is found in the results
+                inside[k] = placement[:3, :3] @ inside[k] + placement[:3, 3]

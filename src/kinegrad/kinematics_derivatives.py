@@ -194,9 +194,9 @@ def point_motion_derivatives(
     q, v, a : array_like, shape (..., n)
         Coordinates, speeds and accelerations: rad or m, and their time derivatives.  Batch shapes broadcast.
     link : str, or k names
-        The link of the point, or of each of k points.
+        The link or frame of the point, or of each of k points.
     point : array_like, shape (3,), or (k, 3)
-        In the link's frame, m; one for all, or one for each.
+        In the link's frame, or in the frame, m; one for all, or one for each.
     threads : int, optional
         See :func:`set_threads`.
 

@@ -30,6 +30,8 @@ class Loads:
 
     Each part is an array of shape (..., n, 3) for all links, or a dictionary from link names to arrays of
     shape (..., 3); what is not given is zero.  Leading axes are batch axes, broadcast with those of the state.
+    A frame fixed in a link can be named in the place of the link: its force acts at the frame's origin, or at a point
+    given in the frame.  A link has one force, one point and one torque.
     Loads own read-only copies of their numbers; they compare and hash by value, and pickle.
 
     Parameters
@@ -37,7 +39,7 @@ class Loads:
     force : array_like or dict, optional
         World frame, N.
     point : array_like or dict, optional
-        Where the force acts: a point fixed in the link, in the link's frame, m.
+        Where the force acts: a point fixed in the link, in the frame of the link (or in the frame that is named), m.
     torque : array_like or dict, optional
         World frame, N·m.
 
@@ -82,7 +84,31 @@ class Loads:
 
 def load_arrays(loads: Loads, model: Model, read: Callable[[str, Any], Array]) -> dict[str, Array]:
     """Force, point and torque of all links; `read` makes arrays of what was given."""
-    return {what: _per_link(model, what, getattr(loads, what), read) for what in PARTS}
+    given = {what: getattr(loads, what) for what in PARTS}
+    if model.frames and isinstance(given["force"], Mapping):
+        given["point"] = _at_frames(model, given["force"], given["point"])
+    return {what: _per_link(model, what, given[what], read) for what in PARTS}
+
+
+def named_frames(loads: Loads, model: Model) -> set[str]:
+    """Frames of the model that loads name."""
+    parts = [getattr(loads, what) for what in PARTS]
+    return {name for part in parts if isinstance(part, Mapping) for name in part if name in model.frames}
+
+
+def _at_frames(model: Model, force: Mapping[str, Any], point: PerLink | None) -> PerLink | None:
+    """Points, with the origins of frames that forces name where no point of their link is given."""
+    frames = [name for name in force if name in model.frames]
+    if not frames:
+        return point
+    if point is not None and not isinstance(point, Mapping):
+        raise InputError(
+            f"`loads.force` names frame {shown(frames[0])}, and `loads.point` is an array for all links; "
+            "expected a dictionary, or none: the force then acts at the frame's origin"
+        )
+    points = dict(point or {})
+    placed = {model.locate(name)[0] for name in points}
+    return points | {name: np.zeros(3) for name in frames if model.locate(name)[0] not in placed}
 
 
 def load_batch(model: Model, loads: Loads | None, state: dict[str, Any]) -> tuple[Batch, Sequence[Array]]:
@@ -128,10 +154,20 @@ def _per_link(model: Model, what: str, value: PerLink | None, read: Callable[[st
         return np.zeros((model.n, 3))
     if not isinstance(value, Mapping):
         return read(f"loads.{what}", value)
-    parts = {model.link_index(link): read(f"loads.{what}[{shown(link)}]", x) for link, x in value.items()}
-    for link, x in zip(value, parts.values(), strict=True):
+    parts: dict[int, Array] = {}
+    names: dict[int, str] = {}
+    for link, given in value.items():
+        i, placement = model.locate(link)
+        x = read(f"loads.{what}[{shown(link)}]", given)
         if x.shape[-1:] != (3,):
             raise InputError(f"`loads.{what}[{shown(link)}]` has shape {x.shape}; expected (..., 3)")
+        if i in parts:
+            both = f"{shown(names[i])} and {shown(link)}, both in link {shown(model.link_names[i])}"
+            raise InputError(f"`loads.{what}` names {both}; expected one of them")
+        if what == "point" and placement is not None:
+            with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused as any other number
+                x = x @ placement[:3, :3].T + placement[:3, 3]
+        parts[i], names[i] = x, link
     try:
         shape = np.broadcast_shapes(*(x.shape[:-1] for x in parts.values()))
     except ValueError:

@@ -145,11 +145,11 @@ def small_parts(request, monkeypatch):
 
     def cut():
         monkeypatch.setattr(engine.threads, "_FIRST", 1)
-        monkeypatch.setattr(engine.steps, "FIRST", 1)
-        monkeypatch.setattr(engine.steps, "_FEWEST", 1)
+        monkeypatch.setattr(engine.marching, "FIRST", 1)
+        monkeypatch.setattr(engine.marching, "_FEWEST", 1)
         monkeypatch.setattr(engine.pool, "PART", 1e-9)
-        monkeypatch.setattr(engine.steps, "PART", 1e-9)
-        monkeypatch.setattr(engine.steps_reverse, "PART", 1e-9)
+        monkeypatch.setattr(engine.marching, "PART", 1e-9)
+        monkeypatch.setattr(engine.marching_reverse, "PART", 1e-9)
 
     yield cut
     kg.set_threads(before)
@@ -253,11 +253,11 @@ def counting(self, task, part):  # how much of the call has been done
     done[0] += part[2] - part[1]
 engine.pool.Call._do = counting
 walked = [0]
-some = engine.steps._Walk._some
+some = engine.marching._Walk._some
 def stepping(self, q, v, step, end, start, stop):
     walked[0] += (end - step) * (stop - start)
     return some(self, q, v, step, end, start, stop)
-engine.steps._Walk._some = stepping
+engine.marching._Walk._some = stepping
 
 call({small})
 done[0] = walked[0] = 0

@@ -7,6 +7,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import InputError, SingularError, samples
+from kinegrad import _engine as engine
 from kinegrad._engine.memory import certainly_apart
 from tests.conftest import random_state, tree
 
@@ -18,6 +19,13 @@ FUNCTIONS = {
     "inverse_dynamics_derivatives": (kg.inverse_dynamics_derivatives, 3),
     "lagrange_derivatives": (lambda *x: kg.inverse_dynamics_derivatives(*x, method="lagrange"), 3),
     "forward_dynamics_derivatives": (kg.forward_dynamics_derivatives, 3),
+    "packed": (lambda *x: kg.inverse_dynamics_derivatives(*x, packed=True).dtau_dq.values, 3),
+    "jvp": (lambda model, q, v, a: kg.inverse_dynamics_jvp(model, q, v, a, a, q, v), 3),
+    "vjp": (lambda model, q, v, a: kg.inverse_dynamics_vjp(model, q, v, a, v), 3),
+    "regressor": (kg.inverse_dynamics_regressor, 3),
+    "forward_kinematics": (lambda model, q: kg.forward_kinematics(model, q).transform, 1),
+    "kinetic_energy": (kg.kinetic_energy, 2),
+    "potential_energy": (kg.potential_energy, 1),
 }
 functions = pytest.mark.parametrize(("function", "count"), FUNCTIONS.values(), ids=FUNCTIONS.keys())
 
@@ -154,3 +162,65 @@ def test_certainly_apart_is_never_wrong():
         assert apart == certainly_apart([x, y], []) == (not np.shares_memory(x, y))
         found[apart] += 1
     assert all(found.values())
+
+
+@functions
+def test_a_fault_is_found_without_running_the_kernel_again(function, count, monkeypatch):
+    """What the kernel found of one state is judged as it is: its errors cost no second evaluation."""
+    model = tree(2)
+    state = list(random_state(model, 2)[:count])
+    function(model, *state)
+    runs = []
+    monkeypatch.setattr(engine.call, "run", lambda *_, **__: runs.append(1))
+    state[0][0] = np.inf
+    with pytest.raises(InputError, match=r"at index \(0,\) is inf"):
+        function(model, *state)
+    assert not runs
+
+
+def test_results_of_large_numbers_are_looked_at():
+    """Numbers beyond what is ordinary may overflow, and need not."""
+    model = tree(3)
+    q, v, a = random_state(model, 3)
+    assert np.isfinite(kg.inverse_dynamics(model, q, v * 1e20, a)).all()
+    with pytest.raises(InputError, match="overflow float64, where `v`"):
+        kg.inverse_dynamics(model, q, v * 1e200, a)
+    with pytest.raises(InputError, match="overflow float64, where `v`"):
+        kg.kinetic_energy(model, q, v * 1e200)
+    assert np.isfinite(kg.potential_energy(model, q * 1e20)).all()
+
+
+def test_out_that_overlaps_goes_the_long_way():
+    model = tree(4)
+    q, v, a = random_state(model, 4)
+    wanted = kg.inverse_dynamics(model, q, v, a)
+    assert kg.inverse_dynamics(model, q, v, a, out=a) is a
+    assert a.tobytes() == wanted.tobytes()
+    M = np.full((model.n, model.n), 7.0)
+    assert kg.mass_matrix(model, q, out=M) is M
+    assert M.tobytes() == kg.mass_matrix(model, q).tobytes()
+
+
+@pytest.mark.parametrize("states", [1, 3, 40])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_design_derivatives_name_the_joint_and_the_state(states, threads):
+    """Along directions, too, the kernel says which joint is free; lanes are directions where there are few states."""
+    builder = kg.ModelBuilder("arm")
+    upper = builder.add("shoulder", None, kg.revolute("z"), inertia=kg.Inertia.rod(1.0, [0, 0, 0], [1, 0, 0]))
+    builder.add("twist", upper, kg.revolute("x"), inertia=kg.Inertia.rod(1.0, [0, 0, 0], [0, 1, 0]))
+    model = builder.build()
+    design = kg.Design(model, [f"{link}.mass" for link in model.link_names])
+    q = np.full((states, 2), 0.3)
+    still = np.zeros((states, 2))
+    kg.forward_dynamics_design_derivatives(design, q, still, still, threads=threads)
+    free = model.replace(inertia=np.zeros((2, 3, 3)), com=np.array([[0.5, 0, 0], [0.5, 0, 0]]))
+    design = kg.Design(free, [f"{link}.mass" for link in model.link_names])
+    at = " in state 0" if states > 1 else ""
+    for function in (
+        lambda: kg.forward_dynamics_design_derivatives(design, q.squeeze(), still.squeeze(), still.squeeze()),
+        lambda: kg.hybrid_dynamics_design_derivatives(
+            design, q.squeeze(), still.squeeze(), still.squeeze(), still.squeeze(), prescribed=["shoulder"]
+        ),
+    ):
+        with pytest.raises(SingularError, match=f"nothing resists joint 'twist' of model 'arm'{at}:"):
+            function()

@@ -5,6 +5,8 @@ import numpy as np
 import kinegrad as kg
 from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
 
+PACKED = ("dtau_dq", "dtau_dv", "dtau_da")
+
 
 def models() -> list[kg.Model]:
     """A chain, and a tree of all kinds of joints with massless links, springs, dampers and armatures."""
@@ -46,6 +48,7 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
     for method in ("spatial", "lagrange"):
         for name, loads in (("none", None), ("every", every), ("one", one)):
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)
+    found |= forward_and_derivatives(model, q, v, a, every, links, points)
     found |= by_design(model, q, v, a, one, links, points)
     found |= in_steps(model, q, v, a, one)
     flat = {}
@@ -53,6 +56,30 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
         fields = {"": value} if isinstance(value, np.ndarray) else vars(value)
         flat |= {f"{name} {field}": x for field, x in fields.items() if x is not None}
     return flat
+
+
+def forward_and_derivatives(model, q, v, a, loads, links, points):
+    """Forward dynamics, with M made regular by armature, and derivatives with respect to the state and to loads."""
+    stiff = model.replace(armature=model.armature + 0.5)
+    found = {
+        "frames by q": kg.forward_kinematics_derivatives(model, q, v, a),
+        "points by q": kg.point_motion_derivatives(model, q, v, a, link=links, point=points),
+        "center by q": kg.center_of_mass_derivatives(model, q),
+        "momentum by q": kg.momentum_derivatives(model, q, v),
+        "tau by loads": kg.inverse_dynamics_load_derivatives(model, q, loads=loads),
+    }
+    for name, given in (("none", None), ("every", loads)):
+        found[f"jvp {name}"] = kg.inverse_dynamics_jvp(model, q, v, a, a, v, q, loads=given)
+        found[f"vjp {name}"] = kg.inverse_dynamics_vjp(model, q, v, a, v, loads=given)
+        found[f"a by state {name}"] = kg.forward_dynamics_derivatives(stiff, q, v, a, loads=given)
+        for method in ("aba", "crba"):
+            found[f"a by {method} {name}"] = kg.forward_dynamics(stiff, q, v, a, loads=given, method=method)
+        for method in ("spatial", "lagrange"):
+            options = {"loads": given, "method": method}
+            found[f"tau by state {method} {name}"] = kg.inverse_dynamics_derivatives(model, q, v, a, **options)
+            packed = kg.inverse_dynamics_derivatives(model, q, v, a, packed=True, **options)
+            found |= {f"packed {field} {method} {name}": vars(packed)[field].values for field in PACKED}
+    return found
 
 
 def design_of(model: kg.Model) -> kg.Design:

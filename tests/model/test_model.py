@@ -320,5 +320,5 @@ def test_numbers_hidden_by_a_mask_are_refused():
         for what in ("mass", "damping", "com"):
             with pytest.raises(ModelError, match=f"`{what}`"):
                 arm.replace(**{what: value})
-    with pytest.raises(ModelError, match="hides numbers"):
+    with pytest.raises(ModelError, match="has masked entries"):
         arm.replace(parents=np.ma.masked_array([-1, 0], mask=[False, True]))

@@ -253,7 +253,7 @@ def test_torque_effort_and_its_gradient(weight):
 
 
 def test_torque_effort_of_unequal_times():
-    """Torque 10·m·x of a level arm whose joint stands still, sampled unevenly: the integral is exact, 16 a second."""
+    """Torque 10·m·x of a level arm whose joint stands still, sampled unevenly: the integral is exact, 16 per second."""
     t = np.array([0, 0.1, 0.4, 0.5, 0.9, 2.0])
     design = Design(samples.two_link(gravity=(0, -10, 0)), ["forearm.mass"])
     value, slope = TorqueEffort(*np.zeros((3, 6, 2)), t, weight=[1, 0])(design)

@@ -87,17 +87,16 @@ def joint_transform(model: AnyModel, i: int, q_i: complex, order: int = 0) -> Ar
     """A = P · motion(q) · F, R = 1 + sin q K + (1 − cos q) K² (Rodrigues); or its order-th derivative."""
     joint = model.joints[i]
     axis = np.asarray(joint.axis)
-    K = skew(axis)
-    sin, cos, one = np.sin(q_i), np.cos(q_i), np.eye(3)
-    turn = [one + sin * K + (1 - cos) * K @ K, cos * K + sin * K @ K, -sin * K + cos * K @ K][order]
+    sin, cos, one = np.sin(q_i), np.cos(q_i), [1.0, 0.0, 0.0][order]
+    by_K, by_KK = [(sin, 1 - cos), (cos, sin), (-sin, cos)][order]
     along = axis * [q_i, 1.0, 0.0][order]
-    R, p = {
-        "revolute": (turn, 0 * along),
-        "prismatic": (one if order == 0 else 0 * one, along),
-        "screw": (turn, joint.pitch * along),
-    }[joint.kind]
-    last_row = [[0.0, 0.0, 0.0, 1.0 if order == 0 else 0.0]]
-    return model.placement[i] @ np.vstack([np.column_stack([R, p]), last_row]) @ model.tip[i]
+    R, p = one * np.eye(3), along
+    if joint.kind != "prismatic":
+        K = skew(axis)
+        R, p = R + by_K * K + by_KK * (K @ K), joint.pitch * along  # the pitch of a hinge is zero
+    motion = np.zeros((4, 4), np.result_type(R, p))
+    motion[:3, :3], motion[:3, 3], motion[3, 3] = R, p, one
+    return model.placement[i] @ motion @ model.tip[i]
 
 
 def transforms(model: AnyModel, q: ArrayLike) -> Array:
@@ -176,7 +175,7 @@ def _jacobian(model: AnyModel, T: Array, link: int, point: ArrayLike) -> tuple[A
         if joint.kind == "prismatic":
             J_v[k] = z
         else:
-            J_v[k], J_w[k] = np.cross(z, x - o) + joint.pitch * z, z
+            J_v[k], J_w[k] = skew(z) @ (x - o) + joint.pitch * z, z
         k = parent
     return np.array(J_v).T, np.array(J_w).T
 
@@ -255,9 +254,8 @@ def inverse_dynamics(
 
 def pseudo_inertia(model: AnyModel, j: int) -> Array:
     """J = [[Σ + m c cᵀ, m c], [m cᵀ, m]] with Σ = ½ tr(I) 1 − I, [zhakatayev2023] (7)."""
-    m, c, inertia = model.mass[j], model.com[j], model.inertia[j]
-    upper = np.trace(inertia) / 2 * np.eye(3) - inertia + m * np.outer(c, c)
-    return np.block([[upper, m * c[:, None]], [m * c[None, :], m]])
+    r, inertia, upper = np.append(model.com[j], 1.0), model.inertia[j], np.eye(4, 3)
+    return upper @ (np.trace(inertia) / 2 * np.eye(3) - inertia) @ upper.T + model.mass[j] * np.outer(r, r)
 
 
 def regular_lagrangian(

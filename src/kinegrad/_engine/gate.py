@@ -167,7 +167,7 @@ class Batch:
             self.check_results()
 
     def overflow(self, state: int) -> InputError:
-        """What to raise when the results of a state overflow, with what is to blame: the largest number given for it
+        """What to raise when the results of a state overflow, with the cause: the largest number given for it
         if that is large, else the model's constants if those are."""
         sizes = {}
         for name, x in zip(self._given, self.arguments, strict=True):

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._kernels.compiler import width
-from kinegrad._kernels.lanes.dual import Slopes
 from kinegrad._kernels.lanes.finite import LARGEST, SMALLEST
-from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.mechanism import FLAGS, VARIED, Mechanism, Slopes
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.numbers import STEP
@@ -103,8 +102,8 @@ def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
 def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
     """Constants of models alike in structure, (models, n·k) each.  Links massive, or apart, in any count as such."""
     each = [Mechanism(*mechanism(model)) for model in models]
-    flags = {what: np.max([getattr(m, what) for m in each], axis=0) for what in ("massive", "apart")}
-    rows = {what: np.array([getattr(m, what).ravel() for m in each]) for what in Slopes._fields}
+    flags = {what: np.max([getattr(m, what) for m in each], axis=0) for what in FLAGS}
+    rows = {what: np.array([getattr(m, what).ravel() for m in each]) for what in VARIED}
     return tuple(each[0]._replace(**flags, **rows))
 
 
@@ -127,22 +126,22 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
         moved = {what: x + 1j * STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
         varied = SimpleNamespace(joints=model.joints, parents=model.parents, **moved)
         constants = _mechanism(varied, moved["pitch"])
-        rows.append([np.imag(getattr(constants, what)).ravel() / STEP for what in Slopes._fields])
+        rows.append([np.imag(getattr(constants, what)).ravel() / STEP for what in VARIED])
     return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
 
 
 def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
-    """Constants with which kernels skip neither links that a direction gives mass nor joints that it moves apart."""
+    """Constants with which kernels skip nothing that varies along a direction."""
     m, dm = Mechanism(*constants), Slopes(*slopes)
-
-    def varied(what: str, columns: slice) -> NDArray[np.bool_]:
-        slope = getattr(dm, what)
-        found: NDArray[np.bool_] = slope.reshape(len(slope), *getattr(m, what).shape)[:, :, columns].any(axis=(0, 2))
-        return found
-
-    massive = np.where(varied("inertia", slice(None)), 1, m.massive)
-    moved = varied("X", slice(9, 12)) | varied("rate", slice(1, 2))
-    return tuple(m._replace(massive=massive, apart=np.where(moved & (m.parent >= 0), 1, m.apart)))
+    n, flags = len(m.parent), {}
+    for name, flag in FLAGS.items():
+        found = getattr(m, name)
+        for what, first, after in flag.columns:
+            slope = getattr(dm, what).reshape(-1, n, VARIED[what].columns)
+            varies = slope[:, :, first:after].any(axis=(0, 2)) & (flag.roots | (m.parent >= 0))
+            found = np.where(varies, 1, found)
+        flags[name] = found
+    return tuple(m._replace(**flags))
 
 
 def without_springs(model: Model) -> Model:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kinegrad._engine import marching as forward
 from kinegrad._engine.pool import PART, Call
 from kinegrad._engine.threads import aligned, compiled, scratch, workers_for
-from kinegrad._kernels import rnea_adjoint
+from kinegrad._kernels import rnea_reverse
 from kinegrad._kernels import steps_reverse as kernels
 from kinegrad._kernels.compiler.width import WIDTH
 
@@ -69,7 +69,7 @@ class Reversal:
         count, n = todo.q0.shape
         self._constants, self._todo = constants, todo
         self._tape = self._slots(length * todo.when.shape[1] * kernels.TAPE * n)
-        self._sums = self._slots(rnea_adjoint.columns(n, len(todo.loads[0]) > 0))
+        self._sums = self._slots(rnea_reverse.columns(n, len(todo.loads[0]) > 0))
         self.to_q, self.to_v = np.zeros((count, n)), np.zeros((count, n))
 
     def replay(self, q: Array, v: Array, first: int, last: int) -> Segment:
@@ -120,7 +120,7 @@ class Reversal:
         return push
 
     def by_constants(self) -> Array:
-        """∂J with respect to all constants of the mechanism, (states, columns of ``rnea_adjoint.py``)."""
+        """∂J with respect to all constants of the mechanism, (states, columns of ``rnea_reverse.py``)."""
         by_state: Array = -self._sums.transpose(0, 2, 1).reshape(-1, self._sums.shape[1])
         return by_state[: len(self.to_q)]
 

@@ -13,8 +13,7 @@ from kinegrad._engine.pool import Call
 from kinegrad._engine.signature import Kernel
 from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, workers_asked
 from kinegrad._kernels import design_tangent as kernels
-from kinegrad._kernels.lanes.dual import Slopes
-from kinegrad._kernels.mechanism import Mechanism
+from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -44,12 +44,11 @@ from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, a
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, subspace
-from kinegrad._kernels.lanes.dual import Slopes
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
-from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.mechanism import Slopes, unpack
 from kinegrad._kernels.rnea import gravity_at_base
-from kinegrad._kernels.rnea_adjoint import twist_force
+from kinegrad._kernels.rnea_reverse import twist_force
 from kinegrad._kernels.spatial import (
     add,
     add3,
@@ -104,7 +103,7 @@ def slots(n: int) -> int:
 @inline
 def _of(dm, k):
     """The slopes of layer k."""
-    return Slopes(layer(dm[0], k), layer(dm[1], k), layer(dm[2], k), layer(dm[3], k), layer(dm[4], k), layer(dm[5], k))
+    return Slopes(*[layer(x, k) for x in dm])
 
 
 @inline

@@ -12,8 +12,8 @@ from kinegrad._kernels import crba, energy, hybrid, kinematics
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import PLACE, frames, in_world, link_point, places, point_acceleration, point_velocity
-from kinegrad._kernels.lanes.dual import unpack_slopes, vary
-from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.lanes.dual import vary
+from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
 _crba, _energy, _hybrid = crba.block, energy.block, hybrid.block

@@ -1,15 +1,13 @@
-"""Products of ∂τ/∂(q, q̇, q̈) with a vector, from either side, in O(n): the factors of rnea_derivatives.py, summed.
+"""Products of ∂τ/∂(q, q̇, q̈) with a direction, in O(n): the factors of rnea_derivatives.py, summed.
 
 With t, b, u, w, l the factors of a joint (their 6-vectors written as one), S ψ̇ ψ̈ its path vectors and z its axis,
 
     jvp   δτ_i = b_i·Σ_{j⪯i}(ψ̇_j δq_j + S_j δq̇_j) + t_i·Σ_{j⪯i}(ψ̈_j δq_j + 2ψ̇_j δq̇_j + S_j δq̈_j) + l_i·Σ_{j⪯i} z_j δq_j
                  + S_i·Σ_{j≻i}(u_j δq_j + w_j δq̇_j + t_j δq̈_j)
-    vjp   ∂/∂q_j  = ψ̇_j·Σ_{i⪰j} b_i y_i + ψ̈_j·Σ_{i⪰j} t_i y_i + z_j·Σ_{i⪰j} l_i y_i + u_j·Σ_{i≺j} S_i y_i
-          ∂/∂q̇_j = S_j·Σ_{i⪰j} b_i y_i + 2ψ̇_j·Σ_{i⪰j} t_i y_i                       + w_j·Σ_{i≺j} S_i y_i
-          ∂/∂q̈_j = S_j·Σ_{i⪰j} t_i y_i                                                + t_j·Σ_{i≺j} S_i y_i
 
-(j ⪯ i: j on the path from i to the root).  Sums over j ⪯ i run outward, sums over i ⪰ j inward, motions and forces
+(j ⪯ i: j on the path from i to the root).  Sums over j ⪯ i run outward, sums over j ≻ i inward, motions and forces
 shifted from joint to joint as in kinematics.py.  (b has no linear part, so b·ψ̇ and b·S take the angular parts alone.)
+Products from the other side are the gradient of yᵀτ: ``rnea_reverse.py``.
 
 Glossary: SUM, the sums of one joint along its path (outward) or over its subtree (inward), 18 slots.
 """
@@ -23,7 +21,7 @@ from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, factors, hand_on, outward, record
 from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3, zero3
 
-SUM = 18  # slots a joint (and the world): see the kernels
+SUM = 18  # slots a joint (and the world): see the kernel
 
 
 @inline
@@ -81,48 +79,5 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, plan, dtau, scratch, start
             below_ = add(below_, add(scale(e, u_), add(scale(de, w_), scale(dde, t_))))
             add3(scratch, up + 12, handed_on(m, i, (i + 1) * N, below, below_, scratch))
             add3(scratch, up + 15, below_)
-            hand_on(m, plan, i, loaded, scratch)
-    return ok
-
-
-@kernel
-def vjp(m, q, v, a, y, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
-    """Gradients of yᵀτ, three times (states, n).  Sums: of S (6), outward; of b (3) | t (6) | l (3), inward."""
-    ok = finite((q, v, a, y, force, point, torque), start, stop)
-    if not ok:
-        return ok
-    m = unpack(m)
-    n, loaded = len(m.parent), len(force) > 0
-    for r in range(start, stop, WIDTH):
-        outward(m, plan, q, v, a, force, point, torque, r, scratch)
-        clear_sums(n, scratch)
-        for i in range(n):
-            path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
-            weight = gather(y, r, i)
-            above, above_ = carried(m, i, up, (i + 1) * N, scratch)
-            store3(scratch, at, add(above, scale(weight, load3(scratch, path))))
-            store3(scratch, at + 3, add(above_, scale(weight, load3(scratch, path + 3))))
-        for i in range(n - 1, -1, -1):
-            path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
-            weight = gather(y, r, i)
-            t, t_, b, u, u_, w, w_, l = factors(m, i, record(plan, i), path, loaded, scratch)  # noqa: E741
-            z, s = load3(scratch, path), load3(scratch, path + 3)
-            dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
-            ddz, dds = load3(scratch, path + 12), load3(scratch, path + 15)
-            above, above_ = carried(m, i, up, (i + 1) * N, scratch)
-            sum_b = add(load3(scratch, at + 6), scale(weight, b))
-            sum_t = add(load3(scratch, at + 9), scale(weight, t))
-            sum_t_ = add(load3(scratch, at + 12), scale(weight, t_))
-            sum_l = add(load3(scratch, at + 15), scale(weight, l))
-            change = dot(dz, sum_b) + dot(ddz, sum_t) + dot(dds, sum_t_) + dot(z, sum_l)
-            scatter(by_q, r, i, change + dot(u, above) + dot(u_, above_) + m.passive[i, 0] * weight)
-            change = dot(z, sum_b) + 2.0 * (dot(dz, sum_t) + dot(ds, sum_t_))
-            scatter(by_v, r, i, change + dot(w, above) + dot(w_, above_) + m.passive[i, 2] * weight)
-            change = dot(z, sum_t) + dot(s, sum_t_)
-            scatter(by_a, r, i, change + dot(t, above) + dot(t_, above_) + m.passive[i, 3] * weight)
-            add3(scratch, up + 6, sum_b)
-            add3(scratch, up + 9, handed_on(m, i, (i + 1) * N, sum_t, sum_t_, scratch))
-            add3(scratch, up + 12, sum_t_)
-            add3(scratch, up + 15, sum_l)
             hand_on(m, plan, i, loaded, scratch)
     return ok

@@ -26,17 +26,17 @@ from kinegrad._kernels import aba
 from kinegrad._kernels.aba import free_lane, hand_on, outward_motion, outward_solution, pivot
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.lanes.dual import unpack_slopes, vary
+from kinegrad._kernels.lanes.dual import vary
 from kinegrad._kernels.lanes.lane import gather, layer, load, pick, scatter, store, within
-from kinegrad._kernels.lanes.slots import CONSTANTS, Slots, keep, per_lane
-from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.lanes.slots import Slots, keep, per_lane
+from kinegrad._kernels.mechanism import unpack, unpack_slopes, varied_numbers
 
 _N, _NOISE = aba.N, aba.NOISE
 
 
 def slots(n: int, stages: int) -> int:
     """How many slots of scratch the kernels need."""
-    return (n + 1) * _N + (4 + stages) * n + CONSTANTS * n + 3
+    return (n + 1) * _N + (4 + stages) * n + varied_numbers(n)
 
 
 @inline

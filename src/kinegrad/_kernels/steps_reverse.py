@@ -11,7 +11,7 @@ Since τ(q, v, a(q, v, τ)) = τ, the derivatives of a are those of inverse dyna
     w = M⁻¹ μ:      κ_q = −(∂τ/∂q)ᵀ w,      κ_v = −(∂τ/∂v)ᵀ w,      ∂J/∂τ = Σ wⱼ,      ∂J/∂c = −Σ wⱼᵀ ∂τ/∂c
 
 for all constants c of the mechanism and its loads.  The three products are the gradient of wᵀτ, one backward sweep of
-``rnea_adjoint.py``.  M is never formed: forward dynamics by articulated bodies has factored it, and with U, D of
+``rnea_reverse.py``.  M is never formed: forward dynamics by articulated bodies has factored it, and with U, D of
 ``aba.py`` (kept from the way forward) w is the acceleration that μ alone gives the mechanism at rest,
 
     inward   u = μ − S·p,    p_parent += p + U u/D        outward   w = (u − U·Y_parent)/D,    Y = Y_parent + S w
@@ -25,14 +25,14 @@ Glossary (c A Ā b b̄, tau, when as in steps.py; L steps of one segment, s stag
     by_q by_v by_a   ∂J/∂q, ∂J/∂v, ∂J/∂a at the start of each step, explicitly       (L, states, n)
     push           Σ wⱼ of each step                                                  (L, states, n)
     to_q to_v      λ, on entry after the last step, at the end before the first       (states, n)
-    sums           Σ wⱼᵀ ∂τ/∂c, added to, in the columns of rnea_adjoint.py          (blocks, columns, W)
-    slots          rnea_adjoint.py's, then of q, v, qᵢ, vᵢ, a₀ … aₛ₋₁ (as in steps.py), then of λ_q, λ_v, μ (which
+    sums           Σ wⱼᵀ ∂τ/∂c, added to, in the columns of rnea_reverse.py          (blocks, columns, W)
+    slots          rnea_reverse.py's, then of q, v, qᵢ, vᵢ, a₀ … aₛ₋₁ (as in steps.py), then of λ_q, λ_v, μ (which
                    becomes w), Σ wⱼ, κ_q₀ … κ_qₛ₋₁, κ_v₀ … κ_vₛ₋₁, n each
 """
 
 from typing import Any, NamedTuple
 
-from kinegrad._kernels import aba, rnea_adjoint
+from kinegrad._kernels import aba, rnea_reverse
 from kinegrad._kernels.aba import PIVOT, ROD, hand_on, outward_motion, outward_solution, pivot
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
@@ -40,11 +40,11 @@ from kinegrad._kernels.kinematics import carried, frames, handed_on, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea_adjoint import BY_Q, BY_V, FORCE, VIRTUAL
+from kinegrad._kernels.rnea_reverse import FORCE, VIRTUAL
 from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3, zero3
 from kinegrad._kernels.steps import finish, stage
 
-_ABA, _N, _gradient = aba.N, rnea_adjoint.N, rnea_adjoint.block
+_ABA, _N, _gradient = aba.N, rnea_reverse.N, rnea_reverse.block
 TAPE = 8  # slots of the tape for each joint and stage
 _FACTORS = 7  # of them for U and 1/D
 
@@ -209,10 +209,14 @@ def _step_back(m, q, v, tape, slot, force, point, torque, scheme, h, by_q, by_v,
         _gather_mu(i, n, scheme, h, by_a, r, to, kappa, scratch)
         frames(m, q_i, r, scratch, _N)
         _solve(m, w, tape, slot + (i * TAPE + 1) * n, scratch)
-        _gradient(m, q_i, v_i, Slots(scratch, at + (4 + i) * n, n), y, force, point, torque, sums, r, scratch)
+        a_i, kq, kv = at + (4 + i) * n, kappa + i * n, kappa + (stages + i) * n
+        by_q_i, by_v_i = Slots(scratch, kq, n), Slots(scratch, kv, n)
+        _gradient(
+            m, q_i, v_i, Slots(scratch, a_i, n), y, force, point, torque, by_q_i, by_v_i, None, sums, r, scratch
+        )  # fmt: skip
         for k in range(n):
-            store(scratch, kappa + i * n + k, -load(scratch, (k + 1) * _N + BY_Q))
-            store(scratch, kappa + (stages + i) * n + k, -load(scratch, (k + 1) * _N + BY_V))
+            store(scratch, kq + k, -load(scratch, kq + k))
+            store(scratch, kv + k, -load(scratch, kv + k))
             store(scratch, total + k, load(scratch, total + k) + load(scratch, w + k))
     _before(n, scheme, h, by_q, by_v, r, to, kappa, scratch)
     for k in range(n):

@@ -1,4 +1,4 @@
-"""kinegrad inside other people's programs: inverse dynamics with its exact derivatives, for JAX, PyTorch and CasADi.
+"""kinegrad inside other packages: inverse dynamics with its exact derivatives, for JAX, PyTorch and CasADi.
 
 to_jax      a JAX function: jit, vmap, grad, jacfwd, jacrev                 pip install 'kinegrad[jax]'
 to_torch    a PyTorch function: backward, forward mode, torch.func          pip install 'kinegrad[torch]'

@@ -35,7 +35,7 @@ def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> A
     Returns
     -------
     casadi.Function
-        Inputs ``q``, ``v``, ``a`` and output ``tau``, each n × states: a column a state.  It stays alive as long as
+        Inputs ``q``, ``v``, ``a`` and output ``tau``, each n × states: one column per state.  It stays alive as long as
         the program, because CasADi does not keep it; the same arguments give the same function.
 
     Raises

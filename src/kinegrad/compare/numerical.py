@@ -85,7 +85,7 @@ def numerical_jacobian(
     if not np.isfinite(at).all():
         raise not_finite("x", at)
     if not at.size:
-        raise InputError(f"`x` has shape {at.shape}, no component; expected at least one to differentiate by")
+        raise InputError(f"`x` has shape {at.shape}, no component; expected at least one")
     columns = _METHODS[method](_Evaluate(function, at, batched), at.ravel(), step)
     return np.moveaxis(columns, 0, -1).reshape(columns.shape[1:] + at.shape)
 

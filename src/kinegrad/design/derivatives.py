@@ -14,10 +14,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import design_tangent, rnea_adjoint
+from kinegrad._kernels import design_tangent, rnea_reverse
 from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.design import coordinates
-from kinegrad.design.parameters import Design, directions, kernel_constants, kernel_slopes, sparse_slopes
+from kinegrad.design.parameters import (
+    Design,
+    check_still_frames,
+    directions,
+    frame_slopes,
+    kernel_constants,
+    kernel_slopes,
+    sparse_slopes,
+)
 from kinegrad.dynamics import (
     HYBRID,
     MASS_MATRIX,
@@ -30,7 +38,7 @@ from kinegrad.dynamics import (
 )
 from kinegrad.energy import ENERGIES
 from kinegrad.errors import InputError
-from kinegrad.kinematics import POINTS, TRANSFORMS, points, state_of
+from kinegrad.kinematics import POINTS, TRANSFORMS, forward_kinematics, points, state_of
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -72,10 +80,10 @@ _ACCELERATIONS = engine.Kernel(
     pivots=True,
 )
 _GRADIENT = engine.Kernel(
-    rnea_adjoint.rnea_adjoint,
-    engine.QVA | {"y": engine.Kind.WEIGHT},
+    rnea_reverse.by_constants,
+    engine.QVA | {"w": engine.Kind.WEIGHT},
     (engine.Result("gradient", (engine.Axis.CONSTANT,), zero=True),),
-    rnea_adjoint.N,
+    rnea_reverse.N,
     loads=True,
 )
 _HYBRID = replace(HYBRID, function=kernels.hybrid_dynamics)
@@ -200,8 +208,8 @@ def inverse_dynamics_design_vjp(
 def constants_gradient(
     design: Design, *state: ArrayLike, loads: Loads | None = None, threads: int | None = None
 ) -> tuple[Array, engine.Batch]:
-    """The gradient of wᵀτ with respect to all constants of kernels and loads, (states, columns), at q, v, a, w; and
-    the batch."""
+    """The gradient of wᵀτ at q, v, a, w with respect to all constants of kernels and loads, (states, columns); and the
+    batch."""
     model = _checked(design)
     given = named_loads(model, loads_of(design, loads))
     if model.coordinates:
@@ -209,7 +217,7 @@ def constants_gradient(
         primitive = coordinates.primitive_design(design)
         return constants_gradient(primitive, *at.arguments(_GRADIENT.state), loads=loads, threads=threads)
     batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
-    _, gradient = batch.output((rnea_adjoint.columns(model.n, given is not None),), zero=True)
+    _, gradient = batch.output((rnea_reverse.columns(model.n, given is not None),), zero=True)
     constants = kernel_constants(design)
     engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
     return gradient, batch
@@ -421,7 +429,34 @@ def point_motion_design_derivatives(
         batch.check_results_of(name, x)
     batch.check_results()
     core = _POINTS.results[0].core(model, named["points"])
-    return PointMotionDesignDerivatives(*(_parameters_last(batch, x, core) for x in found))
+    moved = [_parameters_last(batch, x, core) for x in found]
+    if frame_slopes(design):
+        _add_frames(design, moved, q, v, a, link, point, threads)
+    return PointMotionDesignDerivatives(*moved)
+
+
+def _add_frames(
+    design: Design, moved: list[Array], q: Any, v: Any, a: Any, link: Any, point: Any, threads: int | None
+) -> None:
+    """Add what points in frames move because their frames move in their links: x = p + R s, by s alone."""
+    names = [link] if isinstance(link, str) else link
+    places = np.broadcast_to(engine.real("point", point), (len(names), 3))
+    links = forward_kinematics(design.model, q, v, a, threads=threads)
+    for k, name in enumerate(names):
+        slope = frame_slopes(design).get(name)
+        if slope is None:
+            continue
+        i, _ = design.model.locate(name)
+        ds = links.transform[..., i, :3, :3] @ (slope[:, :3, :3] @ places[k] + slope[:, :3, 3]).T  # (..., 3, p)
+        parts = [ds]
+        if links.angular_velocity is not None:
+            w = links.angular_velocity[..., i, :, None]
+            parts.append(np.cross(w, ds, axis=-2))
+        if links.angular_acceleration is not None:
+            dw = links.angular_acceleration[..., i, :, None]
+            parts.append(np.cross(dw, ds, axis=-2) + np.cross(w, parts[1], axis=-2))
+        for total, part in zip(moved, parts, strict=True):
+            (total if isinstance(link, str) else total[..., k, :, :])[...] += part
 
 
 def energy_design_derivatives(
@@ -528,6 +563,8 @@ def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     """The loads given, or those of the design."""
     if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
         raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
+    if loads is not None and loads is not design.loads and isinstance(loads, Loads):
+        check_still_frames(frame_slopes(design), design.model, loads)
     return design.loads if loads is None else loads
 
 

@@ -19,6 +19,7 @@ from kinegrad._engine import variable_fields
 from kinegrad.errors import InputError, KinegradError, shown
 from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
+from kinegrad.model.frames import placements
 from kinegrad.model.numbers import STEP, carry_slopes, numbers, slope
 
 Array = NDArray[np.float64]
@@ -94,7 +95,7 @@ def check_slopes(
             exact = slopes[what][k] if what in slopes else np.zeros_like(x)
             # of a central difference the error is about h², of a one-sided one h; and rounding divided by h
             relative = 1e-5 if len(sides) == 2 else 1e-3
-            noise = 50 * np.finfo(float).eps * max(1e-3, np.abs(x).max()) / h
+            noise = 50 * np.finfo(float).eps * max(1e-3, np.abs(x).max(initial=0.0)) / h
             away = np.abs(exact - difference) - relative * np.maximum(np.abs(exact), np.abs(difference))
             if (away > noise).any():
                 where = np.unravel_index(int(np.argmax(away)), away.shape)
@@ -124,7 +125,7 @@ def _built(given: Any) -> Built:
 def _fields(built: Built) -> dict[str, Array]:
     """What of a model and its loads may vary."""
     model, loads = built
-    fields = variable_fields(model)
+    fields = variable_fields(model) | {"frames": placements(model.frames)}
     if loads is not None:
         fields |= load_arrays(loads, model, lambda name, value: numbers(value))
         if any(fields[what].ndim != 2 for what in ("force", "point", "torque")):
@@ -148,6 +149,9 @@ def check_structure(base: Built, built: Built, when: str) -> None:
     for what in ("joint_names", "link_names", "parents"):
         if not np.array_equal(getattr(base.model, what), getattr(built.model, what)):
             raise InputError(f"`function` gives another `{what}` {when}; expected the same tree")
+    frames = ([(name, x.link) for name, x in each.model.frames.items()] for each in (base, built))
+    if next(frames) != next(frames):
+        raise InputError(f"`function` gives another `frames` {when}; expected the same names in the same links")
     for one, two in zip(base.model.joints, built.model.joints, strict=True):
         if (one.kind, one.axis) != (two.kind, two.axis):
             raise InputError(f"`function` gives another joint {when}: {one}, then {two}")

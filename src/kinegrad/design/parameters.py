@@ -7,7 +7,7 @@ are in :mod:`kinegrad.design.derivatives`, sensitivities through time in :mod:`k
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.design.function import Built, call, check_call, check_slopes, check_structure, slopes_of
 from kinegrad.errors import InputError, shown
-from kinegrad.loads import PARTS, Loads
+from kinegrad.loads import PARTS, Loads, named_frames
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, check_apart, find_constant
 from kinegrad.results import frozen
@@ -59,6 +59,7 @@ class Design:
     ``link.inertia.xx``, ``.yy``, ``.zz``, ``.xy``, …   about the centre of mass, kg·m²
     ``joint.placement.x``, …; ``joint.tip.x``, …        translation of P and of F, m
     ``joint.placement.rx``, …; ``joint.tip.rx``, …      turn of P and of F about its own x, from where it is, rad
+    ``frame.placement.x``, …; ``frame.placement.rx``    the same of a frame in its link
     ``joint.theta``, ``.d``, ``.a``, ``.alpha``         if the joint is placed by a Denavit–Hartenberg row
     ``joint.stiffness``, ``.rest``, ``.damping``        spring and damper
     ``joint.armature``, ``joint.pitch``                 rotor inertia; advance of a screw, m/rad
@@ -100,6 +101,8 @@ class Design:
         for term in terms.values():
             for constant, _ in term:
                 _check_load_constant(constant, self.model, self.loads)
+        moved = {c.where[0] for term in terms.values() for c, _ in term if c.what == "frames"}
+        check_still_frames([name for k, name in enumerate(self.model.frames) if k in moved], self.model, self.loads)
         check_apart(terms, {name for name, spec in named.items() if isinstance(spec, str)})
         specs = {name: spec if isinstance(spec, str) else _read_only(spec) for name, spec in named.items()}
         object.__setattr__(self, "parameters", _read_only(specs))
@@ -219,6 +222,15 @@ class Design:
         return tuple(map(frozen, engine.slopes(self.model, self._variation, self.p)))
 
     @cached_property
+    def _frame_slopes(self) -> dict[str, Array]:
+        """Slopes of the placements of frames in their links, (p, 4, 4), of those that vary."""
+        found = self._variation.get("frames")
+        if found is None:
+            return {}
+        each = zip(self.model.frames, np.moveaxis(found, 1, 0), strict=True)
+        return {name: frozen(x) for name, x in each if x.any()}
+
+    @cached_property
     def _load_slopes(self) -> tuple[Array, ...] | None:
         """Slopes of force, point and torque of the loads, (p, 3 n) each; None if the loads do not vary."""
         parts = [self._variation.get(what) for what in PARTS]
@@ -331,6 +343,11 @@ def kernel_slopes(design: Design) -> tuple[tuple[Array, ...], tuple[Array, ...] 
     return design._kernel_slopes
 
 
+def frame_slopes(design: Design) -> dict[str, Array]:
+    """Slopes of the placements of frames in their links, (p, 4, 4), of those that vary."""
+    return design._frame_slopes
+
+
 def kernel_constants(design: Design) -> tuple[Any, ...]:
     """Constants of a design's model, with which kernels skip nothing that varies."""
     return design._kernel_constants
@@ -344,6 +361,17 @@ def directions(design: Design) -> engine.Directions:
 def sparse_slopes(design: Design) -> Any:
     """Slopes of all constants and loads, (p, columns), as a sparse array: a parameter moves few of them."""
     return design._sparse_slopes
+
+
+def check_still_frames(moved: Collection[str], model: Model, loads: Loads | None) -> None:
+    """Refuse loads at frames that vary: constant loads do not follow parameters by name."""
+    both = sorted(named_frames(loads, model).intersection(moved)) if loads is not None and moved else ()
+    if both:
+        raise InputError(
+            f"`loads` name frame {shown(both[0])}, which parameters of the design move, and loads do not follow them; "
+            "expected the point in its link, which can be a parameter (link.load.point.x), or Design.from_function "
+            "with a function that returns model and loads"
+        )
 
 
 def _check_loads(loads: Any) -> None:

@@ -1,4 +1,4 @@
-"""The one part of an HDF5 file that the library reads without a checksum and without a doubt: its global heaps.
+"""The one part of an HDF5 file that the library reads without any check: its global heaps.
 
 They hold texts of any length and the links from variables to their dimensions.  HDF5 goes from object to object by the
 sizes that are stored there; one that is damaged to zero keeps it in the same place for ever (HDF5 2.0).  So they are

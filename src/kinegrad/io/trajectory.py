@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -39,6 +39,7 @@ from kinegrad.io.netcdf_file import check_packages, read_netcdf, write_netcdf
 from kinegrad.io.npz_file import read_npz, write_npz
 from kinegrad.io.whole_file import checked_path, regular_file, replacing
 from kinegrad.model import Model
+from kinegrad.motion import Motion
 from kinegrad.results import Result
 
 __all__ = ["Trajectory", "file_format", "read_trajectory", "write_torques", "write_trajectory"]
@@ -58,6 +59,8 @@ class Trajectory(Result):
         Coordinates, speeds and accelerations: rad or m, and their time derivatives.
     joint_names : tuple of str, or None
         Those of the model; None where the file did not name its columns.
+    model : Model, or None
+        Whose motion it is: what :func:`read_trajectory` was given.
 
     Examples
     --------
@@ -70,6 +73,24 @@ class Trajectory(Result):
     v: Array
     a: Array
     joint_names: tuple[str, ...] | None = None
+    model: Model | None = field(default=None, repr=False, compare=False)
+
+    def motion(self) -> Motion:
+        """The same as a :class:`~kinegrad.Motion`, which has names and is defined between its times, too.
+
+        Examples
+        --------
+        >>> from kinegrad.samples import two_link
+        >>> t = np.array([0.0, 1.0])
+        >>> still = Trajectory(t, *np.zeros((3, 2, 2)), model=two_link())
+        >>> still.motion()
+        Motion(two_link: 2 times from 0 to 1 s; q, v, a)
+        """
+        if self.model is None:
+            raise InputError("the trajectory is of no model; expected what read_trajectory returns, or model=…")
+        if self.t is None:
+            raise InputError("the trajectory has no times, as its file has none; expected `t` for a motion")
+        return Motion(self.model, self.t, self.q, self.v, self.a)
 
 
 def file_format(path: str | os.PathLike[str]) -> str:
@@ -132,7 +153,7 @@ def read_trajectory(path: str | os.PathLike[str], model: Model) -> Trajectory:
     if model.coordinates:
         _check_unit(model, motion["q"], f"{place}: ")
     t = _times(arrays.get("t"), rows["q"], f"{place}: ")
-    return Trajectory(t, **motion, joint_names=None if names is None else model.joint_names)
+    return Trajectory(t, **motion, joint_names=None if names is None else model.joint_names, model=model)
 
 
 def write_trajectory(

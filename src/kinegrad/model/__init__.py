@@ -3,7 +3,9 @@
 from kinegrad.model.builder import ModelBuilder
 from kinegrad.model.coordinates import Coupling, Quaternion
 from kinegrad.model.dh import DH
+from kinegrad.model.frames import Frame
 from kinegrad.model.functions import LinearFunction, PolynomialFunction, SplineFunction
+from kinegrad.model.geometry import Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from kinegrad.model.inertia import Inertia
 from kinegrad.model.joints import Joint, free, planar, prismatic, revolute, screw, spherical, universal
 from kinegrad.model.model import Model
@@ -11,7 +13,7 @@ from kinegrad.model.placement import rotate, translate
 from kinegrad.model.topology import Topology
 
 __all__ = [
-    "DH", "Coupling", "Inertia", "Joint", "LinearFunction", "Model", "ModelBuilder", "PolynomialFunction", "Quaternion",
-    "SplineFunction", "Topology",
+    "DH", "Box", "Capsule", "Coupling", "Cylinder", "Frame", "Inertia", "Joint", "LinearFunction", "Mesh", "Model",
+    "ModelBuilder", "PolynomialFunction", "Quaternion", "Shape", "Sphere", "SplineFunction", "Topology",
     "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",
 ]  # fmt: skip

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
 from kinegrad.model.coordinates import HINGES, POSE, Coupling, Quaternion
+from kinegrad.model.frames import Frame, check_frame_name
 from kinegrad.model.functions import LinearFunction, as_function
+from kinegrad.model.geometry import Shape, Solid
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import BallJoint, Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
@@ -51,6 +53,8 @@ class ModelBuilder:
         self._columns |= {what: [] for what in _NUMBERS}
         self._couplings: dict[str, dict[str, Any]] = {}
         self._quaternions: list[Quaternion] = []
+        self._frames: dict[str, Frame] = {}
+        self._shapes: list[Shape] = []
 
     def add(
         self,
@@ -71,13 +75,13 @@ class ModelBuilder:
         name : str
             The joint's name.  The primitives of a composite joint are called ``name.z``, …
         parent : str or None
-            The link it is attached to; None is the world.
+            The link or frame it is attached to; None is the world.
         joint : Joint or sequence of Joint
             ``revolute("x")``, ``spherical("zyx")``, ``free(quaternion=True)``, …
         link : str, optional
             The link's name; the joint's name without it.
         placement : array_like, shape (4, 4) or (3,), optional
-            P: the joint's frame in the parent's link frame; three numbers are a shift.
+            P: the joint's frame in the parent's link frame, or in the frame; three numbers are a shift.
         tip : array_like, shape (4, 4) or (3,), optional
             F: the link's frame seen from the joint's frame at q = 0.
         inertia : Inertia, or (mass, com, inertia), optional
@@ -109,13 +113,16 @@ class ModelBuilder:
             expected = "expected an Inertia, or (mass, com, inertia)"
             raise ModelError(f"`inertia` of {shown(name)} is {shown(inertia)}; {expected}")
         column = self._columns
-        above = -1 if parent is None else find_name("link", parent, column["link_names"], self._name)
+        above, base = (-1, None) if parent is None else self._locate(parent)
         single = len(primitives) == 1
         names = [name] if single else [f"{name}.{p.label or k}" for k, p in enumerate(primitives)]
         for taken, new in (("joint_names", names), ("link_names", [*names[:-1], link])):
             for label in new:
                 if label in column[taken]:
                     found = f"{taken[:-6]} {shown(label)} is in model {shown(self._name)} already"
+                    raise ModelError(f"{found}; choose another name")
+                if taken == "link_names" and label in self._frames:
+                    found = f"link {shown(label)} has the name of a frame of model {shown(self._name)}"
                     raise ModelError(f"{found}; choose another name")
         ball = isinstance(joint, BallJoint)
         values = {what: self._numbers(name, what, numbers.pop(what, default), len(primitives), ball)
@@ -128,6 +135,7 @@ class ModelBuilder:
             self._quaternions.append(Quaternion(name, first))
         eye = np.eye(4)
         P = eye if placement is None else check_transform(f"`placement` of joint {shown(name)}", placement)
+        P = P if base is None else base @ P
         F = eye if tip is None else check_transform(f"`tip` of joint {shown(name)}", tip)
         for k, primitive in enumerate(primitives):
             first, last = k == 0, k == len(primitives) - 1
@@ -215,6 +223,72 @@ class ModelBuilder:
             raise ModelError(f"joint {shown(joint)} follows {shown(of)} already; expected it once")
         self._couplings[of] = {**leads, joint: follows}
 
+    def add_frame(self, name: str, link: str, placement: ArrayLike | None = None) -> str:
+        """Add a frame fixed in a link.
+
+        Parameters
+        ----------
+        name : str
+            What neither a link nor another frame is called.
+        link : str
+            The link, or a frame that is there already.
+        placement : array_like, shape (4, 4) or (3,), optional
+            The frame in that link's frame, or in that frame; three numbers are a shift.
+
+        Returns
+        -------
+        str
+            Its name.  Joints, frames and shapes can be attached to it.
+
+        Examples
+        --------
+        >>> from kinegrad import Inertia, point_motion, revolute
+        >>> arm = ModelBuilder("arm")
+        >>> hand = arm.add("wrist", None, revolute("z"), link="hand", inertia=Inertia.point(1.0, [0.1, 0, 0]))
+        >>> _ = arm.add_frame("tool", hand, [0.3, 0, 0])
+        >>> point_motion(arm.build(), [0.0], link="tool", point=[0, 0.1, 0]).position
+        array([0.3, 0.1, 0. ])
+        """
+        label = check_frame_name(name, self._columns["link_names"])
+        if label in self._frames:
+            raise ModelError(f"frame {shown(label)} is in model {shown(self._name)} already; choose another name")
+        i, base = self._locate(link)
+        what = f"`placement` of frame {shown(label)}"
+        T = np.eye(4) if placement is None else check_transform(what, placement)
+        self._frames[label] = Frame(self._columns["link_names"][i], T if base is None else base @ T)
+        return label
+
+    def add_shape(
+        self, link: str, solid: Solid, placement: ArrayLike | None = None, *, color: Sequence[float] | None = None
+    ) -> None:
+        """Add something to draw: a solid fixed in a link or frame.
+
+        Parameters
+        ----------
+        link, solid, placement, color
+            As of :class:`Shape`.
+
+        Examples
+        --------
+        >>> from kinegrad import Box, Inertia, revolute
+        >>> door = ModelBuilder("door")
+        >>> leaf = door.add("hinge", None, revolute("z"), link="leaf", inertia=Inertia.box(20, [0.8, 0.04, 2.0]))
+        >>> door.add_shape(leaf, Box([0.8, 0.04, 2.0]), color=(0.6, 0.4, 0.2))
+        >>> len(door.build().shapes)
+        1
+        """
+        self._locate(link)
+        self._shapes.append(Shape(link, solid, np.eye(4) if placement is None else placement, color))  # type: ignore[arg-type]
+
+    def _locate(self, name: Any) -> tuple[int, Any]:
+        """The number of a link, and None; of a frame, that of its link, and where it is in it."""
+        links = self._columns["link_names"]
+        frame = self._frames.get(name) if isinstance(name, str) else None
+        if frame is None:
+            what = "link or frame" if self._frames else "link"
+            return find_name(what, name, (*links, *self._frames), self._name), None
+        return links.index(frame.link), frame.placement
+
     @staticmethod
     def _numbers(name: str, what: str, value: Any, count: int, ball: bool) -> Any:
         """Numbers of all primitives; a ball's hinges of the pose have none."""
@@ -243,6 +317,8 @@ class ModelBuilder:
             coordinates=(*self._quaternions, *couplings),
             name=self._name,
             gravity=self._gravity,  # type: ignore[arg-type]
+            frames=self._frames,
+            shapes=tuple(self._shapes),
             mass=np.array([body.mass for body in bodies]),
             com=np.array([body.com for body in bodies]),
             inertia=np.array([body.inertia for body in bodies]),

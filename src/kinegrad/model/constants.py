@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, shown
 from kinegrad.model.dh import DH, DHTable
+from kinegrad.model.frames import Frame, placements
 from kinegrad.model.model import Model
 from kinegrad.model.placement import rotate
 
@@ -28,7 +29,10 @@ _TURNS = {f"r{x}": axis for x, axis in _AXES.items()}  # of a placement or tip a
 
 @dataclass(frozen=True)
 class Constant:
-    """One number among a model's constants: entry `where` of field `what` (and its mirror), or a DH parameter."""
+    """One number among a model's constants: entry `where` of field `what` (and its mirror), or a DH parameter.
+
+    Of ``"frames"``, an entry of the placements of all frames in their order.
+    """
 
     name: str
     what: str
@@ -41,8 +45,8 @@ class Constant:
 
     @property
     def turns(self) -> bool:
-        """Whether it is a turn of a placement or tip: (joint, axis) instead of an entry."""
-        return self.what in ("placement", "tip") and len(self.where) == 2
+        """Whether it is a turn of a placement, tip or frame: (joint or frame, axis) instead of an entry."""
+        return self.what in ("placement", "tip", "frames") and len(self.where) == 2
 
     def get(self, model: Model, loads: dict[str, Array]) -> float:
         """Its present value; `loads` are force, point and torque of all links."""
@@ -54,6 +58,8 @@ class Constant:
             return float(getattr(dh_row(model, self.where[0])[0], self.what))
         if self.what == "pitch":
             return model.joints[self.where[0]].pitch
+        if self.what == "frames":
+            return float(placements(model.frames)[self.where])
         return float(getattr(model, self.what)[self.where])
 
     def slopes(self, model: Model) -> dict[str, Array]:
@@ -61,18 +67,21 @@ class Constant:
         if self.what in _DH:
             return _dh_slopes(model, self.where[0], self.what)
         if self.turns:
-            full = np.zeros((model.n, 4, 4))
-            full[self.where[0]] = getattr(model, self.what)[self.where[0]] @ _turn(self.where[1])
+            now = placements(model.frames) if self.what == "frames" else getattr(model, self.what)
+            full = np.zeros(now.shape)
+            full[self.where[0]] = now[self.where[0]] @ _turn(self.where[1])
             return {self.what: full}
-        shape = (
-            (model.n,) if self.what == "pitch" else (model.n, 3) if self.of_load else getattr(model, self.what).shape
-        )
-        slope = np.zeros(shape)
+        slope = np.zeros(self._shape(model))
         slope[self.where] = 1.0
         if self.what == "inertia":
             i, j, k = self.where
             slope[i, k, j] = 1.0
         return {self.what: slope}
+
+    def _shape(self, model: Model) -> tuple[int, ...]:
+        """Of the field."""
+        of_other = {"pitch": (model.n,), "frames": (len(model.frames), 4, 4)} | dict.fromkeys(_LOAD, (model.n, 3))
+        return of_other[self.what] if self.what in of_other else getattr(model, self.what).shape
 
     def set(self, model: Model, fields: dict[str, Any], new: Callable[[float], float]) -> None:
         """Make it what `new` makes of it in `fields`, copies of the model's fields and of the loads'."""
@@ -84,10 +93,19 @@ class Constant:
             fields["dh"] = table.with_row(i, moved)
             for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
                 fields.setdefault(what, getattr(model, what).copy())[i] = value
+        elif self.what == "frames":
+            frames = fields.setdefault("frames", dict(model.frames))
+            name = list(frames)[self.where[0]]
+            T = np.array(frames[name].placement)
+            if self.turns:
+                T = T @ rotate("xyz"[self.where[1]], new(0.0))
+            else:
+                T[self.where[1:]] = new(float(T[self.where[1:]]))
+            frames[name] = Frame(frames[name].link, T)
         elif self.turns:
             i, axis = self.where
-            frames = fields.setdefault(self.what, getattr(model, self.what).copy())
-            frames[i] = frames[i] @ rotate("xyz"[axis], new(0.0))
+            transforms = fields.setdefault(self.what, getattr(model, self.what).copy())
+            transforms[i] = transforms[i] @ rotate("xyz"[axis], new(0.0))
         elif self.what == "pitch":
             i = self.where[0]
             joints = list(fields.get("joints", model.joints))
@@ -130,10 +148,20 @@ def find_constant(model: Model, name: str) -> Constant:
                 dh_row(model, i)
                 return Constant(name, quantity, (i,))
             head, _, tail = quantity.partition(".")
+            if head == "placement" and owner in model.frames:
+                found = f"constant {shown(name)} could be that of joint or of frame {shown(owner)}"
+                raise InputError(f"{found}, in model {shown(model.name)}; expected the frame to have another name")
             if head in ("placement", "tip") and tail in _AXES:
                 return Constant(name, head, (i, _AXES[tail], 3))
             if head in ("placement", "tip") and tail in _TURNS:
                 return Constant(name, head, (i, _TURNS[tail]))
+        head, _, tail = quantity.partition(".")
+        if owner in model.frames and head == "placement":
+            k = list(model.frames).index(owner)
+            if tail in _AXES:
+                return Constant(name, "frames", (k, _AXES[tail], 3))
+            if tail in _TURNS:
+                return Constant(name, "frames", (k, _TURNS[tail]))
     raise InputError(f"constant {shown(name)} does not exist in model {shown(model.name)}; {_hint(model, name)}")
 
 
@@ -181,6 +209,8 @@ def _hint(model: Model, name: str) -> str:
     owners = dict.fromkeys(model.joint_names, of_joint)
     for link in model.link_names:
         owners[link] = of_link + owners.get(link, ())
+    for frame in model.frames:
+        owners[frame] = (*owners.get(frame, ()), *(f"placement.{x}" for x in (*_AXES, *_TURNS)))
     owners["gravity"] = (*_AXES, *owners.get("gravity", ()))
     parts = _splits(name)
     near = [owner for owner, _ in parts if owner in owners]

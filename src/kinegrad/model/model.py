@@ -18,6 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.coordinates import Coupling, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
+from kinegrad.model.frames import Frame, check_frames
+from kinegrad.model.geometry import Shape, check_shapes
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.names import as_tuple, check_name, check_names, find_name
@@ -72,6 +74,10 @@ class Model:
     dh : DHTable, optional
         The Denavit–Hartenberg rows that :meth:`from_dh` was given, so that ``joint.a`` and the like can be design
         parameters.  A row is dropped once its joint is placed otherwise.
+    frames : mapping of str to Frame, optional
+        Frames fixed in links, by names that no link has; they can be named wherever a link can.
+    shapes : sequence of Shape, optional
+        What to draw.
     coordinates : sequence of Coupling or Quaternion, optional
         Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
         joints are their own coordinates.
@@ -107,6 +113,8 @@ class Model:
     damping: Array = None  # type: ignore[assignment]
     armature: Array = None  # type: ignore[assignment]
     dh: DHTable | None = None
+    frames: Mapping[str, Frame] = field(default_factory=dict)
+    shapes: tuple[Shape, ...] = ()
     coordinates: tuple[Coupling | Quaternion, ...] = ()
 
     def __post_init__(self) -> None:
@@ -144,6 +152,8 @@ class Model:
         self._check_joint_numbers()
         if self.dh is not None:
             set_field("dh", self._own_rows(self.dh))
+        set_field("frames", check_frames(self.frames, self.link_names, self.name))
+        set_field("shapes", check_shapes(self.shapes, (*self.link_names, *self.frames), self.name))
         set_field("coordinates", check_coordinates(self, self.coordinates))
         if self.coordinates:
             check_coordinate_names(self.layout.coordinate_names)
@@ -285,6 +295,7 @@ class Model:
         """Whether it was made from numbers that carry slopes, inside a function that is being differentiated."""
         numbers = (getattr(self, what) for what in _FIELDS)
         varies = any(isinstance(x, np.ndarray) and np.iscomplexobj(x) for x in numbers)
+        varies = varies or any(np.iscomplexobj(frame.placement) for frame in self.frames.values())
         return varies or any(isinstance(joint.pitch, complex) for joint in self.joints)
 
     @property
@@ -306,7 +317,30 @@ class Model:
 
     def link_index(self, name: str) -> int:
         """The number of the link called `name`."""
+        if self.frames and isinstance(name, str) and name in self.frames:
+            found = f"{shown(name)} is a frame in link {shown(self.frames[name].link)} of model {shown(self.name)}"
+            raise InputError(f"{found}; expected a link, see Model.frame")
         return find_name("link", name, self.link_names, self.name)
+
+    def frame(self, name: str) -> Frame:
+        """The frame called `name`; of a link, its own.
+
+        >>> from kinegrad.samples import two_link
+        >>> arm = two_link().replace(frames={"grip": Frame("forearm", [0.05, 0, 0])})
+        >>> arm.frame("grip"), arm.frame("forearm")
+        (Frame('forearm' at (0.05, 0, 0)), Frame('forearm' at (0, 0, 0)))
+        """
+        i, placement = self.locate(name)
+        return Frame(self.link_names[i]) if placement is None else self.frames[name]
+
+    def locate(self, name: str) -> tuple[int, Array | None]:
+        """The number of a link, and None; of a frame, that of its link, and where the frame is in it, (4, 4)."""
+        if not self.frames:
+            return find_name("link", name, self.link_names, self.name), None
+        frame = self.frames.get(name) if isinstance(name, str) else None
+        if frame is None:
+            return find_name("link or frame", name, (*self.link_names, *self.frames), self.name), None
+        return self.link_names.index(frame.link), frame.placement
 
     def link_inertia(self, name: str) -> Inertia:
         """Mass, centre of mass and inertia of the link called `name`."""
@@ -318,7 +352,8 @@ class Model:
     def replace(self, **changes: Any) -> Model:
         """A copy with some fields changed.
 
-        An array field also takes a dictionary from link or joint names to new values.
+        An array field also takes a dictionary from link or joint names to new values.  `frames` and `shapes` are
+        replaced as a whole: ``model.replace(frames={**model.frames, "tool": Frame("hand")})`` adds one.
 
         >>> from kinegrad.samples import two_link
         >>> heavier = two_link().replace(mass={"forearm": 1.5}, gravity=(0, 0, 0))
@@ -331,7 +366,7 @@ class Model:
             if len(changes["joints"]) != self.n:
                 changes.setdefault("dh", None)  # another mechanism
         for what, value in changes.items():
-            if isinstance(value, Mapping):
+            if isinstance(value, Mapping) and what != "frames":
                 changes[what] = self._updated(what, value)
         return dataclasses.replace(self, **changes)
 
@@ -358,7 +393,8 @@ class Model:
     def _key(self) -> tuple[Any, ...]:
         values = (getattr(self, what) for what in _FIELDS)
         # + 0.0 makes −0 and 0 the same bytes, as they are the same number
-        return tuple((v + 0).tobytes() if isinstance(v, np.ndarray) else v for v in values)
+        plain = (frozenset(v.items()) if isinstance(v, Mapping) else v for v in values)
+        return tuple((v + 0).tobytes() if isinstance(v, np.ndarray) else v for v in plain)
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Model) else NotImplemented
@@ -367,7 +403,8 @@ class Model:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {what: getattr(self, what) for what in _FIELDS})
+        values = {what: getattr(self, what) for what in _FIELDS}
+        return _rebuild, (type(self), values | {"frames": dict(self.frames)})
 
     def __repr__(self) -> str:
         return summary(self)

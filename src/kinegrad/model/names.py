@@ -1,4 +1,4 @@
-"""Names are the API: checked once, and found again with a helpful word when mistyped."""
+"""Names of models, joints and links: checked once, with suggestions where one is mistyped."""
 
 from __future__ import annotations
 

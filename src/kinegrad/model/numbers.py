@@ -55,7 +55,7 @@ def numbers(value: Any, kinds: str = "iuf") -> Array:
 
 
 def holds_masked(value: Any) -> bool:
-    """Whether a masked array, alone or inside any kind of sequence, hides numbers, which NumPy would use all the same.
+    """Whether a masked array, alone or in any kind of sequence, has masked entries, whose numbers NumPy would use.
 
     >>> holds_masked([[1.0, 2.0], np.ma.array([3.0, 4.0], mask=[False, True])])
     True

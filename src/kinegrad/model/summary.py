@@ -22,6 +22,11 @@ def summary(model: Model) -> str:
         f"Model {model.name!r}: {moving} ({counts}), {len(model.topology.branches)} branches",
         f"  mass {model.total_mass:g} kg in {model.n - virtual} links ({virtual} massless), gravity ({gravity}) m/s²",
     ]
+    if model.frames:
+        named = ", ".join(f"{name} in {frame.link}" for name, frame in model.frames.items())
+        lines.append(f"  {len(model.frames)} frames: {named}")
+    if model.shapes:
+        lines.append(f"  {len(model.shapes)} shapes")
     for entry in model.coordinates:
         lines.append(f"  {_entry(model, entry)}")
     if passive:

@@ -1,4 +1,4 @@
-"""Is it a tree?  What Υ, Φ and Ψ must satisfy, and errors that say what is wrong and where."""
+"""Checks of topologies: what Υ, Φ and Ψ must satisfy, and errors that say what is wrong and where."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def integers(argument: str, values: ArrayLike, *, ndim: int) -> IntArray:
     except Exception as error:  # whatever a foreign object raises when asked for its numbers
         raise ModelError(f"`{argument}` is a {type(values).__name__}; expected whole numbers") from error
     if holds_masked(values):
-        raise ModelError(f"`{argument}` hides numbers behind a mask; expected whole numbers throughout")
+        raise ModelError(f"`{argument}` has masked entries; expected whole numbers throughout")
     if array.size == 0:
         raise ModelError(f"`{argument}` is empty; expected at least one entry")
     if array.ndim != ndim or array.shape[1:] not in [(), (2,)]:

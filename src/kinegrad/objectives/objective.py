@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, SolveError, shown
-from kinegrad.objectives.terms import Moments, Term
+from kinegrad.motion import Motion
+from kinegrad.objectives.terms import Term
 from kinegrad.results import Result
-
-if TYPE_CHECKING:
-    from kinegrad.simulate import FixedStepSimulation, Simulation
 
 __all__ = ["Objective", "ObjectiveGradient", "objective_gradient", "objective_value"]
 
@@ -72,7 +70,7 @@ class ObjectiveGradient(Result):
     dvalue_dp: Array
 
 
-def objective_value(simulation: Simulation | FixedStepSimulation, objective: Objective) -> Array:
+def objective_value(simulation: Motion, objective: Objective) -> Array:
     """J of a motion, shape (...).
 
     Examples
@@ -88,19 +86,20 @@ def objective_value(simulation: Simulation | FixedStepSimulation, objective: Obj
     value = np.zeros(simulation.q.shape[1:-1])
     with np.errstate(all="ignore"):  # what overflows is found in the end
         for x, weights, term in parts:
-            value += np.tensordot(weights, term.evaluate(moments(x)).value, 1)
+            value += np.tensordot(weights, term.evaluate(x).value, 1)
     check_sums(value)
     return value
 
 
-def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: Objective) -> ObjectiveGradient:
+def objective_gradient(simulation: Motion, objective: Objective) -> ObjectiveGradient:
     """J and its total derivative with respect to the design's parameters, by the direct method (1)–(2).
 
     Parameters
     ----------
-    simulation : Simulation or FixedStepSimulation
-        Of a design.  Integrals are taken by Gauss's rule in each step of the first, by Gregory's on the steps of the
-        second: of that sum, the derivative is exact.
+    simulation : Motion
+        Of a design, such as a Simulation or FixedStepSimulation.  Integrals are taken by Gauss's rule in each step of
+        the first (in each interval of any other motion), by Gregory's on the steps of the second: of that sum, the
+        derivative is exact.
     objective : Objective
 
     Returns
@@ -118,14 +117,14 @@ def objective_gradient(simulation: Simulation | FixedStepSimulation, objective: 
     array([ 5.3306, -0.7926])
     """
     parts = _parts(simulation, objective)
-    design = simulation._law.design
+    design = simulation.design
     if design is None:
         raise InputError("`simulation` was made without a design; expected simulate(..., design=Design(model, [...]))")
     batch = simulation.q.shape[1:-1]
     value, gradient = np.zeros(batch), np.zeros((*batch, design.p))
     with np.errstate(all="ignore"):  # what overflows is found in the end
         for x, weights, term in parts:
-            found = term.evaluate(moments(x))
+            found = term.evaluate(x)
             value += np.tensordot(weights, found.value, 1)
             pairs = ((found.dq, x.dq_dp), (found.dv, x.dv_dp), (found.da, x.da_dp), (found.dtau, x.dtau_dp))
             for partial, slope in pairs:
@@ -146,12 +145,7 @@ def check_sums(*parts: Array) -> None:
         )
 
 
-def moments(x: Any) -> Moments:
-    """A simulation as terms see it."""
-    return Moments(x._law.model, x._law.design, x.t, x.q, x.v, x.a, x.tau)
-
-
-def add_terms(terms: Sequence[Term], at: Moments, weights: Array, value: Array, dp: Array | None) -> Array:
+def add_terms(terms: Sequence[Term], at: Motion, weights: Array, value: Array, dp: Array | None) -> Array:
     """Weighted partial derivatives of terms, (4, m, ..., n) for q, v, a, τ.
 
     Their values, (...), and what is explicit in the parameters, (..., p), are added to `value` and `dp`.
@@ -175,29 +169,19 @@ def _add_weighted(total: Array, weights: Array, x: Array) -> None:
         total += weight * row
 
 
-def _parts(simulation: Any, objective: Objective) -> list[tuple[Any, Array, Term]]:
+def _parts(simulation: Any, objective: Objective) -> list[tuple[Motion, Array, Term]]:
     """Where to evaluate each term, with which weights."""
-    if not hasattr(simulation, "quadrature"):
-        raise InputError(f"`simulation` is a {type(simulation).__name__}; expected what simulate returns")
+    if not isinstance(simulation, Motion):
+        raise InputError(f"`simulation` is a {type(simulation).__name__}; expected what simulate returns, or a Motion")
     check_objective(objective)
-    if not simulation.success:
-        raise SolveError(f"`simulation` has not reached its end: {simulation.message}")
+    if not getattr(simulation, "success", True):
+        raise SolveError(f"`simulation` has not reached its end: {getattr(simulation, 'message', '')}")
     if getattr(simulation, "_models", None) is not None:
         raise InputError("`simulation` is of several models, and terms are of one; expected a simulation of each model")
-    parts: list[tuple[Any, Array, Term]] = []
+    parts: list[tuple[Motion, Array, Term]] = []
     if objective.end:
-        parts += [(_Last(simulation), np.ones(1), term) for term in objective.end]
+        parts += [(simulation[-1:], np.ones(1), term) for term in objective.end]
     if objective.integral:
         nodes, weights = simulation.quadrature()
         parts += [(nodes, weights, term) for term in objective.integral]
     return parts
-
-
-class _Last:
-    """The last moment of a simulation, as a simulation of one."""
-
-    def __init__(self, simulation: Any) -> None:
-        self._law = simulation._law
-        for name in ("t", "q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp"):
-            x = getattr(simulation, name)
-            setattr(self, name, None if x is None else x[-1:])

@@ -1,7 +1,7 @@
 """Terms of objectives: what is added up at the end of a motion, or integrated over it.
 
 Each term knows its value and its partial derivatives with respect to q, v, a, τ and, explicitly, p.  A new one is a
-frozen dataclass with a method ``evaluate(at: Moments) -> Evaluation``; export it in ``objectives/__init__.py``.
+frozen dataclass with a method ``evaluate(at: Motion) -> Evaluation``; export it in ``objectives/__init__.py``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.configuration import difference, difference_vjp
 from kinegrad.design import Design
-from kinegrad.design.derivatives import energy_design_derivatives, transform_design_derivatives
+from kinegrad.design.derivatives import energy_design_derivatives, point_motion_design_derivatives
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_vjp
 from kinegrad.energy import kinetic_energy, potential_energy
@@ -24,6 +24,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
 from kinegrad.model import Model
+from kinegrad.motion import Motion
 from kinegrad.results import Result, owned
 
 __all__ = [
@@ -42,19 +43,6 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class Moments(Result):
-    """What a term may look at: times, shape (m,), and q, v, a, tau, shape (m, ..., n)."""
-
-    model: Model
-    design: Design | None
-    t: Array
-    q: Array
-    v: Array
-    a: Array
-    tau: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Evaluation(Result):
     """A term's value, shape (m, ...), and its partial derivatives, (m, ..., n) and (m, ..., p); None for zero."""
 
@@ -66,10 +54,18 @@ class Evaluation(Result):
     dp: Array | None = None
 
 
-class Term(Protocol):
-    """Anything that can be evaluated at moments of a motion."""
+class Moments(Motion):
+    """What terms were given before there were motions: ``Moments(model, design, t, q, v, a, tau)`` is a Motion."""
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def __new__(cls, model: Model, design: Design | None, t: Array, q: Array, v: Array, a: Array, tau: Array) -> Any:
+        """The motion of these moments."""
+        return Motion(model, t, q, v, a, tau, design=design)
+
+
+class Term(Protocol):
+    """Anything that can be evaluated at the times of a motion."""
+
+    def evaluate(self, at: Motion) -> Evaluation:
         """Value and partial derivatives; `dp` only if ``at.design`` is given."""
         ...
 
@@ -78,7 +74,7 @@ class Term(Protocol):
 class KineticEnergy:
     """½ vᵀ M v, J."""
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def evaluate(self, at: Motion) -> Evaluation:
         """Both gradients from one product of M(q) v, an inverse dynamics without gravity and springs, with v."""
         inertial = at.model.replace(gravity=np.zeros(3), stiffness=np.zeros(at.model.n))
         change = inverse_dynamics_vjp(inertial, at.q, np.zeros_like(at.v), at.v, at.v)
@@ -90,7 +86,7 @@ class KineticEnergy:
 class PotentialEnergy:
     """Of gravity and springs, J."""
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def evaluate(self, at: Motion) -> Evaluation:
         """Its gradient is what holds the links and the springs still."""
         still = np.zeros_like(at.v)
         holding = inverse_dynamics(at.model, at.q, still, still)
@@ -107,9 +103,11 @@ class TorqueSquared(Result):
     def __post_init__(self) -> None:
         _own(self, "weight")
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def evaluate(self, at: Motion) -> Evaluation:
         """Of the torques alone."""
-        weighted = _weight(self.weight, at.model) * at.tau
+        if at.tau is None:
+            raise InputError("the motion has no torques, which TorqueSquared is of; expected Motion(..., tau=...)")
+        weighted = _weight(self.weight, at.model.nv) * at.tau
         return Evaluation((weighted * at.tau).sum(axis=-1), dtau=2 * weighted)
 
 
@@ -126,7 +124,7 @@ class Tracking(Result):
     def __post_init__(self) -> None:
         _own(self, "reference", "weight")
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def evaluate(self, at: Motion) -> Evaluation:
         """Of the coordinates and the time."""
         given = engine.real("reference", self.reference(at.t) if callable(self.reference) else self.reference)
         expected = (len(at.t), at.model.nq) if callable(self.reference) else (at.model.nq,)
@@ -135,16 +133,16 @@ class Tracking(Result):
         given = given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given
         if at.model.coordinates:
             away = difference(at.model, given, at.q)
-            weighted = _weight(self.weight, at.model) * away
+            weighted = _weight(self.weight, at.model.nv) * away
             return Evaluation((weighted * away).sum(axis=-1), difference_vjp(at.model, away, 2 * weighted))
         away = at.q - given
-        weighted = _weight(self.weight, at.model) * away
+        weighted = _weight(self.weight, at.model.nv) * away
         return Evaluation((weighted * away).sum(axis=-1), 2 * weighted)
 
 
 @dataclass(frozen=True, eq=False)
 class EndPosition(Result):
-    """|x − target|², where x is a point of a link in the world, m²."""
+    """|x − target|², where x is a point of a link or frame in the world, m²."""
 
     link: str
     target: ArrayLike
@@ -153,7 +151,7 @@ class EndPosition(Result):
     def __post_init__(self) -> None:
         _own(self, "target", "point")
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def evaluate(self, at: Motion) -> Evaluation:
         """Of the coordinates, and of lengths among the parameters."""
         target = engine.real("target", self.target)
         if target.shape != (3,):
@@ -162,14 +160,14 @@ class EndPosition(Result):
         J = point_motion_derivatives(at.model, at.q, link=self.link, point=self.point).dposition_dq
         dp = None
         if at.design is not None:
-            dT = transform_design_derivatives(at.design, at.q)[..., at.model.link_index(self.link), :3, :, :]
-            dp = 2 * np.einsum("...i,...ijp,j->...p", away, dT, np.append(np.asarray(self.point, dtype=float), 1.0))
+            change = point_motion_design_derivatives(at.design, at.q, link=self.link, point=self.point)
+            dp = 2 * np.einsum("...i,...ip->...p", away, change.dposition_dp)
         return Evaluation((away**2).sum(axis=-1), 2 * np.einsum("...i,...ij->...j", away, J), dp=dp)
 
 
 @dataclass(frozen=True, eq=False)
 class UserTerm(Result):
-    """A term of your own: a function from :class:`Moments` to an :class:`Evaluation`.
+    """A term of your own: a function from a :class:`~kinegrad.Motion` to an :class:`Evaluation`.
 
     Examples
     --------
@@ -183,15 +181,16 @@ class UserTerm(Result):
     >>> objective = Objective(end=[UserTerm(last_speed)])
     """
 
-    function: Callable[[Moments], Evaluation]
+    function: Callable[[Motion], Evaluation]
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise InputError(f"`function` of a UserTerm is {shown(self.function)}; expected a callable of Moments")
+            raise InputError(f"`function` of a UserTerm is {shown(self.function)}; expected a callable of a Motion")
 
-    def evaluate(self, at: Moments) -> Evaluation:
+    def evaluate(self, at: Motion) -> Evaluation:
         """Call the function with copies, which it may change, and check what it returns."""
-        found = self.function(replace(at, **{x: getattr(at, x).copy() for x in ("t", "q", "v", "a", "tau")}))
+        own = {x: getattr(at, x).copy() for x in ("t", "q", "v", "a", "tau") if getattr(at, x) is not None}
+        found = self.function(replace(at, **own))
         if not isinstance(found, Evaluation):
             raise InputError(f"the function of a UserTerm returns a {type(found).__name__}; expected an Evaluation")
         batch = at.t.shape + at.q.shape[1:-1]
@@ -211,9 +210,9 @@ def _own(term: Any, *names: str) -> None:
         object.__setattr__(term, name, owned(getattr(term, name)))
 
 
-def _weight(weight: Any, model: Model) -> Array:
-    """A weight of all joints, or one for each."""
+def _weight(weight: Any, count: int) -> Array:
+    """A weight of all numbers, or one for each."""
     given = engine.real("weight", weight)
-    if given.shape not in ((), (model.nv,)):
-        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({model.nv},)")
+    if given.shape not in ((), (count,)):
+        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({count},)")
     return given

@@ -240,7 +240,7 @@ class Problem:
 
     @property
     def doubt(self) -> float:
-        """The stationarity above which a method is not believed: where J is within ε of its least it is about √ε."""
+        """The stationarity above which a method has not converged: where J is within ε of its least it is about √ε."""
         return 10 * float(np.sqrt(self.tolerance))
 
     def record(self, point: Point | None) -> None:

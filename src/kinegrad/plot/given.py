@@ -1,4 +1,4 @@
-"""What is to be drawn, checked: real finite numbers of the right shape, and something at all."""
+"""What is to be drawn, checked: real finite numbers of the right shape, at least one."""
 
 from __future__ import annotations
 

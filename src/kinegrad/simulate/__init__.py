@@ -1,4 +1,4 @@
-"""Simulation, and how motions and their objectives change with design, initial state and torques.
+"""Simulation, and derivatives of motions with respect to design, initial state and torques.
 
 simulate            one motion with error control, of some joints prescribed; sensitivities integrated with it
 simulate_fixed      many motions in equal steps, explicit or symplectic; exact tangents of the discrete motion

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse
@@ -31,7 +31,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
-from kinegrad.results import Result
+from kinegrad.motion import Motion, check_times
 from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
@@ -47,76 +47,60 @@ LEAST_RTOL = 100 * float(np.finfo(float).eps)  # SciPy's
 IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
 
 
-@dataclass(frozen=True, eq=False)
-class Simulation(Result):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Simulation(Motion):
     """A simulated motion at m times.
 
     It can be pickled, unless torques or prescribed motions are functions that cannot, such as a lambda.
 
     Attributes
     ----------
+    model : Model
     t : ndarray, shape (m,)
         The times asked for, as far as the simulation got, s.
     q, v, a, tau : ndarray, shape (m, n)
         Coordinates, speeds, accelerations and torques; of prescribed joints their motion, and the torques it takes.
+    design : Design, or None
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, n, p), or None
         Their total derivatives with respect to the design's parameters; None without a design.
     success : bool
         Whether the end was reached.
     status : int
-        0; −1 if the motion diverged; −2 if it was given up: no progress in time, or `max_evaluations` used up.
+        0; −1 if the motion diverged; −2 if it was stopped: no progress in time, or `max_evaluations` used up.
     message : str
     nfev, njev, steps : int
         Evaluations of the law of motion and of its Jacobian, and accepted steps.
     """
 
-    t: Array
-    q: Array
-    v: Array
-    a: Array
     tau: Array
-    dq_dp: Array | None
-    dv_dp: Array | None
-    da_dp: Array | None
-    dtau_dp: Array | None
+    design: Design | None = field(default=None, compare=False)  # the law compares its names and values
     success: bool
     status: int
     message: str
     nfev: int
     njev: int
     steps: int
-    _law: Law = field(repr=False)
-    _track: Track = field(repr=False, compare=False)
+    _law: Law
+    _track: Track = field(compare=False)
+
+    reported: ClassVar[tuple[str, ...]] = ("status", "message", "nfev", "njev", "steps")
+
+    def __call__(self, t: ArrayLike) -> Simulation:
+        """As :meth:`interpolate`."""
+        return self.interpolate(t)
 
     def interpolate(self, t: ArrayLike) -> Simulation:
         """The same motion at other times within it, shape (k,): the integrator's own interpolation, as exact as it."""
-        times = _times(t, least=1)
+        times = check_times(t)
         first, last = self._track.edges[0], self._track.edges[-1]
         if times[0] < first or times[-1] > last:
             found = f"from {times[0]:g} to {times[-1]:g} s"
             raise InputError(f"`t` goes {found}; this simulation from {first:g} to {last:g}")
         return _sample(self._law, self._track, times)
 
-    def to_xarray(self) -> Any:
-        """The motion as an xarray.Dataset over time, joint and parameter, with names and units.
-
-        Examples
-        --------
-        >>> from kinegrad import samples
-        >>> motion = simulate(samples.double_pendulum(), [1, 0], [0, 0], [0, 0.5, 1]).to_xarray()
-        >>> motion["q"].sel(joint="hinge2").dims, motion["q"].attrs["units"]
-        (('time',), 'rad')
-        """
-        from kinegrad.simulate.labels import to_xarray
-
-        return to_xarray(self)
-
-    def quadrature(self) -> tuple[Simulation, Array]:
+    def quadrature(self) -> tuple[Motion, Array]:
         """The motion at five Gauss points in each step, with their weights, for integrals over time."""
-        x, w = np.polynomial.legendre.leggauss(5)
-        middle, half = (self._track.edges[1:] + self._track.edges[:-1]) / 2, np.diff(self._track.edges) / 2
-        nodes = (middle[:, None] + half[:, None] * x).ravel()
-        return _sample(self._law, self._track, nodes), (half[:, None] * w).ravel()
+        return self.gauss(self._track.edges)
 
 
 def simulate(
@@ -179,7 +163,7 @@ def simulate(
     Returns
     -------
     Simulation
-        If the motion diverged or was given up, what there is of it, with ``success`` False and why in ``message``.
+        If the motion diverged or was stopped, the part before that, with ``success`` False and why in ``message``.
 
     Raises
     ------
@@ -207,11 +191,11 @@ def simulate(
     array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
     """
     engine.one_of("method", method, EXPLICIT | IMPLICIT)
-    times = _times(t, least=2)
+    times = check_times(t, least=2)
     numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
     rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())
     if rtol < LEAST_RTOL:
-        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, a hundred roundings")
+        raise InputError(f"`rtol` is {rtol:.3g}; expected at least {LEAST_RTOL:.2g}, 100 times the machine epsilon")
     if max_evaluations is not None:
         engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)
@@ -324,19 +308,9 @@ def _sample(law: Law, track: Track, t: Array) -> Simulation:
         dq, dv = (law.whole_slope(x.copy()) for x in _slopes(law, y))
         da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
         slopes = (dq, dv, da, dtau)
-    return Simulation(t.copy(), q, v, a, tau, *slopes, **track.report, _law=law, _track=track)
-
-
-def _times(t: Any, *, least: int) -> Array:
-    times = np.atleast_1d(engine.real("t", t))
-    if times.ndim != 1 or len(times) < least:
-        raise InputError(f"`t` has shape {np.shape(t)}; expected at least {least} times in a row")
-    if not np.isfinite(times).all():
-        raise engine.not_finite("t", times)
-    if not (np.diff(times) > 0).all():
-        k = int(np.argmin(np.diff(times) > 0))
-        raise InputError(f"`t` goes from {times[k]:g} to {times[k + 1]:g} at index {k + 1}; expected it to increase")
-    return times
+    names = ("dq_dp", "dv_dp", "da_dp", "dtau_dp")
+    motion: dict[str, Any] = {"tau": tau, "design": law.design, **dict(zip(names, slopes, strict=True))}
+    return Simulation(law.model, t.copy(), q, v, a, **motion, **track.report, _law=law, _track=track)
 
 
 def _samples(model: Model, times: Array, samples: Any) -> Callable[[int, float], Array]:

@@ -33,8 +33,8 @@ from kinegrad.dynamics_derivatives import forward_dynamics_derivatives
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.motion import Motion
 from kinegrad.objectives.objective import Objective, add_terms, check_objective, check_sums
-from kinegrad.objectives.terms import Moments
 from kinegrad.results import Result
 from kinegrad.simulate.adjoint_compiled import CompiledAdjoint
 from kinegrad.simulate.fixed import (
@@ -258,7 +258,8 @@ class LoopAdjoint:
 
     def _share(self, part: _Segment, terms: Any, weights: Array) -> Array:
         """Weighted partial derivatives of terms at the times of a segment, (4, steps, ..., n) for q, v, a, τ."""
-        now = Moments(self.law.model, self.law.design, part.t, *(x[:, 0] for x in (part.q, part.v, part.a, part.tau)))
+        q, v, a, tau = (x[:, 0] for x in (part.q, part.v, part.a, part.tau))
+        now = Motion(self.law.model, part.t, q, v, a, tau, design=self.law.design)
         return add_terms(terms, now, weights, self.value, self.dp)
 
 

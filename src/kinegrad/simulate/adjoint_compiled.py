@@ -16,8 +16,9 @@ from kinegrad import _engine as engine
 from kinegrad.design.derivatives import share_of_parameters
 from kinegrad.design.parameters import kernel_constants
 from kinegrad.errors import SolveError
+from kinegrad.motion import Motion
 from kinegrad.objectives.objective import Objective, add_terms
-from kinegrad.objectives.terms import Moments, Term
+from kinegrad.objectives.terms import Term
 from kinegrad.simulate.fixed import Scheme, check_reached, first_divergence, gregory
 from kinegrad.simulate.fixed_compiled import check_free, planned
 from kinegrad.simulate.law import Law
@@ -92,7 +93,7 @@ class CompiledAdjoint:
         shape = len(nodes), *self._shape
         tau = np.array(np.broadcast_to(self._tau[part.when[:, 0]], shape))
         q, v, a = (x[: len(nodes)].reshape(shape) for x in (part.q, part.v, part.a))
-        now = Moments(self._law.model, self._law.design, nodes * np.float64(self._h), q, v, a, tau)
+        now = Motion(self._law.model, nodes * np.float64(self._h), q, v, a, tau, design=self._law.design)
         return add_terms(terms, now, weights, self.value, self._dp)
 
     def _reversed(self, part: engine.Segment, share: Array) -> Array:

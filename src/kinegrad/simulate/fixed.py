@@ -19,7 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
-from kinegrad.results import Result
+from kinegrad.motion import Motion
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
@@ -77,16 +77,19 @@ class Stages(NamedTuple):
     dtau: list[Array]
 
 
-@dataclass(frozen=True, eq=False)
-class FixedStepSimulation(Result):
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class FixedStepSimulation(Motion):
     """Motions of many states in equal steps, at m times.
 
     Attributes
     ----------
+    model : Model
+        Of several, the first.
     t : ndarray, shape (m,)
         s; the first is 0.
     q, v, a, tau : ndarray, shape (m, ..., n)
         Coordinates, speeds, accelerations and torques; NaN after a state diverged.
+    design : Design, or None
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, ..., n, p), or None
         Exact derivatives of these numbers with respect to the design's parameters; None without a design.
     success : bool
@@ -96,40 +99,28 @@ class FixedStepSimulation(Result):
     message : str
     nfev, steps : int
         Evaluations of the law of motion for each state, and steps made.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> starts = [[1, 0], [0.5, 0]]
+    >>> simulate_fixed(samples.double_pendulum(), starts, [0, 0], step=0.1, steps=5).to_xarray()["tau"].dims
+    ('time', 'batch', 'joint')
     """
 
-    t: Array
-    q: Array
-    v: Array
-    a: Array
     tau: Array
-    dq_dp: Array | None
-    dv_dp: Array | None
-    da_dp: Array | None
-    dtau_dp: Array | None
+    design: Design | None = field(default=None, compare=False)  # the law compares its names and values
     success: bool
     status: int
     message: str
     nfev: int
     steps: int
-    _law: Law = field(repr=False)
-    _models: tuple[Model, ...] | None = field(default=None, repr=False)
+    _law: Law
+    _models: tuple[Model, ...] | None = None
 
-    def to_xarray(self) -> Any:
-        """The motions as an xarray.Dataset over time, batch, joint and parameter, with names and units.
+    reported: ClassVar[tuple[str, ...]] = ("status", "message", "nfev", "steps")
 
-        Examples
-        --------
-        >>> from kinegrad import samples
-        >>> starts = [[1, 0], [0.5, 0]]
-        >>> simulate_fixed(samples.double_pendulum(), starts, [0, 0], step=0.1, steps=5).to_xarray()["tau"].dims
-        ('time', 'batch', 'joint')
-        """
-        from kinegrad.simulate.labels import to_xarray
-
-        return to_xarray(self)
-
-    def quadrature(self) -> tuple[FixedStepSimulation, Array]:
+    def quadrature(self) -> tuple[Motion, Array]:
         """The motion, and weights of its times for integrals: see :func:`gregory`."""
         if len(self.t) != self.steps + 1:
             raise InputError("the simulation did not keep every step; expected every=1 for integrals over time")
@@ -299,7 +290,8 @@ def _finished(
         "nfev": run.evaluations if scheme is None else done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
-    return FixedStepSimulation(times, **motion, **report, _law=law.without_torques(), _models=models)
+    motion |= {"model": law.model, "t": times, "design": law.design}
+    return FixedStepSimulation(**motion, **report, _law=law.without_torques(), _models=models)
 
 
 def _overflown(what: str, finite: str, numbers: list[Array], between: float, axes: int) -> str:

@@ -32,8 +32,8 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result, owned
 from kinegrad.simulate.prescribed import Prescribed
-from kinegrad.simulate.splines import SPLINES, within
 from kinegrad.simulate.torques import Constant, OneOf, Spline
+from kinegrad.splines import SPLINES, within
 
 __all__ = ["Feedback", "Law"]
 

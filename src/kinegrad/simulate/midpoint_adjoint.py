@@ -22,8 +22,8 @@ from kinegrad.design.derivatives import constants_gradient, share_of_parameters
 from kinegrad.dynamics import forward_dynamics
 from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from kinegrad.errors import SolveError
+from kinegrad.motion import Motion
 from kinegrad.objectives.objective import Objective, add_terms
-from kinegrad.objectives.terms import Moments
 from kinegrad.simulate.fixed import check_reached, first_divergence, gregory
 from kinegrad.simulate.law import Law, finite
 from kinegrad.simulate.midpoint import Middle, Stepper, curvature, middle, solve
@@ -128,10 +128,10 @@ class MidpointAdjoint:
         a, tau = (np.array(x) for x in zip(*found, strict=True))
         for k, t in enumerate(times.tolist()):  # the state may be finite and its rate not
             check_reached(law.model, t, v[k], a[k], tau[k])
-        now = Moments(law.model, law.design, times, q, v, a, tau)
+        now = Motion(law.model, times, q, v, a, tau, design=law.design)
         share = add_terms(self.objective.integral, now, self.weights[numbers], self.value, self.dp)
         if numbers[-1] == self.steps:
-            last = Moments(law.model, law.design, times[-1:], q[-1:], v[-1:], a[-1:], tau[-1:])
+            last = Motion(law.model, times[-1:], q[-1:], v[-1:], a[-1:], tau[-1:], design=law.design)
             share[:, -1:] += add_terms(self.objective.end, last, np.ones(1), self.value, self.dp)
         change = forward_dynamics_derivatives(law.model, q, v, tau, loads=law.loads)
         pushed = forward_dynamics(law.inertial, q, np.zeros_like(q), share[2])

@@ -29,6 +29,7 @@ from kinegrad.papers.anderson2002 import experiment as anderson2002_experiment
 from kinegrad.papers.anderson2002 import extended as anderson2002_extended
 from kinegrad.papers.anderson2002 import page as anderson2002_page
 from kinegrad.papers.anderson2002 import pendulum as anderson2002_pendulum
+from kinegrad.papers.anderson2002 import reproduction
 from kinegrad.papers.anderson2002.chain import chain_of, compiled
 from kinegrad.papers.anderson2002.experiment import (
     Closest,
@@ -341,8 +342,8 @@ def run(tmp_path_factory):
     stages = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(anderson2002_page, "DPI", 40)
-        patch.setattr(anderson2002, "QUICK_BUDGET", 0.01)
-        patch.setattr(anderson2002, "QUICK_LIMIT", 1e6)  # s: no method is given up because the machine is busy
+        patch.setattr(reproduction, "QUICK_BUDGET", 0.01)
+        patch.setattr(reproduction, "QUICK_LIMIT", 1e6)  # s: no method is given up because the machine is busy
         patch.setattr(anderson2002_experiment, "FEWEST", 1)
         report = anderson2002.reproduce(
             out, quick=True, progress=lambda *stage: stages.append(stage), sizes=(2, 4, 8, 12), steps=(1e-2, 1e-5, 1e-9)

@@ -35,7 +35,6 @@ from kinegrad._kernels.lanes.lane import (
     within,
 )
 from kinegrad._kernels.lanes.trigonometry import sincos
-from kinegrad._kernels.mechanism import Mechanism
 
 _H = 1e-30  # with the JIT disabled a dual is the complex number value + i·_H·slope
 
@@ -190,35 +189,15 @@ def _(x):
     return make(s, c * x.slope), make(c, -(s * x.slope))
 
 
+class _Vary(NamedTuple):
+    slopes: Any
+    row: Any
+
+    def __call__(self, what, x):
+        return Varied(x, getattr(self.slopes, what), self.row)
+
+
 @inline
 def vary(m, dm, r):
     """The mechanism m with the slopes dm of its constants, for the block of rows from r on."""
-    return Mechanism(
-        m.parent,
-        Varied(m.rate, dm.rate, r),
-        Varied(m.X, dm.X, r),
-        Varied(m.F, dm.F, r),
-        m.P,
-        Varied(m.inertia, dm.inertia, r),
-        m.J,
-        m.massive,
-        Varied(m.passive, dm.passive, r),
-        Varied(m.gravity, dm.gravity, r),
-        m.apart,
-    )
-
-
-class Slopes(NamedTuple):
-    """Slopes of a mechanism's constants, (rows, n·k) each, in the order in which kernels receive them."""
-
-    rate: Any
-    X: Any
-    F: Any
-    inertia: Any
-    passive: Any
-    gravity: Any
-
-
-@inline
-def unpack_slopes(dm):
-    return Slopes(dm[0], dm[1], dm[2], dm[3], dm[4], dm[5])
+    return m.with_varied(_Vary(dm, r))

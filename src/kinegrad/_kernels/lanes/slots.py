@@ -15,9 +15,7 @@ from typing import Any, NamedTuple
 
 from kinegrad._kernels.compiler.jit import inline
 from kinegrad._kernels.lanes.lane import gather, load, scatter, store
-from kinegrad._kernels.mechanism import Mechanism
-
-CONSTANTS = 40  # slots per joint of a mechanism's constants; three more for gravity
+from kinegrad._kernels.mechanism import VARIED, first_columns
 
 
 class Slots(NamedTuple):
@@ -52,22 +50,17 @@ def _(x, r, k, u):
     store(x.scratch, x.first + k, u)
 
 
+class _PerLane(NamedTuple):
+    row: Any
+
+    def __call__(self, what, x):
+        return PerLane(x, VARIED[what].columns, self.row)
+
+
 @inline
 def per_lane(m, r):
     """A mechanism whose constants are (rows, n·k), one row for each state from r on."""
-    return Mechanism(
-        m.parent,
-        PerLane(m.rate, 2, r),
-        PerLane(m.X, 12, r),
-        PerLane(m.F, 12, r),
-        m.P,
-        PerLane(m.inertia, 10, r),
-        m.J,
-        m.massive,
-        PerLane(m.passive, 4, r),
-        PerLane(m.gravity, 3, r),
-        m.apart,
-    )
+    return m.with_varied(_PerLane(r))
 
 
 @inline
@@ -78,20 +71,20 @@ def _copy(x, rows, columns, scratch, first):
     return Slots(scratch, first, columns)
 
 
+class _Keep(NamedTuple):
+    joints: Any
+    places: Any
+    scratch: Any
+    first: Any
+
+    def __call__(self, what, x):
+        said = VARIED[what]
+        rows = self.joints if said.each_joint else 1
+        return _copy(x, rows, said.columns, self.scratch, self.first + getattr(self.places, what))
+
+
 @inline
 def keep(m, scratch, first):
-    """The mechanism m with its constants in the 40 n + 3 slots from `first` on."""
+    """The mechanism m with its constants in the slots from `first` on, as many as ``varied_numbers`` says."""
     n = len(m.parent)
-    return Mechanism(
-        m.parent,
-        _copy(m.rate, n, 2, scratch, first),
-        _copy(m.X, n, 12, scratch, first + 2 * n),
-        _copy(m.F, n, 12, scratch, first + 14 * n),
-        m.P,
-        _copy(m.inertia, n, 10, scratch, first + 26 * n),
-        m.J,
-        m.massive,
-        _copy(m.passive, n, 4, scratch, first + 36 * n),
-        _copy(m.gravity, 1, 3, scratch, first + 40 * n),
-        m.apart,
-    )
+    return m.with_varied(_Keep(n, first_columns(n), scratch, first))

@@ -1,7 +1,7 @@
 """dq̈/dp of :mod:`kinegrad.papers.anderson2002` in extended precision: what the rounding errors of all are taken from.
 
 (57)–(61) with plain NumPy in ``clongdouble``, and their slopes by a complex step, f(x + i h dx) = f + i h f' + O(h²),
-without (62)–(70): so no formula for a derivative is shared with what is judged.  Where a ``longdouble`` has 64 bits
+without (62)–(70): no formula for a derivative is shared with the methods compared.  Where a ``longdouble`` has 64 bits
 behind its point (x86 under Linux and macOS), rounding is 2000 times finer than in double; where it is a double, it is
 not, which :data:`EPSILON` tells.  Symbols are those of :mod:`kinegrad.papers.anderson2002.chain`; a leading axis is p.
 """

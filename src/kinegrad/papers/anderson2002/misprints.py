@@ -1,4 +1,4 @@
-"""Where formulas of [anderson2002], as the copy at hand prints them, cannot be right, and what they must be.
+"""Where formulas of [anderson2002], as the copy used here prints them, cannot be right, and what they must be.
 
 The copy is a scan, so that some of it may be the scan's doing.  Only what was derived is listed; what is ``tested`` is
 also evaluated both ways in ``tests/papers/anderson2002/test_misprints.py``, where the printed form fails and the other

@@ -325,7 +325,7 @@ def _unit(name: str) -> str:
 def _misprints(page: Page) -> None:
     page.section("Misprints found on the way", "misprints")
     page.paragraph(
-        "The copy at hand is a scan; some of this may be its doing and not the paper’s. Listed is what was derived "
+        "The copy used here is a scan; some of this may be due to it and not to the paper. Listed is what was derived "
         "anew; what is marked was also evaluated both ways in the tests, where the printed form fails and the other "
         "holds."
     )

@@ -23,9 +23,10 @@ from scipy.integrate import solve_ivp
 from kinegrad import samples
 from kinegrad.design import Design
 from kinegrad.energy import kinetic_energy
+from kinegrad.motion import Motion
 from kinegrad.papers.anderson2002.chain import chain_of
 from kinegrad.papers.anderson2002.methods import METHODS
-from kinegrad.simulate import KineticEnergy, Moments, simulate
+from kinegrad.simulate import KineticEnergy, simulate
 
 __all__ = ["Deviation", "Pendulum", "Perturbation", "Wild", "deviations", "pendulum", "perturbations", "wild_swing"]
 
@@ -232,7 +233,7 @@ def _design(**changes: float) -> Design:
 def _sensitivity(design: Design, t: Array, q: Array, v: Array, dq: Any, dv: Any) -> Array:
     """dT/dp = T,p + T,q dq/dp + T,v dv/dp, (m, p).  [anderson2002] (2) and (71)"""
     rest = np.zeros_like(q)
-    T: Any = KineticEnergy().evaluate(Moments(design.model, design, t, q, v, rest, rest))
+    T: Any = KineticEnergy().evaluate(Motion(design.model, t, q, v, rest, rest, design=design))
     total: Array = T.dp + np.einsum("mi,mip->mp", T.dq, dq) + np.einsum("mi,mip->mp", T.dv, dv)
     return total
 

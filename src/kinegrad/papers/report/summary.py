@@ -1,4 +1,4 @@
-"""What a reproduction has to say on a terminal: tables and paragraphs, which the command line prints as they are."""
+"""The summary of a reproduction for a terminal: tables and paragraphs, which the command line prints as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradient of yᵀτ by every constant of the mechanism, and by q and q̇, at once, O(n): inverse dynamics, backwards.
+"""Gradient of yᵀτ by q, q̇ and q̈, and by every constant of the mechanism, at once, O(n): inverse dynamics, backwards.
 
 The weights y are virtual speeds.  With the virtual velocity Y_i = Σ_{j⪯i} S_j y_j of each link, yᵀτ is the power that
 the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), so its differentials are those of one link
@@ -13,16 +13,18 @@ the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), s
 
 where ξ·(S×*u) = u·(ξ×S).  Each constant then moves something of this: a joint's placement X displaces subtree i; the
 pitch of a screw displaces it along the axis and changes S; a link's inertia enters f; gravity is −A of the world.  So
-does the state: q_i displaces subtree i along S_i, and q̇_i enters the velocities of subtree i and A_i,
+does the state: q_i displaces subtree i along S_i, q̇_i enters the velocities of subtree i and A_i, and q̈_i enters A_i,
 
     ∂φ/∂q_i = S_i·E_i + stiffness y_i         ∂φ/∂q̇_i = S_i·(D_i − V_parent×*H_i) + damping y_i
+    ∂φ/∂q̈_i = S_i·H_i + armature y_i
 
 Motions are handed on outward and forces (F H D E) inward from reference point to reference point, as in kinematics.py.
 
 Glossary (world axes, about the reference point of link i; 6-vectors are (angular, linear) pairs)
     V A Y        velocity, acceleration, virtual velocity of link i       6 slots each
     F H D E      sums over subtree i, as above                             6 each
-    BY_Q BY_V    ∂φ/∂q_i, ∂φ/∂q̇_i                                          1 each
+    by_q by_v by_a   ∂φ/∂q, ∂φ/∂q̇, ∂φ/∂q̈, or None if they are not wanted   (states, n)
+    gradient     ∂φ by the constants, or None likewise                     (states, columns)
     c, u, b      centre of mass; its virtual velocity and acceleration     3 each
     g            ∂φ/∂c                                                     3
     N x          inertia about the centre of mass times x                  3
@@ -32,8 +34,8 @@ from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, subspace
 from kinegrad._kernels.lanes.finite import finite
-from kinegrad._kernels.lanes.lane import gather, scatter, store
-from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.lanes.lane import gather, scatter
+from kinegrad._kernels.mechanism import COLUMNS, first_columns, unpack, varied_numbers
 from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
     add,
@@ -57,16 +59,12 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 
 VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 12, 18, 24, 30, 36, 42, 48  # V | A | Y | F | H | D | E
-BY_Q, BY_V = 54, 55
-N = 56  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
-
-# columns of the gradient, by joint: rate, X, F, inertia, passive; then gravity; then force, point, torque of loads
-RATE, PLACE, TIP, INERTIA, PASSIVE = 2, 12, 12, 10, 4
+N = 54  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 
 
 def columns(n: int, loaded: bool) -> int:
-    """How many numbers the gradient has."""
-    return (RATE + PLACE + TIP + INERTIA + PASSIVE) * n + 3 + 9 * n * loaded
+    """How many numbers the gradient has: the constants of the mechanism, then force, point, torque of loads."""
+    return varied_numbers(n) + 9 * n * loaded
 
 
 @inline
@@ -94,13 +92,13 @@ def own_link(m, i, r, at, column, gradient, scratch):
     w_, dw_, Y__, k_ = tmul(R, w), tmul(R, dw), tmul(R, Y), tmul(R, k)
     Nw, Ndw = mul(R, symmul(inertia, w_)), mul(R, symmul(inertia, dw_))
     NY, Nk = mul(R, symmul(inertia, Y__)), mul(R, symmul(inertia, k_))
-    scatter(gradient, r, column, dot(u, b))
-    scatter3(gradient, r, column + 1, tmul(R, g))
-    for x in range(3):
-        scatter(gradient, r, column + 4 + x, Y__[x] * dw_[x] + k_[x] * w_[x])
-    for e in range(3):
-        x, y = (0, 1) if e == 0 else (0, 2) if e == 1 else (1, 2)
-        scatter(gradient, r, column + 7 + e, Y__[x] * dw_[y] + Y__[y] * dw_[x] + k_[x] * w_[y] + k_[y] * w_[x])
+    if gradient is not None:
+        scatter(gradient, r, column, dot(u, b))
+        scatter3(gradient, r, column + 1, tmul(R, g))
+        for x in (0, 1, 2):
+            scatter(gradient, r, column + 4 + x, Y__[x] * dw_[x] + k_[x] * w_[x])
+        for e, x, y in ((7, 0, 1), (8, 0, 2), (9, 1, 2)):
+            scatter(gradient, r, column + e, Y__[x] * dw_[y] + Y__[y] * dw_[x] + k_[x] * w_[y] + k_[y] * w_[x])
 
     f, h = scale(mass, b), scale(mass, u)
     store3(scratch, at + FORCE, add(add(Ndw, cross(w, Nw)), cross(c, f)))
@@ -127,13 +125,14 @@ def own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch):
     store3(scratch, at + FORCE + 3, sub(load3(scratch, at + FORCE + 3), f))
     store3(scratch, at + MOVED, add(load3(scratch, at + MOVED), cross(x, g)))
     store3(scratch, at + MOVED + 3, add(load3(scratch, at + MOVED + 3), g))
-    g = tmul(load9(scratch, at + FRAME), g)
-    for k in range(3):
-        scatter3(gradient, r, tip + 3 * k, scale(g[k], local))
-    scatter3(gradient, r, tip + 9, g)
-    scatter3(gradient, r, loads + 3 * i, scale(-1.0, add(Y_, cross(Y, x))))
-    scatter3(gradient, r, loads + 3 * n + 3 * i, tmul(row9(m.F, i), g))
-    scatter3(gradient, r, loads + 6 * n + 3 * i, scale(-1.0, Y))
+    if gradient is not None:
+        g = tmul(load9(scratch, at + FRAME), g)
+        for k in (0, 1, 2):
+            scatter3(gradient, r, tip + 3 * k, scale(g[k], local))
+        scatter3(gradient, r, tip + 9, g)
+        scatter3(gradient, r, loads + 3 * i, scale(-1.0, add(Y_, cross(Y, x))))
+        scatter3(gradient, r, loads + 3 * n + 3 * i, tmul(row9(m.F, i), g))
+        scatter3(gradient, r, loads + 6 * n + 3 * i, scale(-1.0, Y))
 
 
 @inline
@@ -150,13 +149,24 @@ def by_placement(m, i, r, up, at, column, q, turn, push, gradient, scratch):
 
 
 @inline
-def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
-    """The gradient of the states r … r+W−1, of which the frames are there."""
+def by_joint(m, i, r, up, at, column, q, dq, ddq, weight, turn, push, S, S_, gradient, scratch):
+    """Gradient by the rates, the placement, the spring, damper and rotor of joint i."""
+    z, rate, passive = axis(scratch, at), column.rate + COLUMNS.rate * i, column.passive + COLUMNS.passive * i
+    by_placement(m, i, r, up, at, column.X + COLUMNS.X * i, q, turn, push, gradient, scratch)
+    scatter(gradient, r, rate, q * dot(z, turn) + dot(z, S))
+    scatter(gradient, r, rate + 1, q * dot(z, push) + dot(z, S_))
+    scatter(gradient, r, passive, weight * (q - m.passive[i, 1]))
+    scatter(gradient, r, passive + 1, -(weight * m.passive[i, 0]))
+    scatter(gradient, r, passive + 2, weight * dq)
+    scatter(gradient, r, passive + 3, weight * ddq)
+
+
+@inline
+def block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, gradient, r, scratch):
+    """The gradients of the states r … r+W−1, of which the frames are there."""
     n, loaded = len(m.parent), len(force) > 0
-    place, tip = RATE * n, (RATE + PLACE) * n
-    inertia, passive = (RATE + PLACE + TIP) * n, (RATE + PLACE + TIP + INERTIA) * n
-    gravity = passive + PASSIVE * n
-    for k in range(VELOCITY, BY_Q, 3):
+    column = first_columns(n)
+    for k in range(VELOCITY, N, 3):
         store3(scratch, k, zero3())
     gravity_at_base(m, scratch, ACCELERATION)
 
@@ -169,23 +179,23 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
         store3(scratch, at + VIRTUAL, add(Y, scale(weight, z)))
         store3(scratch, at + VIRTUAL + 3, add(Y_, scale(weight, s)))
         if m.massive[i]:
-            own_link(m, i, r, at, inertia + INERTIA * i, gradient, scratch)
+            own_link(m, i, r, at, column.inertia + COLUMNS.inertia * i, gradient, scratch)
         else:
-            for k in range(FORCE, BY_Q, 3):
+            for k in range(FORCE, N, 3):
                 store3(scratch, at + k, zero3())
         if loaded:
-            own_load(m, i, r, at, force, point, torque, tip + TIP * i, gravity + 3, gradient, scratch)
+            tip, loads = column.F + COLUMNS.F * i, column.gravity + COLUMNS.gravity
+            own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch)
 
-    # inward: sums over subtrees, and what each joint's constants move
+    # inward: sums over subtrees, and what each joint's coordinate and constants move
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         w, x = carried(m, i, up + VELOCITY, at, scratch)
-        along_axis = axis(scratch, at)
         z, slide = subspace(m, i, scratch, at)
         F, F_ = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
         H, H_ = load3(scratch, at + PUSH), load3(scratch, at + PUSH + 3)
         D, D_ = load3(scratch, at + DRAG), load3(scratch, at + DRAG + 3)
-        angle, dq, ddq, weight = gather(q, r, i), gather(v, r, i), gather(a, r, i), gather(y, r, i)
+        dq, ddq, weight = gather(v, r, i), gather(a, r, i), gather(y, r, i)
         along, along_ = twist_force(w, x, H, H_)
         speed, speed_ = sub(D, along), sub(D_, along_)
         S = add(scale(weight, F), add(scale(dq, speed), scale(ddq, H)))
@@ -193,15 +203,14 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
         turn, push = twist_force(z, slide, S, S_)
         E, E_ = add(load3(scratch, at + MOVED), turn), add(load3(scratch, at + MOVED + 3), push)
 
-        store(scratch, at + BY_Q, dot(z, E) + dot(slide, E_) + m.passive[i, 0] * weight)
-        store(scratch, at + BY_V, dot(z, speed) + dot(slide, speed_) + m.passive[i, 2] * weight)
-        by_placement(m, i, r, up, at, place + PLACE * i, angle, E, E_, gradient, scratch)
-        scatter(gradient, r, RATE * i, angle * dot(along_axis, E) + dot(along_axis, S))
-        scatter(gradient, r, RATE * i + 1, angle * dot(along_axis, E_) + dot(along_axis, S_))
-        scatter(gradient, r, passive + PASSIVE * i, weight * (angle - m.passive[i, 1]))
-        scatter(gradient, r, passive + PASSIVE * i + 1, -(weight * m.passive[i, 0]))
-        scatter(gradient, r, passive + PASSIVE * i + 2, weight * dq)
-        scatter(gradient, r, passive + PASSIVE * i + 3, weight * ddq)
+        if by_q is not None:
+            scatter(by_q, r, i, dot(z, E) + dot(slide, E_) + m.passive[i, 0] * weight)
+        if by_v is not None:
+            scatter(by_v, r, i, dot(z, speed) + dot(slide, speed_) + m.passive[i, 2] * weight)
+        if by_a is not None:
+            scatter(by_a, r, i, dot(z, H) + dot(slide, H_) + m.passive[i, 3] * weight)
+        if gradient is not None:
+            by_joint(m, i, r, up, at, column, gather(q, r, i), dq, ddq, weight, E, E_, S, S_, gradient, scratch)
 
         twisted, twisted_ = twist_force(z, slide, H, H_)
         D, D_ = add(D, scale(dq, twisted)), add(D_, scale(dq, twisted_))
@@ -213,17 +222,31 @@ def block(m, q, v, a, y, force, point, torque, gradient, r, scratch):
         add3(scratch, up + DRAG + 3, D_)
         add3(scratch, up + MOVED, handed_on(m, i, at, E, E_, scratch))
         add3(scratch, up + MOVED + 3, E_)
-    scatter3(gradient, r, gravity, scale(-1.0, load3(scratch, PUSH + 3)))
+    if gradient is not None:
+        scatter3(gradient, r, column.gravity, scale(-1.0, load3(scratch, PUSH + 3)))
 
 
 @kernel
-def rnea_adjoint(m, q, v, a, y, force, point, torque, gradient, scratch, start, stop):
-    """Gradients of yᵀτ, (states, columns), zero on entry; loads (states or 1, 3 n), or (0, 3 n) for none."""
+def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
+    """Gradients of yᵀτ by the state, three times (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
     ok = finite((q, v, a, y, force, point, torque), start, stop)
     if not ok:
         return ok
     m = unpack(m)
     for r in range(start, stop, WIDTH):
         frames(m, q, r, scratch, N)
-        block(m, q, v, a, y, force, point, torque, gradient, r, scratch)
+        block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, None, r, scratch)
+    return ok
+
+
+@kernel
+def by_constants(m, q, v, a, y, force, point, torque, gradient, scratch, start, stop):
+    """Gradients of yᵀτ by all constants, (states, columns), zero on entry; loads (states or 1, 3 n), or (0, 3 n)."""
+    ok = finite((q, v, a, y, force, point, torque), start, stop)
+    if not ok:
+        return ok
+    m = unpack(m)
+    for r in range(start, stop, WIDTH):
+        frames(m, q, r, scratch, N)
+        block(m, q, v, a, y, force, point, torque, None, None, None, gradient, r, scratch)
     return ok
