@@ -20,7 +20,7 @@ def test_numbers_survive_the_round_trip(tmp_path, kind):
     for x, y in ((found.q, q), (found.v, v), (found.a, a), (found.t, [0, 1, 2, 3])):
         assert np.array_equal(x, y)
     write_torques(tmp_path / f"tau.{kind}", model, None, kg.inverse_dynamics(model, q, v, a))
-    with pytest.raises(InputError, match="is missing|is unknown|has shape"):
+    with pytest.raises(InputError, match=r"is missing|is unknown|has shape"):
         read_trajectory(path, mixed_tree(3))
 
 

@@ -1,9 +1,9 @@
-"""Quaternions and couplings beside Pinocchio (free-flyer, spherical joints, substitution) and MuJoCo (ball, free, polynomial
-couplings).
+"""Quaternions and couplings beside Pinocchio (free-flyer, spherical joints, mimic by substitution) and MuJoCo (ball and
+free joints, a polynomial coupling).
 
 Pinocchio keeps quaternions as (x, y, z, w), has angular velocity in the child's frame as we do, and linear velocity of
-its free-flyer in the child's frame; kinegrad's is in the parent's.  MuJoCo's are (w, x, y, z), with the angular velocity in
-the child's frame and the linear one in the world.
+its free-flyer in the child's frame; kinegrad's is in the parent's.  MuJoCo's are (w, x, y, z), with the angular velocity
+in the child's frame and the linear one in the world.
 """
 
 import numpy as np
@@ -54,32 +54,23 @@ class Pinocchio:
         pin = pytest.importorskip("pinocchio")
         self.model, self.twin = model, pin.Model()
         self.twin.gravity.linear = np.array(model.gravity)
-        number, skip = {-1: 0}, 0
         self.free = model.joint_names[0].endswith("tx")
-        for i in range(model.n):
-            if skip:
-                skip -= 1
-                number[i] = index if not skip else None
-                if skip:
-                    continue
+        balls, number = {first: first + 5 for first, _, _ in model.layout.balls}, {-1: 0}
+        i = 0
+        while i < model.n:
+            floating = self.free and i == 0
+            end = balls.get(3 if floating else i, i)  # the last of its hinges
+            if floating:
+                joint = pin.JointModelFreeFlyer()
+            elif end > i:
+                joint = pin.JointModelSpherical()
             else:
-                ball = next(
-                    (first for first, _, _ in model.layout.balls if first == i + (3 if i == 0 and self.free else 0)),
-                    None,
-                )
-                if ball is None:
-                    joint = pin.JointModelRevoluteUnaligned(np.array(model.joints[i].axis))
-                else:
-                    joint = pin.JointModelFreeFlyer() if self.free and i == 0 else pin.JointModelSpherical()
-                    skip = ball + 5 - i
-                index = self.twin.addJoint(
-                    number[int(model.parents[i])], joint, pin.SE3(model.placement[i]), model.joint_names[i]
-                )
-                number[i] = index
-                if skip:
-                    continue
-            body = pin.Inertia(float(model.mass[i]), model.com[i], model.inertia[i])
-            self.twin.appendBodyToJoint(index, body, pin.SE3(model.tip[i]))
+                joint = pin.JointModelRevoluteUnaligned(np.array(model.joints[i].axis))
+            above, place = number[int(model.parents[i])], pin.SE3(model.placement[i])
+            number[end] = self.twin.addJoint(above, joint, place, model.joint_names[i])
+            body = pin.Inertia(float(model.mass[end]), model.com[end], model.inertia[end])
+            self.twin.appendBodyToJoint(number[end], body, pin.SE3(model.tip[end]))
+            i = end + 1
         self.data, self.pin = self.twin.createData(), pin
 
     def q(self, q):
@@ -250,8 +241,8 @@ def test_mujoco_integrates_quaternions_alike():
 
 
 def test_mujoco_polynomial_coupling():
-    """The shank slides as a polynomial of the knee angle: MuJoCo holds that by a constraint, whose force does no work in
-    the coordinate; so in accelerations that fulfil it, our torque is the sum of its joints' torques times slopes."""
+    """The shank slides as a polynomial of the knee angle: MuJoCo holds that by a constraint, whose force does no work
+    in the coordinate; so where accelerations fulfil it, our torque is the sum of its joints' torques times slopes."""
     equality = '<equality><joint joint1="slide" joint2="knee" polycoef="0.01 0.02 -0.03 0.01 0"/></equality>'
     mujoco, twin = mujoco_twin('<joint type="ball"/>', equality)
     builder = leg(kg.spherical(quaternion=True))
