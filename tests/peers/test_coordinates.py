@@ -2,8 +2,8 @@
 free joints, a polynomial coupling).
 
 Pinocchio keeps quaternions as (x, y, z, w), has angular velocity in the child's frame as we do, and linear velocity of
-its free-flyer in the child's frame; kinegrad's is in the parent's.  MuJoCo's are (w, x, y, z), with the angular velocity
-in the child's frame and the linear one in the world.
+its free-flyer in the child's frame; kinegrad's is in the parent's.  MuJoCo's are (w, x, y, z), with angular velocity
+in the child's frame and linear velocity in the world.
 """
 
 import numpy as np
