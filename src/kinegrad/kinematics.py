@@ -245,7 +245,8 @@ def points(model: Model, link: Any, point: Any) -> dict[str, Any]:
         raise InputError(f"`point` has shape {local.shape}; expected {expected}")
     if not np.isfinite(local).all():
         raise engine.not_finite("point", local)
-    inside = np.array(np.broadcast_to(local, (len(links), 3)))
+    inside = np.empty((len(links), 3))
+    inside[...] = local
     if model.frames:
         _leave_frames(located, inside)
     places = inside.reshape(1, -1)

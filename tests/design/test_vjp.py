@@ -87,9 +87,9 @@ def test_batches_broadcast_and_threads_give_the_same_bits():
 
 def test_refused():
     design = Design(samples.two_link(), ["forearm.mass"])
-    with pytest.raises(InputError, match="`y` has shape"):
+    with pytest.raises(InputError, match="`w` has shape"):
         kg.inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, 0, 0])
-    with pytest.raises(InputError, match="`y` at index"):
+    with pytest.raises(InputError, match="`w` at index"):
         kg.inverse_dynamics_design_vjp(design, [0, 0], [0, 0], [0, 0], [1, np.nan])
     with pytest.raises(InputError, match="`design` is a Model"):
         kg.inverse_dynamics_design_vjp(samples.two_link(), [0, 0], [0, 0], [0, 0], [1, 0])

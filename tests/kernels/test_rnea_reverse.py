@@ -9,7 +9,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import rnea_reverse
 from kinegrad._kernels.compiler.jit import JIT
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import frames
+from kinegrad._kernels.joints import frames
 from kinegrad._kernels.lanes.dual import Pair, vary
 from kinegrad._kernels.mechanism import VARIED, Mechanism, unpack, unpack_slopes
 from tests.conftest import random_state, tree

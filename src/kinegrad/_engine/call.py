@@ -185,13 +185,14 @@ def _outputs(kernel: Kernel, batch: Batch, out: Any, points: Shape | None, wante
     """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
     results, cores = kernel.results, kernel.cores(batch.model, points)
     alone = len(results) - (kernel.together if out is None else 0)
-    if type(out) is dict:
+    by_name = type(out) is dict and len(results) > 1
+    if by_name:
         check_apart(out)
     first, last, _ = wanted.indices(len(results))
     pairs = []
     for k in range(alone):
         name, given = "out", out
-        if type(out) is dict:
+        if by_name:
             name, given = f"out.{results[k].name}", out[results[k].name]
         if results[k].optional and not first <= k < last:
             pairs.append((_NO_ROWS, _NO_ROWS))
@@ -240,7 +241,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
         if out is None:
             found, filled = results()
         else:
-            found = tuple(out.values()) if type(out) is dict else (out,)
+            found = tuple(out.values()) if type(out) is dict and len(cores) > 1 else (out,)
             given = one_result(found, cores, state)
             if given is None:
                 return None

@@ -107,7 +107,7 @@ class Expansion(Chart):
         checked = [self.check(x, x.ndim - len(self.shape)) for x in results]
         if out is None:
             return tuple(checked)
-        if type(out) is dict:
+        if type(out) is dict and len(names) > 1:
             check_apart(out)
             return tuple(_filled(f"out.{name}", out[name], x) for name, x in zip(names, checked, strict=True))
         return (_filled("out", out, checked[0]),)

@@ -18,7 +18,7 @@ An inertia [[Θ, Φ], [Φᵀ, Λ]] about a point d away is, about the point itse
 
     Φ' = Φ + d× Λ        Θ' = Θ − Ψ d× − (Ψ d×)ᵀ,   Ψ = Φ + ½ d× Λ                    [featherstone2008] 2.8
 
-Glossary (world axes, about the reference point of link i of kinematics.py; 6-vectors are (angular, linear) pairs)
+Glossary (world axes, about the reference point of link i of joints.py; 6-vectors are (angular, linear) pairs)
     V        velocity of link i                                  6 slots
     I        articulated inertia [[Θ, Φ], [Φᵀ, Λ]]               Θ 6, Φ 9, Λ 6
     p        articulated bias                                     6
@@ -28,38 +28,38 @@ Glossary (world axes, about the reference point of link i of kinematics.py; 6-ve
     A        acceleration of link i                               6
 """
 
+from kinegrad._kernels.bodies import body, load_on, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.crba import body_inertia
-from kinegrad._kernels.kinematics import SHIFT, carried, frames, handed_on, link_point, subspace
+from kinegrad._kernels.joints import FREE, SHIFT, carried, falling, frames, handed_on, rest, subspace
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import gather, load, pick, scatter, spread, store
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
+    Force,
     add,
     add3,
     cross,
     dot,
-    gather3,
+    increase,
     load3,
     load6,
     load9,
+    load_force,
+    load_motion,
     mul,
+    put,
     scale,
     store3,
     store9,
-    sub,
     symmul,
     tmul,
-    twist,
-    zero3,
 )
 
-VELOCITY, THETA, PHI, LAMBDA, BIAS, MASS, FIRST, SPREAD, DRIFT, ROD, PIVOT, ACTING, ACCELERATION = (
-    12, 18, 24, 33, 39, 45, 46, 49, 50, 56, 62, 63, 64,
-)  # fmt: skip
-N = 70  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+VELOCITY, THETA, PHI, LAMBDA, BIAS = FREE, FREE + 6, FREE + 12, FREE + 21, FREE + 27  # V | I | p
+MASS, FIRST, SPREAD, DRIFT, ROD = FREE + 33, FREE + 34, FREE + 37, FREE + 38, FREE + 44  # of subtrees | c | U
+PIVOT, ACTING, ACCELERATION = FREE + 50, FREE + 51, FREE + 52  # 1/D | u | A
+N = FREE + 58  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
 
 # D is what remains of the inertia of the whole subtree about the joint's axis once the joints outboard have given
 # way.  Below this part of it, it is rounding noise.
@@ -67,73 +67,59 @@ NOISE = 1e-12
 
 
 @inline
-def own_body(m, i, r, w, v, force, point, torque, scratch, at):
+def own_body(m, i, r, V, force, point, torque, scratch, at):
     """I and p of link i alone."""
     for k in range(THETA, DRIFT):
         store(scratch, at + k, 0.0)
     if m.massive[i]:
-        h, diagonal, rest = body_inertia(m, i, scratch, at)
-        mass = m.inertia[i, 0]
-        zero = spread(0.0)
-        store3(scratch, at + THETA, diagonal)
-        store3(scratch, at + THETA + 3, rest)
+        own, zero = body(m, i, scratch, at), spread(0.0)
+        mass, h, I = own  # noqa: E741 (the book's symbol)
+        store_sym(scratch, at + THETA, I)
         store9(scratch, at + PHI, (zero, -h[2], h[1], h[2], zero, -h[0], -h[1], h[0], zero))
         store3(scratch, at + LAMBDA, (spread(mass), spread(mass), spread(mass)))
         store(scratch, at + MASS, mass)
         store3(scratch, at + FIRST, h)
-        store(scratch, at + SPREAD, diagonal[0] + diagonal[1] + diagonal[2])
-        n = add(symmul((diagonal[0], diagonal[1], diagonal[2], rest[0], rest[1], rest[2]), w), cross(h, v))
-        p = sub(scale(mass, v), cross(h, w))
-        store3(scratch, at + BIAS, add(cross(w, n), cross(v, p)))
-        store3(scratch, at + BIAS + 3, cross(w, p))
+        store(scratch, at + SPREAD, I[0] + I[1] + I[2])
+        put(scratch, at + BIAS, V.cross(own.times(V)))
     if len(force) > 0:
-        f = gather3(force, r, 3 * i)
-        x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
-        store3(scratch, at + BIAS, sub(load3(scratch, at + BIAS), add(cross(x, f), gather3(torque, r, 3 * i))))
-        store3(scratch, at + BIAS + 3, sub(load3(scratch, at + BIAS + 3), f))
+        p = load_force(scratch, at + BIAS) - load_on(m, i, r, force, point, torque, scratch, N)
+        put(scratch, at + BIAS, p)
 
 
 @inline
-def articulated(scratch, at, z, s):
-    """I (z, s) with the articulated inertia of link i."""
+def articulated(scratch, at, S):
+    """I S with the articulated inertia of link i."""
     theta, phi, lam = load6(scratch, at + THETA), load9(scratch, at + PHI), load6(scratch, at + LAMBDA)
-    return add(symmul(theta, z), mul(phi, s)), add(tmul(phi, z), symmul(lam, s))
+    return Force(add(symmul(theta, S.w), mul(phi, S.v)), add(tmul(phi, S.w), symmul(lam, S.v)))
 
 
 @inline
 def outward_motion(m, q, v, force, point, torque, r, scratch):
     """Frames, velocities, drifts c, and each link's own I and p."""
-    n = len(m.parent)
     frames(m, q, r, scratch, N)
-    store3(scratch, VELOCITY, zero3())
-    store3(scratch, VELOCITY + 3, zero3())
-    for i in range(n):
-        up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        w, x = carried(m, i, up + VELOCITY, at, scratch)
-        z, s = subspace(m, i, scratch, at)
-        dq = gather(v, r, i)
-        dz, ds = twist(w, x, z, s)
-        w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
-        store3(scratch, at + VELOCITY, w)
-        store3(scratch, at + VELOCITY + 3, x)
-        own_body(m, i, r, w, x, force, point, torque, scratch, at)
-        store3(scratch, at + DRIFT, scale(dq, dz))
-        store3(scratch, at + DRIFT + 3, scale(dq, ds))
+    rest(scratch, VELOCITY)
+    for i in range(len(m.parent)):
+        up, at, dq = (m.parent[i] + 1) * N, (i + 1) * N, gather(v, r, i)
+        V, S = carried(m, i, up + VELOCITY, at, scratch), subspace(m, i, scratch, at)
+        c = V.cross(S) * dq
+        V = V + S * dq
+        put(scratch, at + VELOCITY, V)
+        own_body(m, i, r, V, force, point, torque, scratch, at)
+        put(scratch, at + DRIFT, c)
 
 
 @inline
 def pivot(m, i, at, tau, q, dq, scratch):
     """U, 1/D and u of joint i, stored; returns D and the inertia of the whole subtree it is what remains of."""
-    z, s = subspace(m, i, scratch, at)
-    U, U_ = articulated(scratch, at, z, s)
-    D = dot(z, U) + dot(s, U_) + m.passive[i, 3]
+    S = subspace(m, i, scratch, at)
+    U = articulated(scratch, at, S)
+    D = S.dot(U) + m.passive[i, 3]
     passive = m.passive[i, 0] * (q - m.passive[i, 1]) + m.passive[i, 2] * dq
-    u = tau - passive - dot(z, load3(scratch, at + BIAS)) - dot(s, load3(scratch, at + BIAS + 3))
-    store3(scratch, at + ROD, U)
-    store3(scratch, at + ROD + 3, U_)
+    u = tau - passive - S.dot(load_force(scratch, at + BIAS))
+    put(scratch, at + ROD, U)
     store(scratch, at + PIVOT, 1.0 / D)
     store(scratch, at + ACTING, u)
-    size = load(scratch, at + SPREAD) * dot(z, z) + load(scratch, at + MASS) * dot(s, s)
+    size = load(scratch, at + SPREAD) * dot(S.w, S.w) + load(scratch, at + MASS) * dot(S.v, S.v)
     return D, size
 
 
@@ -164,8 +150,8 @@ def shifted(m, i, at, theta, phi, lam, scratch):
 
 
 @inline
-def hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch):
-    """Inertia and bias (n, f) of link i to those of its parent; mass, first moment and spread of its subtree too."""
+def hand_on_articulated(m, i, up, at, theta, phi, lam, p, scratch):
+    """Inertia and bias p of link i to those of its parent; mass, first moment and spread of its subtree too."""
     theta, phi = shifted(m, i, at, theta, phi, lam, scratch)
     add3(scratch, up + THETA, (theta[0], theta[1], theta[2]))
     add3(scratch, up + THETA + 3, (theta[3], theta[4], theta[5]))
@@ -174,8 +160,7 @@ def hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch):
     add3(scratch, up + PHI + 6, (phi[6], phi[7], phi[8]))
     add3(scratch, up + LAMBDA, (lam[0], lam[1], lam[2]))
     add3(scratch, up + LAMBDA + 3, (lam[3], lam[4], lam[5]))
-    add3(scratch, up + BIAS, handed_on(m, i, at, n, f, scratch))
-    add3(scratch, up + BIAS + 3, f)
+    increase(scratch, up + BIAS, handed_on(m, i, at, p, scratch))
     mass, h, spread_ = load(scratch, at + MASS), load3(scratch, at + FIRST), load(scratch, at + SPREAD)
     if m.apart[i]:
         d = load3(scratch, at + SHIFT)
@@ -191,14 +176,10 @@ def hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch):
 def hand_on(m, i, scratch):
     """I − U Uᵀ/D and p + (I − U Uᵀ/D) c + U u/D to the parent."""
     up, at = (m.parent[i] + 1) * N, (i + 1) * N
-    U, U_ = load3(scratch, at + ROD), load3(scratch, at + ROD + 3)
+    whole, c = load_force(scratch, at + ROD), load_motion(scratch, at + DRIFT)
     inverse, u = load(scratch, at + PIVOT), load(scratch, at + ACTING)
-    c, c_ = load3(scratch, at + DRIFT), load3(scratch, at + DRIFT + 3)
-    b, b_ = articulated(scratch, at, c, c_)
-    k = (u - dot(U, c) - dot(U_, c_)) * inverse
-    n = add(load3(scratch, at + BIAS), add(b, scale(k, U)))
-    f = add(load3(scratch, at + BIAS + 3), add(b_, scale(k, U_)))
-    V, V_ = scale(inverse, U), scale(inverse, U_)
+    p = load_force(scratch, at + BIAS) + (articulated(scratch, at, c) + whole * ((u - c.dot(whole)) * inverse))
+    (U, U_), (V, V_) = whole, whole * inverse
     theta, phi, lam = load6(scratch, at + THETA), load9(scratch, at + PHI), load6(scratch, at + LAMBDA)
     theta = (
         theta[0] - U[0] * V[0], theta[1] - U[1] * V[1], theta[2] - U[2] * V[2],
@@ -213,26 +194,22 @@ def hand_on(m, i, scratch):
         lam[0] - U_[0] * V_[0], lam[1] - U_[1] * V_[1], lam[2] - U_[2] * V_[2],
         lam[3] - U_[0] * V_[1], lam[4] - U_[0] * V_[2], lam[5] - U_[1] * V_[2],
     )  # fmt: skip
-    hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch)
+    hand_on_articulated(m, i, up, at, theta, phi, lam, p, scratch)
 
 
 @inline
 def accelerate(m, i, up, at, scratch):
     """q̈_i, and A of link i, stored."""
-    A, A_ = carried(m, i, up + ACCELERATION, at, scratch)
-    A, A_ = add(A, load3(scratch, at + DRIFT)), add(A_, load3(scratch, at + DRIFT + 3))
-    reach = dot(load3(scratch, at + ROD), A) + dot(load3(scratch, at + ROD + 3), A_)
-    ddq = (load(scratch, at + ACTING) - reach) * load(scratch, at + PIVOT)
-    z, s = subspace(m, i, scratch, at)
-    store3(scratch, at + ACCELERATION, add(A, scale(ddq, z)))
-    store3(scratch, at + ACCELERATION + 3, add(A_, scale(ddq, s)))
+    A = carried(m, i, up + ACCELERATION, at, scratch) + load_motion(scratch, at + DRIFT)
+    ddq = (load(scratch, at + ACTING) - A.dot(load_force(scratch, at + ROD))) * load(scratch, at + PIVOT)
+    put(scratch, at + ACCELERATION, A + subspace(m, i, scratch, at) * ddq)
     return ddq
 
 
 @inline
 def outward_solution(m, a, r, scratch):
     """q̈ of all joints, once I and p have gone inward."""
-    gravity_at_base(m, scratch, ACCELERATION)
+    falling(m, scratch, ACCELERATION)
     for i in range(len(m.parent)):
         scatter(a, r, i, accelerate(m, i, (m.parent[i] + 1) * N, (i + 1) * N, scratch))
 

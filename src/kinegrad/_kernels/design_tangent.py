@@ -41,25 +41,29 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
 
 from kinegrad._kernels import aba
 from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
+from kinegrad._kernels.bodies import link_point, load_on, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, subspace
+from kinegrad._kernels.joints import FRAME, axis, carried, falling, frames, handed_on, move, rest, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
-from kinegrad._kernels.mechanism import Slopes, unpack
-from kinegrad._kernels.rnea import gravity_at_base
-from kinegrad._kernels.rnea_reverse import twist_force
+from kinegrad._kernels.mechanism import COLUMNS, Slopes, unpack
 from kinegrad._kernels.spatial import (
+    Force,
+    Motion,
     add,
-    add3,
     congruence,
     cross,
     dot,
     gather3,
+    increase,
     load3,
     load6,
     load9,
+    load_force,
+    load_motion,
     mul,
+    put,
     row3,
     row6,
     row9,
@@ -67,7 +71,6 @@ from kinegrad._kernels.spatial import (
     store3,
     sub,
     symmul,
-    twist,
     zero3,
 )
 
@@ -117,22 +120,19 @@ def _last(x, k):
 
 @inline
 def _share(m, i, n, scratch):
-    """What all directions need of link i, once V and A are there; returns the force n, f that its motion takes."""
+    """What all directions need of link i, once V and A are there; returns the force that its motion takes."""
     at, own = (i + 1) * N, _link(n, i)
-    R = load9(scratch, at + FRAME)
-    w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
-    dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
+    R, V_, A_ = load9(scratch, at + FRAME), load_motion(scratch, at + VELOCITY), load_motion(scratch, at + ACCELERATION)
     c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
-    s = add(v, cross(w, c))
-    b = add(dv, add(cross(dw, c), cross(w, s)))
-    spin, f = symmul(T, w), scale(m.inertia[i, 0], b)
+    s = V_.at(c).v
+    b = add(A_.v, add(cross(A_.w, c), cross(V_.w, s)))
+    spin, f = symmul(T, V_.w), scale(m.inertia[i, 0], b)
     store3(scratch, own + C, c)
     store3(scratch, own + SPEED, s)
     store3(scratch, own + LIFT, b)
     store3(scratch, own + SPIN, spin)
-    store3(scratch, own + TENSOR, (T[0], T[1], T[2]))
-    store3(scratch, own + TENSOR + 3, (T[3], T[4], T[5]))
-    return add(add(symmul(T, dw), cross(w, spin)), cross(c, f)), f
+    store_sym(scratch, own + TENSOR, T)
+    return Force(add(add(symmul(T, A_.w), cross(V_.w, spin)), cross(c, f)), f)
 
 
 @inline
@@ -141,21 +141,16 @@ def _needed(m, force, point, torque, r, scratch):
     n = len(m.parent)
     for i in range(n):
         own = _link(n, i)
-        moment, f = zero3(), zero3()
+        F = Force(zero3(), zero3())
         if m.massive[i]:
-            moment, f = _share(m, i, n, scratch)
+            F = _share(m, i, n, scratch)
         if len(force) > 0:
-            load_ = gather3(force, r, 3 * i)
-            x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
-            moment, f = sub(moment, add(gather3(torque, r, 3 * i), cross(x, load_))), sub(f, load_)
-        store3(scratch, own + FORCE, moment)
-        store3(scratch, own + FORCE + 3, f)
+            F = F - load_on(m, i, r, force, point, torque, scratch, N)
+        put(scratch, own + FORCE, F)
     for i in range(n - 1, -1, -1):
         if m.parent[i] >= 0:
-            own, up = _link(n, i), _link(n, m.parent[i])
-            moment, f = load3(scratch, own + FORCE), load3(scratch, own + FORCE + 3)
-            add3(scratch, up + FORCE, handed_on(m, i, (i + 1) * N, moment, f, scratch))
-            add3(scratch, up + FORCE + 3, f)
+            F = load_force(scratch, _link(n, i) + FORCE)
+            increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
 
 
 @inline
@@ -163,12 +158,11 @@ def _transmitted(m, scratch):
     """F = I A + p of the articulated body, which keeps its digits where the sum of many links loses them."""
     n = len(m.parent)
     for i in range(n):
-        at, own = (i + 1) * N, _link(n, i)
+        at = (i + 1) * N
         if m.massive[i]:
             _share(m, i, n, scratch)
-        moment, f = articulated(scratch, at, load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3))
-        store3(scratch, own + FORCE, add(moment, load3(scratch, at + BIAS)))
-        store3(scratch, own + FORCE + 3, add(f, load3(scratch, at + BIAS + 3)))
+        F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
+        put(scratch, _link(n, i) + FORCE, F)
 
 
 # --- one direction ----------------------------------------------------------------------------------------------
@@ -191,73 +185,58 @@ def _displace(m, dm, i, r, varies, q, v, a, dq, dv, scratch):
     """ξ, V° and c° of link i, stored, and the angle of Ξ."""
     n = len(m.parent)
     up, at, before, now = (m.parent[i] + 1) * N, (i + 1) * N, _way(n, m.parent[i]), _way(n, i)
-    z, (S, S_) = axis(scratch, at), subspace(m, i, scratch, at)
+    z, S = axis(scratch, at), subspace(m, i, scratch, at)
     angle, speed, rate = gather(q, r, i), gather(v, r, i), gather(a, r, i)
     e, de = gather(dq, r, i), gather(dv, r, i)
-    turn, slide = scale(e, S), scale(e, S_)
-    w, x = carried(m, i, up + VELOCITY, at, scratch)
-    dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
-    W, X = carried(m, i, before + V, at, scratch)
-    along, along_ = twist(w, x, S, S_)
-    drift, drift_ = scale(de, along), scale(de, along_)
-    W_, X_ = scale(de, S), scale(de, S_)
+    V_p, A_p = carried(m, i, up + VELOCITY, at, scratch), carried(m, i, up + ACCELERATION, at, scratch)
+    xi = S * e
+    drift, more = V_p.cross(S) * de, S * de
     if varies:
-        R = load9(scratch, up + FRAME)
-        drho, deta = gather(dm.rate, r, 2 * i), gather(dm.rate, r, 2 * i + 1)
-        dX = gather3(dm.X, r, 12 * i), gather3(dm.X, r, 12 * i + 3), gather3(dm.X, r, 12 * i + 6)
-        rows = (dX[0][0], dX[0][1], dX[0][2], dX[1][0], dX[1][1], dX[1][2], dX[2][0], dX[2][1], dX[2][2])
+        R, X = load9(scratch, up + FRAME), COLUMNS.X * i
+        drho, deta = gather(dm.rate, r, COLUMNS.rate * i), gather(dm.rate, r, COLUMNS.rate * i + 1)
+        rows = (*gather3(dm.X, r, X), *gather3(dm.X, r, X + 3), *gather3(dm.X, r, X + 6))
         theta = mul(R, _turn_of(row9(m.X, i), rows))
-        turn = add(turn, add(theta, scale(angle * drho, z)))
-        shift = add(mul(R, gather3(dm.X, r, 12 * i + 9)), scale(angle * deta, z))
-        slide = add(slide, add(shift, cross(theta, scale(m.rate[i, 1] * angle, z))))
-        dS, dS_ = scale(drho, z), scale(deta, z)
-        more, more_ = twist(w, x, dS, dS_)
-        drift = add(drift, add(scale(rate, dS), scale(speed, more)))
-        drift_ = add(drift_, add(scale(rate, dS_), scale(speed, more_)))
-        W_, X_ = add(W_, scale(speed, dS)), add(X_, scale(speed, dS_))
-    seen, seen_ = twist(w, x, turn, slide)
-    W, X = add(W, seen), add(X, seen_)
-    more, more_ = twist(W, X, S, S_)
-    seen, seen_ = twist(dw, dx, turn, slide)
-    store3(scratch, now + DRIFT, add(add(drift, scale(speed, more)), seen))
-    store3(scratch, now + DRIFT + 3, add(add(drift_, scale(speed, more_)), seen_))
-    store3(scratch, now + V, add(W, W_))
-    store3(scratch, now + V + 3, add(X, X_))
-    store3(scratch, now + MOVED, turn)
-    store3(scratch, now + MOVED + 3, slide)
-    store3(scratch, now + TURN, add(load3(scratch, before + TURN), turn))
+        shift = add(mul(R, gather3(dm.X, r, X + 9)), scale(angle * deta, z))
+        slide = add(shift, cross(theta, scale(m.rate[i, 1] * angle, z)))
+        xi = xi + Motion(add(theta, scale(angle * drho, z)), slide)
+        dS = Motion(scale(drho, z), scale(deta, z))
+        drift = drift + (dS * rate + V_p.cross(dS) * speed)
+        more = more + dS * speed
+    seen = carried(m, i, before + V, at, scratch) + V_p.cross(xi)
+    put(scratch, now + DRIFT, drift + seen.cross(S) * speed + A_p.cross(xi))
+    put(scratch, now + V, seen + more)
+    put(scratch, now + MOVED, xi)
+    store3(scratch, now + TURN, add(load3(scratch, before + TURN), xi.w))
 
 
 @inline
 def _by_motion(m, i, n, scratch):
-    """n and f that V° adds to p."""
+    """What V° adds to p."""
     at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
-    w, c = load3(scratch, at + VELOCITY), load3(scratch, own + C)
-    W, X = load3(scratch, now + V), load3(scratch, now + V + 3)
-    b = add(cross(W, load3(scratch, own + SPEED)), cross(w, add(X, cross(W, c))))
+    w, c, slope = load3(scratch, at + VELOCITY), load3(scratch, own + C), load_motion(scratch, now + V)
+    b = add(cross(slope.w, load3(scratch, own + SPEED)), cross(w, slope.at(c).v))
     f = scale(m.inertia[i, 0], b)
-    spin = symmul(load6(scratch, own + TENSOR), W)
-    return add(add(cross(W, load3(scratch, own + SPIN)), cross(w, spin)), cross(c, f)), f
+    spin = symmul(load6(scratch, own + TENSOR), slope.w)
+    return Force(add(add(cross(slope.w, load3(scratch, own + SPIN)), cross(w, spin)), cross(c, f)), f)
 
 
 @inline
 def _by_inertia(m, dm, i, r, n, scratch):
-    """n and f that the slopes of mass, centre of mass and inertia add to p."""
-    at, own = (i + 1) * N, _link(n, i)
+    """What the slopes of mass, centre of mass and inertia add to p."""
+    at, own, k = (i + 1) * N, _link(n, i), COLUMNS.inertia * i
     R = load9(scratch, at + FRAME)
     w, dw = load3(scratch, at + VELOCITY), load3(scratch, at + ACCELERATION)
     c, b, mass = load3(scratch, own + C), load3(scratch, own + LIFT), m.inertia[i, 0]
-    dc = mul(R, gather3(dm.inertia, r, 10 * i + 1))
-    f = add(scale(mass, add(cross(dw, dc), cross(w, cross(w, dc)))), scale(gather(dm.inertia, r, 10 * i), b))
-    x, y = gather3(dm.inertia, r, 10 * i + 4), gather3(dm.inertia, r, 10 * i + 7)
-    dT = congruence(R, (x[0], x[1], x[2], y[0], y[1], y[2]))
+    dc = mul(R, gather3(dm.inertia, r, k + 1))
+    f = add(scale(mass, add(cross(dw, dc), cross(w, cross(w, dc)))), scale(gather(dm.inertia, r, k), b))
+    dT = congruence(R, (*gather3(dm.inertia, r, k + 4), *gather3(dm.inertia, r, k + 7)))
     moment = add(symmul(dT, dw), cross(w, symmul(dT, w)))
-    return add(moment, add(cross(c, f), cross(dc, scale(mass, b)))), f
+    return Force(add(moment, add(cross(c, f), cross(dc, scale(mass, b)))), f)
 
 
 @inline
 def _by_load(m, dm, i, r, varies, force, point, torque, dforce, dpoint, dtorque, n, scratch):
-    """n and f of the slope of the load on link i: its force does not turn with the link."""
+    """The slope of the load on link i: its force does not turn with the link."""
     at, turn = (i + 1) * N, load3(scratch, _way(n, i) + TURN)
     f, t, local = gather3(force, r, 3 * i), gather3(torque, r, 3 * i), gather3(point, r, 3 * i)
     x = link_point(m, i, scratch, N, local)
@@ -265,10 +244,11 @@ def _by_load(m, dm, i, r, varies, force, point, torque, dforce, dpoint, dtorque,
     dt = sub(gather3(dtorque, r, 3 * i), cross(turn, t))
     seen = mul(row9(m.F, i), gather3(dpoint, r, 3 * i))
     if varies:
-        a, b, c = gather3(dm.F, r, 12 * i), gather3(dm.F, r, 12 * i + 3), gather3(dm.F, r, 12 * i + 6)
-        seen = add(seen, add((dot(a, local), dot(b, local), dot(c, local)), gather3(dm.F, r, 12 * i + 9)))
+        F = COLUMNS.F * i
+        a, b, c = gather3(dm.F, r, F), gather3(dm.F, r, F + 3), gather3(dm.F, r, F + 6)
+        seen = add(seen, add((dot(a, local), dot(b, local), dot(c, local)), gather3(dm.F, r, F + 9)))
     dx = mul(load9(scratch, at + FRAME), seen)
-    return add(dt, add(cross(dx, f), cross(x, df))), df
+    return Force(add(dt, add(cross(dx, f), cross(x, df))), df)
 
 
 @inline
@@ -279,24 +259,21 @@ def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoi
         store3(scratch, _way(n, -1) + j, zero3())
     for i in range(n):
         now = _way(n, i)
-        moment, f = zero3(), zero3()
+        p = Force(zero3(), zero3())
         if what[k, i] & MOVES:
             _displace(m, dm, i, r, what[k, i] & GEOMETRY, q, v, a, dq, dv, scratch)
             if m.massive[i]:
-                moment, f = _by_motion(m, i, n, scratch)
+                p = _by_motion(m, i, n, scratch)
         else:
             for j in range(0, DRIFT, 3):
                 store3(scratch, now + j, zero3())
             store3(scratch, now + TURN, zero3())
         if what[k, i] & INERTIA:
-            more, more_ = _by_inertia(m, dm, i, r, n, scratch)
-            moment, f = add(moment, more), add(f, more_)
+            p = p + _by_inertia(m, dm, i, r, n, scratch)
         if len(force) > 0:
             tip = what[k, i] & TIP
-            more, more_ = _by_load(m, dm, i, r, tip, force, point, torque, dforce, dpoint, dtorque, n, scratch)
-            moment, f = sub(moment, more), sub(f, more_)
-        store3(scratch, now + PUSH, moment)
-        store3(scratch, now + PUSH + 3, f)
+            p = p - _by_load(m, dm, i, r, tip, force, point, torque, dforce, dpoint, dtorque, n, scratch)
+        put(scratch, now + PUSH, p)
 
 
 @inline
@@ -305,33 +282,28 @@ def _passive(m, dm, i, r, flags, n, q, v, a, dq, dv, scratch):
     e, de = gather(dq, r, i), gather(dv, r, i)
     t = m.passive[i, 0] * e + m.passive[i, 2] * de
     if flags & PASSIVE:
-        away = gather(q, r, i) - m.passive[i, 1]
-        t = t + gather(dm.passive, r, 4 * i) * away - m.passive[i, 0] * gather(dm.passive, r, 4 * i + 1)
-        t = t + gather(dm.passive, r, 4 * i + 2) * gather(v, r, i) + gather(dm.passive, r, 4 * i + 3) * gather(a, r, i)
+        away, c = gather(q, r, i) - m.passive[i, 1], COLUMNS.passive * i
+        t = t + gather(dm.passive, r, c) * away - m.passive[i, 0] * gather(dm.passive, r, c + 1)
+        t = t + gather(dm.passive, r, c + 2) * gather(v, r, i) + gather(dm.passive, r, c + 3) * gather(a, r, i)
     if flags & GEOMETRY:
-        z, own = axis(scratch, (i + 1) * N), _link(n, i)
-        t = t + gather(dm.rate, r, 2 * i) * dot(z, load3(scratch, own + FORCE))
-        t = t + gather(dm.rate, r, 2 * i + 1) * dot(z, load3(scratch, own + FORCE + 3))
+        z, F, c = axis(scratch, (i + 1) * N), load_force(scratch, _link(n, i) + FORCE), COLUMNS.rate * i
+        t = t + gather(dm.rate, r, c) * dot(z, F.n) + gather(dm.rate, r, c + 1) * dot(z, F.f)
     return t
 
 
 @inline
-def _hand_on(m, i, n, moving, p, p_, scratch):
-    """(p, p_) + ξ ×* F to the parent."""
+def _hand_on(m, i, n, moving, p, scratch):
+    """p + ξ ×* F to the parent."""
     own, now, up = _link(n, i), _way(n, i), _way(n, m.parent[i])
     if moving:
-        turn, slide = load3(scratch, now + MOVED), load3(scratch, now + MOVED + 3)
-        more, more_ = twist_force(turn, slide, load3(scratch, own + FORCE), load3(scratch, own + FORCE + 3))
-        p, p_ = add(p, more), add(p_, more_)
-    add3(scratch, up + PUSH, handed_on(m, i, (i + 1) * N, p, p_, scratch))
-    add3(scratch, up + PUSH + 3, p_)
+        p = p + load_motion(scratch, now + MOVED).cross(load_force(scratch, own + FORCE))
+    increase(scratch, up + PUSH, handed_on(m, i, (i + 1) * N, p, scratch))
 
 
 @inline
 def _accelerated_base(dm, r, n, scratch):
     """A° of the world: −δg."""
-    store3(scratch, _way(n, -1) + A, zero3())
-    store3(scratch, _way(n, -1) + A + 3, scale(-1.0, gather3(dm.gravity, r, 0)))
+    put(scratch, _way(n, -1) + A, Motion(zero3(), scale(-1.0, gather3(dm.gravity, r, 0))))
 
 
 @inline
@@ -342,25 +314,21 @@ def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
     for i in range(n):
         if what[k, i] & MOVES:
             at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
-            dw, dx = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
-            (S, S_), dde = subspace(m, i, scratch, at), gather(da, r, i)
-            dw = add(dw, add(load3(scratch, now + DRIFT), scale(dde, S)))
-            dx = add(dx, add(load3(scratch, now + DRIFT + 3), scale(dde, S_)))
-            store3(scratch, now + A, dw)
-            store3(scratch, now + A + 3, dx)
+            slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch) + (
+                load_motion(scratch, now + DRIFT) + subspace(m, i, scratch, at) * gather(da, r, i)
+            )
+            put(scratch, now + A, slope)
             if m.massive[i]:
                 c = load3(scratch, own + C)
-                f = scale(m.inertia[i, 0], add(dx, cross(dw, c)))
-                add3(scratch, now + PUSH, add(symmul(load6(scratch, own + TENSOR), dw), cross(c, f)))
-                add3(scratch, now + PUSH + 3, f)
+                f = scale(m.inertia[i, 0], slope.at(c).v)
+                turned = add(symmul(load6(scratch, own + TENSOR), slope.w), cross(c, f))
+                increase(scratch, now + PUSH, Force(turned, f))
     for i in range(n - 1, -1, -1):
-        now = _way(n, i)
-        p, p_ = load3(scratch, now + PUSH), load3(scratch, now + PUSH + 3)
-        S, S_ = subspace(m, i, scratch, (i + 1) * N)
+        p = load_force(scratch, _way(n, i) + PUSH)
         t = _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch) + m.passive[i, 3] * gather(da, r, i)
-        scatter(dtau, r, i, t + dot(S, p) + dot(S_, p_))
+        scatter(dtau, r, i, t + subspace(m, i, scratch, (i + 1) * N).dot(p))
         if m.parent[i] >= 0:
-            _hand_on(m, i, n, what[k, i] & MOVES, p, p_, scratch)
+            _hand_on(m, i, n, what[k, i] & MOVES, p, scratch)
 
 
 @inline
@@ -369,31 +337,24 @@ def _accelerations(m, dm, what, k, q, v, a, dq, dv, dtau, r, da, scratch):
     n = len(m.parent)
     for i in range(n - 1, -1, -1):
         at, now = (i + 1) * N, _way(n, i)
-        p, p_ = load3(scratch, now + PUSH), load3(scratch, now + PUSH + 3)
-        S, S_ = subspace(m, i, scratch, at)
+        p = load_force(scratch, now + PUSH)
         u = gather(dtau, r, i) - _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch)
-        u = u - dot(S, p) - dot(S_, p_)
+        u = u - subspace(m, i, scratch, at).dot(p)
         store(scratch, now + ACTING, u)
         if m.parent[i] >= 0:
-            U, U_ = load3(scratch, at + ROD), load3(scratch, at + ROD + 3)
+            U = load_force(scratch, at + ROD)
             if what[k, i] & MOVES:
-                c, c_ = load3(scratch, now + DRIFT), load3(scratch, now + DRIFT + 3)
-                more, more_ = articulated(scratch, at, c, c_)
-                p, p_ = add(p, more), add(p_, more_)
-                u = u - dot(U, c) - dot(U_, c_)
-            u = u * load(scratch, at + PIVOT)
-            _hand_on(m, i, n, what[k, i] & MOVES, add(p, scale(u, U)), add(p_, scale(u, U_)), scratch)
+                c = load_motion(scratch, now + DRIFT)
+                p, u = p + articulated(scratch, at, c), u - c.dot(U)
+            _hand_on(m, i, n, what[k, i] & MOVES, p + U * (u * load(scratch, at + PIVOT)), scratch)
     _accelerated_base(dm, r, n, scratch)
     for i in range(n):
         at, now = (i + 1) * N, _way(n, i)
-        dw, dx = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
+        slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
         if what[k, i] & MOVES:
-            dw, dx = add(dw, load3(scratch, now + DRIFT)), add(dx, load3(scratch, now + DRIFT + 3))
-        reach = dot(load3(scratch, at + ROD), dw) + dot(load3(scratch, at + ROD + 3), dx)
-        ddq = (load(scratch, now + ACTING) - reach) * load(scratch, at + PIVOT)
-        S, S_ = subspace(m, i, scratch, at)
-        store3(scratch, now + A, add(dw, scale(ddq, S)))
-        store3(scratch, now + A + 3, add(dx, scale(ddq, S_)))
+            slope = slope + load_motion(scratch, now + DRIFT)
+        ddq = (load(scratch, now + ACTING) - slope.dot(load_force(scratch, at + ROD))) * load(scratch, at + PIVOT)
+        put(scratch, now + A, slope + subspace(m, i, scratch, at) * ddq)
         scatter(da, r, i, ddq)
 
 
@@ -409,9 +370,8 @@ def inverse_dynamics(
     n = len(m.parent)
     for r in range(start, stop, WIDTH):
         frames(m, q, r, scratch, N)
-        store3(scratch, VELOCITY, zero3())
-        store3(scratch, VELOCITY + 3, zero3())
-        gravity_at_base(m, scratch, ACCELERATION)
+        rest(scratch, VELOCITY)
+        falling(m, scratch, ACCELERATION)
         for i in range(n):
             up, at = (m.parent[i] + 1) * N, (i + 1) * N
             move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))

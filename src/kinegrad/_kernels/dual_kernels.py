@@ -9,9 +9,11 @@ arrays of one row serve all rows, a call may vary one state along many direction
 """
 
 from kinegrad._kernels import crba, energy, hybrid, kinematics
+from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import PLACE, frames, in_world, link_point, places, point_acceleration, point_velocity
+from kinegrad._kernels.joints import frames, places
+from kinegrad._kernels.kinematics import PLACE, in_world, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.dual import vary
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3

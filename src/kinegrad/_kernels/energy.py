@@ -6,14 +6,14 @@ With c from the reference point of a link to its centre of mass, which is at x f
     p = Σ m ċ                                         L = Σ (Iω + m x×ċ), moved from o to the centre of mass
 
 Glossary
-    R ω v     as in kinematics.py;  PLACE: reference point, from o    world
+    R, V = (ω, v)   as in joints.py;  PLACE: reference point, from o    world
     N         slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum about the centre of mass (3).
 """
 
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, carried, frames, places_from_anchor, subspace
+from kinegrad._kernels.joints import FRAME, FREE, carried, frames, places_from_anchor, rest, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
@@ -24,19 +24,17 @@ from kinegrad._kernels.spatial import (
     load3,
     load9,
     mul,
+    put,
     row3,
     row6,
     scale,
     scatter3,
-    store3,
     sub,
     symmul,
     tmul,
-    zero3,
 )  # fmt: skip
 
-VELOCITY, PLACE = 12, 18  # ω v | p
-N = 21
+VELOCITY, PLACE, N = FREE, FREE + 6, FREE + 9  # V | p
 COLUMNS = 11
 
 
@@ -46,27 +44,23 @@ def block(m, q, v, out, r, scratch):
     n = len(m.parent)
     frames(m, q, r, scratch, N)
     o = places_from_anchor(m, scratch, N, PLACE)
-    store3(scratch, VELOCITY, zero3())
-    store3(scratch, VELOCITY + 3, zero3())
+    rest(scratch, VELOCITY)
     zero = scale(0.0, o)
     total, twice_kinetic, twice_elastic = zero[0], zero[0], zero[0]
     first, momentum, angular = zero, zero, zero
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         dq, stretch = gather(v, r, i), gather(q, r, i) - m.passive[i, 1]
-        w, dx = carried(m, i, up + VELOCITY, at, scratch)
-        z, s = subspace(m, i, scratch, at)
-        w, dx = add(w, scale(dq, z)), add(dx, scale(dq, s))
-        store3(scratch, at + VELOCITY, w)
-        store3(scratch, at + VELOCITY + 3, dx)
+        V = carried(m, i, up + VELOCITY, at, scratch) + subspace(m, i, scratch, at) * dq
+        put(scratch, at + VELOCITY, V)
         twice_kinetic = twice_kinetic + m.passive[i, 3] * dq * dq
         twice_elastic = twice_elastic + m.passive[i, 0] * stretch * stretch
         if m.massive[i]:
             R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
             c = mul(R, row3(m.inertia, i, 1))
-            x, dc = add(load3(scratch, at + PLACE), c), add(dx, cross(w, c))
+            x, dc = add(load3(scratch, at + PLACE), c), V.at(c).v
             p = scale(mass, dc)
-            local = tmul(R, w)
+            local = tmul(R, V.w)
             spin = symmul(row6(m.inertia, i, 4), local)
             total = total + mass
             twice_kinetic = twice_kinetic + dot(p, dc) + dot(local, spin)

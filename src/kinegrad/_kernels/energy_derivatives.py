@@ -2,7 +2,7 @@
 
 Let m, h, I, (n, p) be mass, first moment, inertia and momentum of the links beyond joint j (its subtree), S_j = (z, s)
 with ρ and η absorbed, and ψ̇_j = V × S_j with V the spatial velocity of the parent link of j, all about the reference
-point of link j (kinematics.py).  The momentum H of all links then changes by
+point of link j (joints.py).  The momentum H of all links then changes by
 
     ∂H/∂q̇_j = I S_j              ∂H/∂q_j = S_j ×* (n, p) + I ψ̇_j                            [singh2022]
     I (z, s) = (I z + h×s, m s − h×z)      (z, s) ×* (n, p) = (z×n + s×p, z×p)
@@ -16,34 +16,24 @@ their centre of mass c, of total mass M, moves by ∂c/∂q_j = (I S_j)_lin / M.
 with p the momentum of all links.
 
 Glossary (world axes)
-    R d ω v   of joint i, as in kinematics.py
+    R d, V = (ω, v)   of joint i, as in joints.py
     m h I n p of subtree i, about the reference point of link i
-    PLACE     that point, from the anchor of kinematics.py
+    PLACE     that point, from the anchor of joints.py
     N             slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
+from kinegrad._kernels.bodies import INERTIA, Inertia, body, hand_on_inertia, load_inertia, store_inertia
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.crba import body_inertia, hand_on_inertia
-from kinegrad._kernels.kinematics import carried, frames, handed_on, places_from_anchor, subspace
+from kinegrad._kernels.joints import FREE, carried, frames, handed_on, places_from_anchor, rest, subspace
 from kinegrad._kernels.kinematics_derivatives import scatter_column
 from kinegrad._kernels.lanes.finite import finite
-from kinegrad._kernels.lanes.lane import gather, load, store
+from kinegrad._kernels.lanes.lane import gather, load
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.spatial import add, add3, cross, load3, load6, scale, store3, sub, symmul, twist, zero3
+from kinegrad._kernels.spatial import add, cross, increase, load3, load_force, put, scale, sub, zero3
 
-VELOCITY, MASS, FIRST, SECOND, MOMENTUM, PLACE = 12, 18, 19, 22, 28, 34  # ω v | m | h | I | n p | p
-N = 37
-
-
-@inline
-def inertia(scratch, at, z, s):
-    """I times the motion (z, s)."""
-    h = load3(scratch, at + FIRST)
-    return (
-        add(symmul(load6(scratch, at + SECOND), z), cross(h, s)),
-        sub(scale(load(scratch, at + MASS), s), cross(h, z)),
-    )
+VELOCITY, BODY = FREE, FREE + 6  # V | I
+MOMENTUM, PLACE, N = BODY + INERTIA, BODY + INERTIA + 6, BODY + INERTIA + 9  # (n, p) | place
 
 
 @inline
@@ -55,40 +45,55 @@ def subtrees(m, q, v, r, scratch):
     n = len(m.parent)
     frames(m, q, r, scratch, N)
     places_from_anchor(m, scratch, N, PLACE)
-    store3(scratch, VELOCITY, zero3())
-    store3(scratch, VELOCITY + 3, zero3())
+    rest(scratch, VELOCITY)
     for i in range(n):
-        up, at, dq = (m.parent[i] + 1) * N, (i + 1) * N, gather(v, r, i)
-        w, x = carried(m, i, up + VELOCITY, at, scratch)
-        z, s = subspace(m, i, scratch, at)
-        w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
-        store3(scratch, at + VELOCITY, w)
-        store3(scratch, at + VELOCITY + 3, x)
-        h, diagonal, rest = zero3(), zero3(), zero3()
+        up, at = (m.parent[i] + 1) * N, (i + 1) * N
+        V = carried(m, i, up + VELOCITY, at, scratch) + subspace(m, i, scratch, at) * gather(v, r, i)
+        put(scratch, at + VELOCITY, V)
+        zero = zero3()
+        own = Inertia(m.inertia[i, 0], zero, (*zero, *zero))
         if m.massive[i]:
-            h, diagonal, rest = body_inertia(m, i, scratch, at)
-        store(scratch, at + MASS, m.inertia[i, 0])
-        store3(scratch, at + FIRST, h)
-        store3(scratch, at + SECOND, diagonal)
-        store3(scratch, at + SECOND + 3, rest)
-        moment, p = inertia(scratch, at, w, x)
-        store3(scratch, at + MOMENTUM, moment)
-        store3(scratch, at + MOMENTUM + 3, p)
+            own = body(m, i, scratch, at)
+        store_inertia(scratch, at + BODY, own)
+        put(scratch, at + MOMENTUM, own.times(V))
     first, momentum = zero3(), zero3()
     total = first[0]
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        moment, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
+        P = load_force(scratch, at + MOMENTUM)
         if m.parent[i] >= 0:
-            hand_on_inertia(m, i, up, at, MASS, scratch)
-            add3(scratch, up + MOMENTUM, handed_on(m, i, at, moment, p, scratch))
-            add3(scratch, up + MOMENTUM + 3, p)
+            hand_on_inertia(m, i, up, at, BODY, scratch)
+            increase(scratch, up + MOMENTUM, handed_on(m, i, at, P, scratch))
         else:
-            mass = load(scratch, at + MASS)
+            mass = load(scratch, at + BODY)
             total = total + mass
-            first = add(first, add(load3(scratch, at + FIRST), scale(mass, load3(scratch, at + PLACE))))
-            momentum = add(momentum, p)
+            first = add(first, add(load3(scratch, at + BODY + 1), scale(mass, load3(scratch, at + PLACE))))
+            momentum = add(momentum, P.f)
     return total, first, momentum
+
+
+@inline
+def block(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, r, scratch):
+    """The derivatives of the states r … r+W−1."""
+    n = len(m.parent)
+    total, first, p = subtrees(m, q, v, r, scratch)
+    per_mass = 1.0 / total
+    c = scale(per_mass, first)
+    for j in range(n):
+        up, at = (m.parent[j] + 1) * N, (j + 1) * N
+        S, I = subspace(m, j, scratch, at), load_inertia(scratch, at + BODY)  # noqa: E741 (the book's symbol)
+        by_v = I.times(S)
+        dc = scale(per_mass, by_v.f)
+        if len(dc_dq) > 0:
+            scatter_column(dc_dq, r, j, n, dc)
+        if len(dp_dq) > 0:
+            V = carried(m, j, up + VELOCITY, at, scratch)
+            by_q = I.times(V.cross(S)) + S.cross(load_force(scratch, at + MOMENTUM))
+            x = sub(load3(scratch, at + PLACE), c)
+            scatter_column(dp_dv, r, j, n, by_v.f)
+            scatter_column(dp_dq, r, j, n, by_q.f)
+            scatter_column(dL_dv, r, j, n, by_v.before(x).n)
+            scatter_column(dL_dq, r, j, n, sub(by_q.before(x).n, cross(dc, p)))
 
 
 @kernel
@@ -98,27 +103,6 @@ def momentum_derivatives(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, scratch, st
     if not ok:
         return ok
     m = unpack(m)
-    n = len(m.parent)
     for r in range(start, stop, WIDTH):
-        total, first, p = subtrees(m, q, v, r, scratch)
-        per_mass = 1.0 / total
-        c = scale(per_mass, first)
-        for j in range(n):
-            up, at = (m.parent[j] + 1) * N, (j + 1) * N
-            z, s = subspace(m, j, scratch, at)
-            t, t_ = inertia(scratch, at, z, s)
-            dc = scale(per_mass, t_)
-            if len(dc_dq) > 0:
-                scatter_column(dc_dq, r, j, n, dc)
-            if len(dp_dq) > 0:
-                w, x = carried(m, j, up + VELOCITY, at, scratch)
-                dz, ds = twist(w, x, z, s)
-                u, u_ = inertia(scratch, at, dz, ds)
-                moment, momentum = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
-                u, u_ = add(u, add(cross(z, moment), cross(s, momentum))), add(u_, cross(z, momentum))
-                scatter_column(dp_dv, r, j, n, t_)
-                scatter_column(dp_dq, r, j, n, u_)
-                x = sub(load3(scratch, at + PLACE), c)
-                scatter_column(dL_dv, r, j, n, add(t, cross(x, t_)))
-                scatter_column(dL_dq, r, j, n, sub(add(u, cross(x, u_)), cross(dc, p)))
+        block(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, r, scratch)
     return ok

@@ -35,41 +35,35 @@ from kinegrad._kernels.aba import (
     outward_motion,
     pivot,
 )
+from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import carried, subspace
+from kinegrad._kernels.joints import carried, falling, subspace
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import gravity_at_base, passive_force
-from kinegrad._kernels.spatial import add, dot, load3, load6, load9, scale, store3
+from kinegrad._kernels.spatial import load6, load9, load_force, load_motion, put
 
 
 @inline
 def hand_on_whole(m, i, ddq, scratch):
     """c + S q̈, stored; I and p + I (c + S q̈) to the parent."""
     up, at = (m.parent[i] + 1) * N, (i + 1) * N
-    z, s = subspace(m, i, scratch, at)
-    c, c_ = add(load3(scratch, at + DRIFT), scale(ddq, z)), add(load3(scratch, at + DRIFT + 3), scale(ddq, s))
-    store3(scratch, at + DRIFT, c)
-    store3(scratch, at + DRIFT + 3, c_)
+    c = load_motion(scratch, at + DRIFT) + subspace(m, i, scratch, at) * ddq
+    put(scratch, at + DRIFT, c)
     if m.parent[i] >= 0:
-        b, b_ = articulated(scratch, at, c, c_)
         theta, phi, lam = load6(scratch, at + THETA), load9(scratch, at + PHI), load6(scratch, at + LAMBDA)
-        n, f = add(load3(scratch, at + BIAS), b), add(load3(scratch, at + BIAS + 3), b_)
-        hand_on_articulated(m, i, up, at, theta, phi, lam, n, f, scratch)
+        p = load_force(scratch, at + BIAS) + articulated(scratch, at, c)
+        hand_on_articulated(m, i, up, at, theta, phi, lam, p, scratch)
 
 
 @inline
 def follow(m, i, up, at, scratch):
     """A of link i, stored; S·(I A + p) of a prescribed joint."""
-    A, A_ = carried(m, i, up + ACCELERATION, at, scratch)
-    A, A_ = add(A, load3(scratch, at + DRIFT)), add(A_, load3(scratch, at + DRIFT + 3))
-    store3(scratch, at + ACCELERATION, A)
-    store3(scratch, at + ACCELERATION + 3, A_)
-    f, f_ = articulated(scratch, at, A, A_)
-    z, s = subspace(m, i, scratch, at)
-    return dot(z, add(f, load3(scratch, at + BIAS))) + dot(s, add(f_, load3(scratch, at + BIAS + 3)))
+    A = carried(m, i, up + ACCELERATION, at, scratch) + load_motion(scratch, at + DRIFT)
+    put(scratch, at + ACCELERATION, A)
+    F = articulated(scratch, at, A) + load_force(scratch, at + BIAS)
+    return subspace(m, i, scratch, at).dot(F)
 
 
 @inline
@@ -92,7 +86,7 @@ def block(m, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
                 hand_on(m, i, scratch)
 
     # outward: accelerations, and what the prescribed ones take
-    gravity_at_base(m, scratch, ACCELERATION)
+    falling(m, scratch, ACCELERATION)
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         if prescribed[i]:

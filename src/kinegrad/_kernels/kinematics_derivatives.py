@@ -26,27 +26,15 @@ Glossary (world axes)
     S ψ̇ ψ̈           path slots of joint j, 18, after all of those: what the links beyond it read of it
 """
 
+from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import (
-    ACCELERATION,
-    FRAME,
-    PLACE,
-    SHIFT,
-    VELOCITY,
-    N,
-    carried,
-    frames,
-    link_point,
-    move,
-    point_acceleration,
-    point_velocity,
-    subspace,
-)
+from kinegrad._kernels.joints import FRAME, SHIFT, carried, frames, move, rest, subspace
+from kinegrad._kernels.kinematics import ACCELERATION, VELOCITY, N, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, matmul, row9, scale, store3, twist, zero3
+from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, load_motion, matmul, put, row9, scale
 
 PATH = 18  # S | ψ̇ | ψ̈
 
@@ -61,29 +49,23 @@ def outward(m, q, v, a, r, scratch):
     """Frames and motion of all links, and the path slots."""
     n = len(m.parent)
     frames(m, q, r, scratch, N)
-    for k in range(VELOCITY, PLACE, 3):
-        store3(scratch, k, zero3())
+    rest(scratch, VELOCITY)
+    rest(scratch, ACCELERATION)
     for j in range(n):
         up, at, path = (m.parent[j] + 1) * N, (j + 1) * N, (n + 1) * N + j * PATH
-        w, x = carried(m, j, up + VELOCITY, at, scratch)
-        dw, dx = carried(m, j, up + ACCELERATION, at, scratch)
-        z, s = subspace(m, j, scratch, at)
-        dz, ds = twist(w, x, z, s)
-        az, as_ = twist(dw, dx, z, s)
-        bz, bs = twist(w, x, dz, ds)
-        store3(scratch, path, z)
-        store3(scratch, path + 3, s)
-        store3(scratch, path + 6, dz)
-        store3(scratch, path + 9, ds)
-        store3(scratch, path + 12, add(az, bz))
-        store3(scratch, path + 15, add(as_, bs))
+        V, A = carried(m, j, up + VELOCITY, at, scratch), carried(m, j, up + ACCELERATION, at, scratch)
+        S = subspace(m, j, scratch, at)
+        dS = V.cross(S)
+        put(scratch, path, S)
+        put(scratch, path + 6, dS)
+        put(scratch, path + 12, A.cross(S) + V.cross(dS))
         move(m, j, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, j), gather(a, r, j))
 
 
 @inline
 def moved(scratch, path, x):
     """M@x of the motion M in slots path …"""
-    return add(load3(scratch, path + 3), cross(load3(scratch, path), x))
+    return load_motion(scratch, path).at(x).v
 
 
 @inline

@@ -24,13 +24,13 @@ Glossary (link frames; constants P_i, F_i of the joint placement are m.P, m.F)
 A 3×4 or 4×3 matrix is a tuple of 12: first the 3×3 part row by row, then its last column or row.
 """
 
+from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
 from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import passive_force
 from kinegrad._kernels.spatial import (
     add,
     add3,

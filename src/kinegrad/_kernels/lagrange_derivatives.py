@@ -32,6 +32,7 @@ Glossary (as in lagrange.py; ∂ of a pair (i, m) is by m's coordinate unless it
     first          number of the first pair of joint i; its k-th ancestor's is first + k
 """
 
+from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lagrange import (
@@ -69,7 +70,6 @@ from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store, unload
 from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import passive_force
 from kinegrad._kernels.spatial import add, add3, dot, gather3, load3, mul, row3, row9, scale, store3, zero3
 
 B, C, D = 0, 12, 24  # of each joint, after its slots of lagrange.py

@@ -6,9 +6,11 @@ A load (f at the link's point r, torque h) on link l costs joint i, on the path 
     ∂τ_i/∂f = −(s + z×x)        ∂τ_i/∂h = −z        ∂τ_i/∂r = −R_lᵀ(f×z)
 """
 
+from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, SHIFT, N, frames, link_point, subspace
+from kinegrad._kernels.joints import FRAME, SHIFT, frames, subspace
+from kinegrad._kernels.kinematics import N
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import add, cross, gather3, load3, load9, row9, scale, scatter3, tmul

@@ -13,30 +13,19 @@ by parameter,
     Ī    (ρz) αᵀ + (ρz×ω) ωᵀ, symmetrised
 
 Glossary
-    R d ω v α a   as in kinematics.py, the world accelerating at −g
+    R d ω v α a   as in joints.py, the world accelerating at −g
     L, x    rotation of link frame j; its origin from the reference point of joint i    world
     N       slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
 """
 
+from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import (
-    ACCELERATION,
-    FRAME,
-    SHIFT,
-    VELOCITY,
-    N,
-    frames,
-    link_point,
-    move,
-    point_acceleration,
-    point_velocity,
-    subspace,
-)
+from kinegrad._kernels.joints import FRAME, SHIFT, falling, frames, move, rest, subspace
+from kinegrad._kernels.kinematics import ACCELERATION, VELOCITY, N, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
     add,
     cross,
@@ -47,10 +36,8 @@ from kinegrad._kernels.spatial import (
     row9,
     scale,
     scatter3,
-    store3,
     sub,
     tmul,
-    zero3,
 )  # fmt: skip
 
 PARAMETERS = 10  # of a link: m | m·c x y z | Ī xx xy xz yy yz zz
@@ -76,16 +63,15 @@ def block(m, q, v, a, Y, r, scratch):
     """Y of the states r … r+W−1."""
     n = len(m.parent)
     frames(m, q, r, scratch, N)
-    store3(scratch, VELOCITY, zero3())
-    store3(scratch, VELOCITY + 3, zero3())
-    gravity_at_base(m, scratch, ACCELERATION)
+    rest(scratch, VELOCITY)
+    falling(m, scratch, ACCELERATION)
     for j in range(n):
         up, at = (m.parent[j] + 1) * N, (j + 1) * N
-        w, _, dw, _ = move(m, j, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, j), gather(a, r, j))
+        V, A = move(m, j, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, j), gather(a, r, j))
         L = matmul(load9(scratch, at + FRAME), row9(m.F, j))
         x = link_point(m, j, scratch, N, (0.0, 0.0, 0.0))
         a0 = tmul(L, point_acceleration(scratch, j, x, point_velocity(scratch, j, x)))
-        w, dw = tmul(L, w), tmul(L, dw)
+        w, dw = tmul(L, V.w), tmul(L, A.w)
 
         # the joint itself, then every joint on the path to the root
         i = j

@@ -30,9 +30,9 @@ a minus; but unlike inertia forces they do not turn with the link.  What that le
 
 which adds S_i·L z_j to ∂τ_i/∂q_j and S_j·L z_i to ∂τ_j/∂q_i: one more factor l = Lᵀ S_i, and L z_i into u.
 
-Every link has a reference point of its own (``kinematics.py``).  On the way from i to the root the forces t, u, w are
+Every link has a reference point of its own (``joints.py``).  On the way from i to the root the forces t, u, w are
 shifted from joint to joint, n + d×f; b and l meet angular parts only, and stay.  Of the sums, I is shifted as in
-``crba.py``, forces as all forces, and
+``bodies.py``, forces as all forces, and
 
     K − 2 d×p×:   symmetric part + 2 (p·d) 1 − p dᵀ − d pᵀ,   n + d×p             turn + (f·d) 1 − f dᵀ
 
@@ -55,18 +55,24 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
+from typing import Any, NamedTuple
+
+from kinegrad._kernels.bodies import (
+    INERTIA,
+    add_sym,
+    body,
+    inertia_force,
+    link_point,
+    load_inertia,
+    parallel,
+    passive_force,
+    plus,
+    store_inertia,
+    store_sym,
+)
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.crba import body_inertia, inertia_before, parallel
-from kinegrad._kernels.kinematics import (
-    FRAME,
-    SHIFT,
-    carried,
-    link_point,
-    store_frame,
-    store_world,
-    subspace,
-)  # fmt: skip
+from kinegrad._kernels.joints import FRAME, FREE, SHIFT, carried, falling, rest, store_frame, store_world, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
 from kinegrad._kernels.lanes.stream import (
@@ -79,33 +85,37 @@ from kinegrad._kernels.lanes.stream import (
     unload_three,
 )
 from kinegrad._kernels.mechanism import unpack
-from kinegrad._kernels.rnea import gravity_at_base, inertia_force, passive_force
 from kinegrad._kernels.spatial import (
+    Force,
     add,
     add3,
     cross,
     dot,
     gather3,
+    increase,
     load3,
     load6,
     load9,
+    load_force,
+    load_motion,
     mul,
+    put,
     scale,
     store3,
     store9,
     sub,
     symmul,
     tmul,
-    twist,
     zero3,
 )  # fmt: skip
 
-VELOCITY, ACCELERATION = 12, 18  # after the frame of kinematics.py
-MASS, FIRST, SECOND, SYMMETRIC, MOMENTUM, FORCE, TURN, PULL = 24, 25, 28, 34, 40, 46, 52, 61
-N = 64  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+VELOCITY, ACCELERATION, BODY = FREE, FREE + 6, FREE + 12  # V | A | I
+SYMMETRIC = BODY + INERTIA
+MOMENTUM, FORCE, TURN, PULL, N = SYMMETRIC + 6, SYMMETRIC + 12, SYMMETRIC + 18, SYMMETRIC + 27, SYMMETRIC + 30
+# of 2B | (n, p) | F | L | slots per joint; joint i's begin at (i+1)·N, the world's at 0
 HOME, QUIET = 0, 1  # columns of a plan
 SPACE = 2  # slots after each row of entries
-PATH = 21  # path slots per joint, after all of those
+SUBSPACE, RATE, CURVE, STEP, PATH = 0, 6, 12, 18, 21  # S | ψ̇ | ψ̈ | d | path slots per joint, after all of those
 
 
 def slots(n: int, pairs: int) -> int:
@@ -113,48 +123,55 @@ def slots(n: int, pairs: int) -> int:
     return (n + 1) * N + n * PATH + 3 * entry_slots(n, pairs)
 
 
-@inline
-def coriolis(scratch, at, z):
-    """2B times a motion of angular part z."""
-    n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
-    return sub(symmul(load6(scratch, at + SYMMETRIC), z), cross(n, z)), scale(-2.0, cross(p, z))
+class Coriolis(NamedTuple):
+    """2B of a body, or of a subtree as one: the symmetric part of K, and momentum (n, p)."""
+
+    symmetric: Any
+    momentum: Any
+
+    def times(self, S):
+        """2B S"""
+        n, p = self.momentum
+        return Force(sub(symmul(self.symmetric, S.w), cross(n, S.w)), scale(-2.0, cross(p, S.w)))
+
+    def transposed_times(self, S):
+        """(2B)ᵀ S, its angular part; the linear part is zero."""
+        n, p = self.momentum
+        return add(symmul(self.symmetric, S.w), add(cross(n, S.w), scale(2.0, cross(p, S.v))))
+
+    def before(self, d):
+        """The same about a point that is d before."""
+        return Coriolis(plus(self.symmetric, parallel(self.momentum.f, d)), self.momentum.before(d))
 
 
 @inline
-def inertia(scratch, at, z, s):
-    """I times the motion (z, s)."""
-    h = load3(scratch, at + FIRST)
-    return (
-        add(symmul(load6(scratch, at + SECOND), z), cross(h, s)),
-        sub(scale(load(scratch, at + MASS), s), cross(h, z)),
-    )
+def load_coriolis(scratch, at):
+    return Coriolis(load6(scratch, at + SYMMETRIC), load_force(scratch, at + MOMENTUM))
 
 
 @inline
-def coriolis_symmetric(w, v, h, diagonal, rest):
-    """ω×Ī − Īω× − v×h× − h×v×, as diagonal and off-diagonal (xy, xz, yz)."""
-    x = cross(w, (diagonal[0], rest[0], rest[1]))
-    y = cross(w, (rest[0], diagonal[1], rest[2]))
-    z = cross(w, (rest[1], rest[2], diagonal[2]))
+def coriolis(V, body):
+    """2B of a body that moves with V; of its K, the symmetric part ω×Ī − Īω× − v×h× − h×v×."""
+    w, v, h, I = V.w, V.v, body.h, body.I  # noqa: E741 (the book's symbol)
+    x, y, z = cross(w, (I[0], I[3], I[4])), cross(w, (I[3], I[1], I[5])), cross(w, (I[4], I[5], I[2]))
     hv = dot(h, v)
-    return (
+    symmetric = (
         2.0 * (x[0] - h[0] * v[0] + hv),
         2.0 * (y[1] - h[1] * v[1] + hv),
         2.0 * (z[2] - h[2] * v[2] + hv),
-    ), (
         x[1] + y[0] - h[0] * v[1] - h[1] * v[0],
         x[2] + z[0] - h[0] * v[2] - h[2] * v[0],
         y[2] + z[1] - h[1] * v[2] - h[2] * v[1],
     )
+    return Coriolis(symmetric, body.times(V))
 
 
 @inline
 def begin(m, scratch):
     """The world: at rest, but for its acceleration."""
     store_world(scratch)
-    store3(scratch, VELOCITY, zero3())
-    store3(scratch, VELOCITY + 3, zero3())
-    gravity_at_base(m, scratch, ACCELERATION)
+    rest(scratch, VELOCITY)
+    falling(m, scratch, ACCELERATION)
 
 
 @inline
@@ -169,27 +186,18 @@ def enter(m, plan, i, q, v, a, force, point, torque, r, scratch):
     n = len(m.parent)
     up, at, path = (m.parent[i] + 1) * N, (i + 1) * N, (n + 1) * N + i * PATH
     store_frame(m, i, up, at, gather(q, r, i), scratch)
-    w, x = carried(m, i, up + VELOCITY, at, scratch)
-    dw, dx = carried(m, i, up + ACCELERATION, at, scratch)
-    z, s = subspace(m, i, scratch, at)
-    dz, ds = twist(w, x, z, s)
-    az, as_ = twist(dw, dx, z, s)
-    bz, bs = twist(w, x, dz, ds)
-    store3(scratch, path, z)
-    store3(scratch, path + 3, s)
-    store3(scratch, path + 6, dz)
-    store3(scratch, path + 9, ds)
-    store3(scratch, path + 12, add(az, bz))
-    store3(scratch, path + 15, add(as_, bs))
-    store3(scratch, path + 18, load3(scratch, at + SHIFT))
+    V, A = carried(m, i, up + VELOCITY, at, scratch), carried(m, i, up + ACCELERATION, at, scratch)
+    S = subspace(m, i, scratch, at)
+    dS = V.cross(S)
+    put(scratch, path + SUBSPACE, S)
+    put(scratch, path + RATE, dS)
+    put(scratch, path + CURVE, A.cross(S) + V.cross(dS))
+    store3(scratch, path + STEP, load3(scratch, at + SHIFT))
     dq, ddq = gather(v, r, i), gather(a, r, i)
-    w, x = add(w, scale(dq, z)), add(x, scale(dq, s))
-    dw, dx = add(dw, add(scale(ddq, z), scale(dq, dz))), add(dx, add(scale(ddq, s), scale(dq, ds)))
-    store3(scratch, at + VELOCITY, w)
-    store3(scratch, at + VELOCITY + 3, x)
-    store3(scratch, at + ACCELERATION, dw)
-    store3(scratch, at + ACCELERATION + 3, dx)
-    own_sums(m, plan, i, at, w, x, dw, dx, scratch)
+    V, A = V + S * dq, A + (S * ddq + dS * dq)
+    put(scratch, at + VELOCITY, V)
+    put(scratch, at + ACCELERATION, A)
+    own_sums(m, plan, i, at, V, A, scratch)
     if len(force) > 0:
         own_load(m, i, at, r, force, point, torque, scratch)
 
@@ -225,25 +233,17 @@ def outward_while_streaming(
 
 
 @inline
-def own_sums(m, plan, i, at, w, v, dw, dv, scratch):
+def own_sums(m, plan, i, at, V, A, scratch):
     """Link i's own part of all sums but L."""
     if m.massive[i]:
-        h, diagonal, rest = body_inertia(m, i, scratch, at)
-        store(scratch, at + MASS, m.inertia[i, 0])
-        store3(scratch, at + FIRST, h)
-        store3(scratch, at + SECOND, diagonal)
-        store3(scratch, at + SECOND + 3, rest)
-        on, off = coriolis_symmetric(w, v, h, diagonal, rest)
-        store3(scratch, at + SYMMETRIC, on)
-        store3(scratch, at + SYMMETRIC + 3, off)
-        n, p = inertia(scratch, at, w, v)
-        store3(scratch, at + MOMENTUM, n)
-        store3(scratch, at + MOMENTUM + 3, p)
-        moment, f = inertia_force(m, i, load9(scratch, at + FRAME), w, v, dw, dv)
-        store3(scratch, at + FORCE, moment)
-        store3(scratch, at + FORCE + 3, f)
+        own = body(m, i, scratch, at)
+        store_inertia(scratch, at + BODY, own)
+        B = coriolis(V, own)
+        store_sym(scratch, at + SYMMETRIC, B.symmetric)
+        put(scratch, at + MOMENTUM, B.momentum)
+        put(scratch, at + FORCE, inertia_force(m, i, load9(scratch, at + FRAME), V, A))
     elif plan[i, HOME] == i:
-        for k in range(MASS, TURN):
+        for k in range(BODY, TURN):
             store(scratch, at + k, 0.0)
 
 
@@ -252,8 +252,7 @@ def own_load(m, i, at, r, force, point, torque, scratch):
     """Link i's load: out of the force sum, and its own part of L."""
     f, h = gather3(force, r, 3 * i), gather3(torque, r, 3 * i)
     x = link_point(m, i, scratch, N, gather3(point, r, 3 * i))
-    store3(scratch, at + FORCE, sub(load3(scratch, at + FORCE), add(cross(x, f), h)))
-    store3(scratch, at + FORCE + 3, sub(load3(scratch, at + FORCE + 3), f))
+    put(scratch, at + FORCE, load_force(scratch, at + FORCE) - Force(add(cross(x, f), h), f))
     xf = dot(x, f)
     turn = (
         xf - f[0] * x[0], h[2] - f[0] * x[1], -h[1] - f[0] * x[2],
@@ -265,34 +264,22 @@ def own_load(m, i, at, r, force, point, torque, scratch):
 
 
 @inline
-def joint_force(m, i, at, z, s, q, dq, ddq, scratch):
-    """τ_i = S_i·F plus what spring, damper and rotor take."""
-    t = dot(z, load3(scratch, at + FORCE)) + dot(s, load3(scratch, at + FORCE + 3))
-    return t + passive_force(m, i, q, dq, ddq)
-
-
-@inline
 def factors(m, i, at, path, loaded, scratch):
-    """t, b, u, w, l of joint i (6-vectors as two), once the sums of its subtree are complete."""
-    z, s = load3(scratch, path), load3(scratch, path + 3)
-    dz, ds = load3(scratch, path + 6), load3(scratch, path + 9)
-    moment, f = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
-    n, p = load3(scratch, at + MOMENTUM), load3(scratch, at + MOMENTUM + 3)
-    t, t_ = inertia(scratch, at, z, s)
-    b = add(symmul(load6(scratch, at + SYMMETRIC), z), add(cross(n, z), scale(2.0, cross(p, s))))
-    u, u_ = coriolis(scratch, at, dz)
-    c, c_ = inertia(scratch, at, load3(scratch, path + 12), load3(scratch, path + 15))
-    u = add(add(u, c), add(cross(z, moment), cross(s, f)))
-    u_ = add(add(u_, c_), cross(z, f))
-    w, w_ = coriolis(scratch, at, z)
-    c, c_ = inertia(scratch, at, dz, ds)
-    w, w_ = add(w, scale(2.0, c)), add(w_, scale(2.0, c_))
+    """t, b, u, w, l of joint i, once the sums of its subtree are complete."""
+    S, dS, ddS = (
+        load_motion(scratch, path + SUBSPACE), load_motion(scratch, path + RATE), load_motion(scratch, path + CURVE),
+    )  # fmt: skip
+    I, B, F = load_inertia(scratch, at + BODY), load_coriolis(scratch, at), load_force(scratch, at + FORCE)  # noqa: E741
+    t = I.times(S)
+    b = B.transposed_times(S)
+    u = B.times(dS) + I.times(ddS) + S.cross(F)
+    w = B.times(S) + I.times(dS) * 2.0
     l = zero3()  # noqa: E741 (the symbol of the derivation)
     if loaded:
         turn, pull = load9(scratch, at + TURN), load3(scratch, at + PULL)
-        l = add(tmul(turn, z), cross(pull, s))  # noqa: E741
-        u, u_ = add(u, mul(turn, z)), sub(u_, cross(pull, z))
-    return t, t_, b, u, u_, w, w_, l
+        l = add(tmul(turn, S.w), cross(pull, S.v))  # noqa: E741
+        u = u + Force(mul(turn, S.w), cross(S.w, pull))
+    return t, b, u, w, l
 
 
 @inline
@@ -302,36 +289,23 @@ def hand_on(m, plan, i, loaded, scratch):
         return
     sums, up, at = record(plan, i), record(plan, m.parent[i]), (i + 1) * N
     if up != sums or m.apart[i]:
-        M, h = load(scratch, sums + MASS), load3(scratch, sums + FIRST)
-        second, second_off = load3(scratch, sums + SECOND), load3(scratch, sums + SECOND + 3)
-        on, off = load3(scratch, sums + SYMMETRIC), load3(scratch, sums + SYMMETRIC + 3)
-        n, p = load3(scratch, sums + MOMENTUM), load3(scratch, sums + MOMENTUM + 3)
-        moment, f = load3(scratch, sums + FORCE), load3(scratch, sums + FORCE + 3)
+        own, B, F = load_inertia(scratch, sums + BODY), load_coriolis(scratch, sums), load_force(scratch, sums + FORCE)
         if m.apart[i]:
             d = load3(scratch, at + SHIFT)
-            h, second, second_off = inertia_before(M, h, second, second_off, d)
-            more, more_off = parallel(p, d)
-            on, off = add(on, more), add(off, more_off)
-            n, moment = add(n, cross(d, p)), add(moment, cross(d, f))
-        if up == sums:
-            store3(scratch, up + FIRST, h)
-            store3(scratch, up + SECOND, second)
-            store3(scratch, up + SECOND + 3, second_off)
-            store3(scratch, up + SYMMETRIC, on)
-            store3(scratch, up + SYMMETRIC + 3, off)
-            store3(scratch, up + MOMENTUM, n)
-            store3(scratch, up + FORCE, moment)
+            own, B, F = own.before(d), B.before(d), F.before(d)
+        if up == sums:  # in place: masses, momentum and force stay
+            store3(scratch, up + BODY + 1, own.h)
+            store_sym(scratch, up + BODY + 4, own.I)
+            store_sym(scratch, up + SYMMETRIC, B.symmetric)
+            store3(scratch, up + MOMENTUM, B.momentum.n)
+            store3(scratch, up + FORCE, F.n)
         else:
-            store(scratch, up + MASS, load(scratch, up + MASS) + M)
-            add3(scratch, up + FIRST, h)
-            add3(scratch, up + SECOND, second)
-            add3(scratch, up + SECOND + 3, second_off)
-            add3(scratch, up + SYMMETRIC, on)
-            add3(scratch, up + SYMMETRIC + 3, off)
-            add3(scratch, up + MOMENTUM, n)
-            add3(scratch, up + MOMENTUM + 3, p)
-            add3(scratch, up + FORCE, moment)
-            add3(scratch, up + FORCE + 3, f)
+            store(scratch, up + BODY, load(scratch, up + BODY) + own.mass)
+            add3(scratch, up + BODY + 1, own.h)
+            add_sym(scratch, up + BODY + 4, own.I)
+            add_sym(scratch, up + SYMMETRIC, B.symmetric)
+            increase(scratch, up + MOMENTUM, B.momentum)
+            increase(scratch, up + FORCE, F)
     if loaded:
         hand_on_load(m, i, up, sums, scratch)
 
@@ -375,47 +349,48 @@ def inward(m, plan, q, v, a, r, loaded, place, first, tau, slots, scratch):
     n, (by_q, by_v, by_a) = len(m.parent), slots
     for i in range(n - 1, -1, -1):
         sums, path, pair = record(plan, i), (n + 1) * N + i * PATH, first[i]
-        z, s = load3(scratch, path), load3(scratch, path + 3)
-        scatter(tau, r, i, joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch))
-        t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
+        S = load_motion(scratch, path + SUBSPACE)
+        passive = passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
+        scatter(tau, r, i, S.dot(load_force(scratch, sums + FORCE)) + passive)
+        t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
 
         # j = i: one entry of each matrix
         row = place[pair, 0]
-        store(scratch, by_q + row, dot(z, u) + dot(s, u_) + m.passive[i, 0])
-        store(scratch, by_v + row, dot(z, w) + dot(s, w_) + m.passive[i, 2])
-        store(scratch, by_a + row, dot(z, t) + dot(s, t_) + m.passive[i, 3])
+        store(scratch, by_q + row, S.dot(u) + m.passive[i, 0])
+        store(scratch, by_v + row, S.dot(w) + m.passive[i, 2])
+        store(scratch, by_a + row, S.dot(t) + m.passive[i, 3])
 
         # j above i: the part of column i, then that of row i
         pair, k, j = pair + 1, i, m.parent[i]
         while j >= 0 and not plan[j, QUIET]:
             if m.apart[k]:
-                d = load3(scratch, path + 18)
-                t, u, w = add(t, cross(d, t_)), add(u, cross(d, u_)), add(w, cross(d, w_))
+                d = load3(scratch, path + STEP)
+                t, u, w = t.before(d), u.before(d), w.before(d)
             path = (n + 1) * N + j * PATH
-            z, dz, ds = load3(scratch, path), load3(scratch, path + 6), load3(scratch, path + 9)
+            z, dS = load3(scratch, path + SUBSPACE), load_motion(scratch, path + RATE)
             row, column = place[pair, 0], place[pair, 1]
-            zu, zw, entry = dot(z, u), dot(z, w), dot(z, t)
+            zu, zw, entry = dot(z, u.n), dot(z, w.n), dot(z, t.n)
             if m.rate[j, 1] != 0.0:
-                s = load3(scratch, path + 3)
-                zu, zw, entry = zu + dot(s, u_), zw + dot(s, w_), entry + dot(s, t_)
+                s = load3(scratch, path + SUBSPACE + 3)
+                zu, zw, entry = zu + dot(s, u.f), zw + dot(s, w.f), entry + dot(s, t.f)
             store(scratch, by_q + column, zu)
             store(scratch, by_v + column, zw)
             store(scratch, by_a + column, entry)
             store(scratch, by_a + row, entry)
-            entry = dot(b, dz) + dot(t, load3(scratch, path + 12)) + dot(t_, load3(scratch, path + 15))
+            entry = dot(b, dS.w) + load_motion(scratch, path + CURVE).dot(t)
             if loaded:
                 entry = entry + dot(l, z)
             store(scratch, by_q + row, entry)
-            store(scratch, by_v + row, dot(b, z) + 2.0 * (dot(t, dz) + dot(t_, ds)))
+            store(scratch, by_v + row, dot(b, z) + 2.0 * dS.dot(t))
             pair += 1
             k, j = j, m.parent[j]
 
         # j quiet: z = 0, and ψ̇ = ψ̈ = 0, so that of row i nothing is left but the mass matrix
         while j >= 0:
-            s = load3(scratch, (n + 1) * N + j * PATH + 3)
-            row, column, entry = place[pair, 0], place[pair, 1], dot(s, t_)
-            store(scratch, by_q + column, dot(s, u_))
-            store(scratch, by_v + column, dot(s, w_))
+            s = load3(scratch, (n + 1) * N + j * PATH + SUBSPACE + 3)
+            row, column, entry = place[pair, 0], place[pair, 1], dot(s, t.f)
+            store(scratch, by_q + column, dot(s, u.f))
+            store(scratch, by_v + column, dot(s, w.f))
             store(scratch, by_a + column, entry)
             store(scratch, by_q + row, 0.0)
             store(scratch, by_v + row, 0.0)

@@ -18,7 +18,7 @@ does the state: q_i displaces subtree i along S_i, q̇_i enters the velocities o
     ∂φ/∂q_i = S_i·E_i + stiffness y_i         ∂φ/∂q̇_i = S_i·(D_i − V_parent×*H_i) + damping y_i
     ∂φ/∂q̈_i = S_i·H_i + armature y_i
 
-Motions are handed on outward and forces (F H D E) inward from reference point to reference point, as in kinematics.py.
+Motions are handed on outward and forces (F H D E) inward from reference point to reference point, as in joints.py.
 
 Glossary (world axes, about the reference point of link i; 6-vectors are (angular, linear) pairs)
     V A Y        velocity, acceleration, virtual velocity of link i       6 slots each
@@ -30,22 +30,25 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
     N x          inertia about the centre of mass times x                  3
 """
 
+from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import FRAME, axis, carried, frames, handed_on, link_point, move, subspace
+from kinegrad._kernels.joints import FRAME, FREE, axis, carried, falling, frames, handed_on, move, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
 from kinegrad._kernels.mechanism import COLUMNS, first_columns, unpack, varied_numbers
-from kinegrad._kernels.rnea import gravity_at_base
 from kinegrad._kernels.spatial import (
+    Force,
     add,
-    add3,
     cross,
     dot,
     gather3,
-    load3,
+    increase,
     load9,
+    load_force,
+    load_motion,
     mul,
+    put,
     row3,
     row6,
     row9,
@@ -58,8 +61,8 @@ from kinegrad._kernels.spatial import (
     zero3,
 )  # fmt: skip
 
-VELOCITY, ACCELERATION, VIRTUAL, FORCE, PUSH, DRAG, MOVED = 12, 18, 24, 30, 36, 42, 48  # V | A | Y | F | H | D | E
-N = 54  # slots per joint; joint i's begin at (i+1)·N, the world's at 0
+VELOCITY, ACCELERATION, VIRTUAL = FREE, FREE + 6, FREE + 12  # V | A | Y
+FORCE, PUSH, DRAG, MOVED, N = FREE + 18, FREE + 24, FREE + 30, FREE + 36, FREE + 42  # F | H | D | E | slots per joint
 
 
 def columns(n: int, loaded: bool) -> int:
@@ -68,23 +71,16 @@ def columns(n: int, loaded: bool) -> int:
 
 
 @inline
-def twist_force(z, s, n, f):
-    """S×*(n, f): the force u* with ξ·u* = (n, f)·(ξ×S) for all ξ."""
-    return add(cross(z, n), cross(s, f)), cross(z, f)
-
-
-@inline
 def own_link(m, i, r, at, column, gradient, scratch):
     """f, h, d, e of link i, stored; and the gradient by its mass, centre of mass and inertia."""
     R = load9(scratch, at + FRAME)
     mass, inertia = m.inertia[i, 0], row6(m.inertia, i, 4)
-    w, v = load3(scratch, at + VELOCITY), load3(scratch, at + VELOCITY + 3)
-    dw, dv = load3(scratch, at + ACCELERATION), load3(scratch, at + ACCELERATION + 3)
-    Y, Y_ = load3(scratch, at + VIRTUAL), load3(scratch, at + VIRTUAL + 3)
+    V, A, virtual = (load_motion(scratch, at + slot) for slot in (VELOCITY, ACCELERATION, VIRTUAL))
+    w, dw, Y = V.w, A.w, virtual.w
     c = mul(R, row3(m.inertia, i, 1))
-    dc = add(v, cross(w, c))
-    b = add(dv, add(cross(dw, c), cross(w, dc)))
-    u = add(Y_, cross(Y, c))
+    dc = V.at(c).v
+    b = add(A.v, add(cross(dw, c), cross(w, dc)))
+    u = virtual.at(c).v
     k, uw = cross(Y, w), cross(u, w)
     g = scale(mass, add(cross(b, Y), add(cross(u, dw), cross(uw, w))))
 
@@ -101,16 +97,12 @@ def own_link(m, i, r, at, column, gradient, scratch):
             scatter(gradient, r, column + e, Y__[x] * dw_[y] + Y__[y] * dw_[x] + k_[x] * w_[y] + k_[y] * w_[x])
 
     f, h = scale(mass, b), scale(mass, u)
-    store3(scratch, at + FORCE, add(add(Ndw, cross(w, Nw)), cross(c, f)))
-    store3(scratch, at + FORCE + 3, f)
-    store3(scratch, at + PUSH, add(NY, cross(c, h)))
-    store3(scratch, at + PUSH + 3, h)
+    put(scratch, at + FORCE, Force(add(add(Ndw, cross(w, Nw)), cross(c, f)), f))
+    put(scratch, at + PUSH, Force(add(NY, cross(c, h)), h))
     drag = add(cross(Nw, Y), add(Nk, scale(mass, add(cross(dc, u), cross(c, uw)))))
-    store3(scratch, at + DRAG, drag)
-    store3(scratch, at + DRAG + 3, scale(mass, uw))
+    put(scratch, at + DRAG, Force(drag, scale(mass, uw)))
     turned = add(add(cross(Ndw, Y), cross(NY, dw)), add(cross(Nw, k), cross(Nk, w)))
-    store3(scratch, at + MOVED, add(cross(c, g), turned))
-    store3(scratch, at + MOVED + 3, g)
+    put(scratch, at + MOVED, Force(add(cross(c, g), turned), g))
 
 
 @inline
@@ -119,42 +111,40 @@ def own_load(m, i, r, at, force, point, torque, tip, loads, gradient, scratch):
     n = len(m.parent)
     f, t, local = gather3(force, r, 3 * i), gather3(torque, r, 3 * i), gather3(point, r, 3 * i)
     x = link_point(m, i, scratch, N, local)
-    Y, Y_ = load3(scratch, at + VIRTUAL), load3(scratch, at + VIRTUAL + 3)
-    g = cross(Y, f)  # −f×Y
-    store3(scratch, at + FORCE, sub(load3(scratch, at + FORCE), add(t, cross(x, f))))
-    store3(scratch, at + FORCE + 3, sub(load3(scratch, at + FORCE + 3), f))
-    store3(scratch, at + MOVED, add(load3(scratch, at + MOVED), cross(x, g)))
-    store3(scratch, at + MOVED + 3, add(load3(scratch, at + MOVED + 3), g))
+    Y = load_motion(scratch, at + VIRTUAL)
+    g = cross(Y.w, f)  # −f×Y
+    put(scratch, at + FORCE, load_force(scratch, at + FORCE) - Force(add(t, cross(x, f)), f))
+    increase(scratch, at + MOVED, Force(cross(x, g), g))
     if gradient is not None:
         g = tmul(load9(scratch, at + FRAME), g)
         for k in (0, 1, 2):
             scatter3(gradient, r, tip + 3 * k, scale(g[k], local))
         scatter3(gradient, r, tip + 9, g)
-        scatter3(gradient, r, loads + 3 * i, scale(-1.0, add(Y_, cross(Y, x))))
+        scatter3(gradient, r, loads + 3 * i, scale(-1.0, Y.at(x).v))
         scatter3(gradient, r, loads + 3 * n + 3 * i, tmul(row9(m.F, i), g))
-        scatter3(gradient, r, loads + 6 * n + 3 * i, scale(-1.0, Y))
+        scatter3(gradient, r, loads + 6 * n + 3 * i, scale(-1.0, Y.w))
 
 
 @inline
-def by_placement(m, i, r, up, at, column, q, turn, push, gradient, scratch):
+def by_placement(m, i, r, up, at, column, q, E, gradient, scratch):
     """Gradient by X, 12 numbers: ½ [moment]× X for its rotation (of which only rotations can change), the force."""
     R = load9(scratch, up + FRAME)
     slid = scale(m.rate[i, 1] * q, axis(scratch, at))  # from the joint's origin before its motion
-    moment, X = scale(0.5, tmul(R, add(turn, cross(slid, push)))), row9(m.X, i)
+    moment, X = scale(0.5, tmul(R, E.before(slid).n)), row9(m.X, i)
     x, y, z = (X[0], X[1], X[2]), (X[3], X[4], X[5]), (X[6], X[7], X[8])
     scatter3(gradient, r, column, sub(scale(moment[1], z), scale(moment[2], y)))
     scatter3(gradient, r, column + 3, sub(scale(moment[2], x), scale(moment[0], z)))
     scatter3(gradient, r, column + 6, sub(scale(moment[0], y), scale(moment[1], x)))
-    scatter3(gradient, r, column + 9, tmul(R, push))
+    scatter3(gradient, r, column + 9, tmul(R, E.f))
 
 
 @inline
-def by_joint(m, i, r, up, at, column, q, dq, ddq, weight, turn, push, S, S_, gradient, scratch):
+def by_joint(m, i, r, up, at, column, q, dq, ddq, weight, E, by_axis, gradient, scratch):
     """Gradient by the rates, the placement, the spring, damper and rotor of joint i."""
     z, rate, passive = axis(scratch, at), column.rate + COLUMNS.rate * i, column.passive + COLUMNS.passive * i
-    by_placement(m, i, r, up, at, column.X + COLUMNS.X * i, q, turn, push, gradient, scratch)
-    scatter(gradient, r, rate, q * dot(z, turn) + dot(z, S))
-    scatter(gradient, r, rate + 1, q * dot(z, push) + dot(z, S_))
+    by_placement(m, i, r, up, at, column.X + COLUMNS.X * i, q, E, gradient, scratch)
+    scatter(gradient, r, rate, q * dot(z, E.n) + dot(z, by_axis.n))
+    scatter(gradient, r, rate + 1, q * dot(z, E.f) + dot(z, by_axis.f))
     scatter(gradient, r, passive, weight * (q - m.passive[i, 1]))
     scatter(gradient, r, passive + 1, -(weight * m.passive[i, 0]))
     scatter(gradient, r, passive + 2, weight * dq)
@@ -168,16 +158,14 @@ def block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, gradient, r, sc
     column = first_columns(n)
     for k in range(VELOCITY, N, 3):
         store3(scratch, k, zero3())
-    gravity_at_base(m, scratch, ACCELERATION)
+    falling(m, scratch, ACCELERATION)
 
     # outward: motion, virtual motion, and what each link has for itself
     for i in range(n):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
         move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
-        (z, s), weight = subspace(m, i, scratch, at), gather(y, r, i)
-        Y, Y_ = carried(m, i, up + VIRTUAL, at, scratch)
-        store3(scratch, at + VIRTUAL, add(Y, scale(weight, z)))
-        store3(scratch, at + VIRTUAL + 3, add(Y_, scale(weight, s)))
+        Y = carried(m, i, up + VIRTUAL, at, scratch) + subspace(m, i, scratch, at) * gather(y, r, i)
+        put(scratch, at + VIRTUAL, Y)
         if m.massive[i]:
             own_link(m, i, r, at, column.inertia + COLUMNS.inertia * i, gradient, scratch)
         else:
@@ -190,40 +178,27 @@ def block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, gradient, r, sc
     # inward: sums over subtrees, and what each joint's coordinate and constants move
     for i in range(n - 1, -1, -1):
         up, at = (m.parent[i] + 1) * N, (i + 1) * N
-        w, x = carried(m, i, up + VELOCITY, at, scratch)
-        z, slide = subspace(m, i, scratch, at)
-        F, F_ = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
-        H, H_ = load3(scratch, at + PUSH), load3(scratch, at + PUSH + 3)
-        D, D_ = load3(scratch, at + DRAG), load3(scratch, at + DRAG + 3)
+        V, S = carried(m, i, up + VELOCITY, at, scratch), subspace(m, i, scratch, at)
+        F, H, D = (load_force(scratch, at + slot) for slot in (FORCE, PUSH, DRAG))
         dq, ddq, weight = gather(v, r, i), gather(a, r, i), gather(y, r, i)
-        along, along_ = twist_force(w, x, H, H_)
-        speed, speed_ = sub(D, along), sub(D_, along_)
-        S = add(scale(weight, F), add(scale(dq, speed), scale(ddq, H)))
-        S_ = add(scale(weight, F_), add(scale(dq, speed_), scale(ddq, H_)))
-        turn, push = twist_force(z, slide, S, S_)
-        E, E_ = add(load3(scratch, at + MOVED), turn), add(load3(scratch, at + MOVED + 3), push)
+        speed = D - V.cross(H)
+        by_axis = F * weight + (speed * dq + H * ddq)
+        E = load_force(scratch, at + MOVED) + S.cross(by_axis)
 
         if by_q is not None:
-            scatter(by_q, r, i, dot(z, E) + dot(slide, E_) + m.passive[i, 0] * weight)
+            scatter(by_q, r, i, S.dot(E) + m.passive[i, 0] * weight)
         if by_v is not None:
-            scatter(by_v, r, i, dot(z, speed) + dot(slide, speed_) + m.passive[i, 2] * weight)
+            scatter(by_v, r, i, S.dot(speed) + m.passive[i, 2] * weight)
         if by_a is not None:
-            scatter(by_a, r, i, dot(z, H) + dot(slide, H_) + m.passive[i, 3] * weight)
+            scatter(by_a, r, i, S.dot(H) + m.passive[i, 3] * weight)
         if gradient is not None:
-            by_joint(m, i, r, up, at, column, gather(q, r, i), dq, ddq, weight, E, E_, S, S_, gradient, scratch)
+            by_joint(m, i, r, up, at, column, gather(q, r, i), dq, ddq, weight, E, by_axis, gradient, scratch)
 
-        twisted, twisted_ = twist_force(z, slide, H, H_)
-        D, D_ = add(D, scale(dq, twisted)), add(D_, scale(dq, twisted_))
-        add3(scratch, up + FORCE, handed_on(m, i, at, F, F_, scratch))
-        add3(scratch, up + FORCE + 3, F_)
-        add3(scratch, up + PUSH, handed_on(m, i, at, H, H_, scratch))
-        add3(scratch, up + PUSH + 3, H_)
-        add3(scratch, up + DRAG, handed_on(m, i, at, D, D_, scratch))
-        add3(scratch, up + DRAG + 3, D_)
-        add3(scratch, up + MOVED, handed_on(m, i, at, E, E_, scratch))
-        add3(scratch, up + MOVED + 3, E_)
+        D = D + S.cross(H) * dq
+        for slot, sum_ in ((FORCE, F), (PUSH, H), (DRAG, D), (MOVED, E)):
+            increase(scratch, up + slot, handed_on(m, i, at, sum_, scratch))
     if gradient is not None:
-        scatter3(gradient, r, column.gravity, scale(-1.0, load3(scratch, PUSH + 3)))
+        scatter3(gradient, r, column.gravity, scale(-1.0, load_force(scratch, PUSH).f))
 
 
 @kernel

@@ -1,7 +1,18 @@
-"""3-vectors and 3×3 matrices of lane values, as tuples: (x, y, z) and, row by row, nine numbers.
+"""3-vectors and 3×3 matrices of lane values, as tuples: (x, y, z) and, row by row, nine numbers; 6-vectors as values.
 
 A symmetric matrix is (xx, yy, zz, xy, xz, yz).  Names with ``row`` read constants of the mechanism.
+
+    Motion     (w, v): angular and linear; velocities, accelerations, motion subspaces
+    Force      (n, f): moment and force; momenta too
+
+    X + Y, X − Y, X * number       of either kind
+    V.cross(S)    V × S  of two motions, and  S ×* F  of a motion and a force                    [featherstone2008] 2.9
+    S.dot(F)      the power of a force along a motion, S·F
+    V.at(d)       the same motion about a point that is d away      [featherstone2008] 2.8
+    F.before(d)   the same force about a point that is d before
 """
+
+from typing import Any, NamedTuple
 
 from kinegrad._kernels.compiler.jit import inline
 from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
@@ -38,12 +49,6 @@ def dot(a, b):
 @inline
 def cross(a, b):
     return a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]
-
-
-@inline
-def twist(w, v, z, s):
-    """(w, v) × (z, s), the cross product of motions, (angular, linear) pairs."""
-    return cross(w, z), add(cross(w, s), cross(v, z))
 
 
 @inline
@@ -101,6 +106,56 @@ def congruence(R, S):
     )
 
 
+# --- 6-vectors --------------------------------------------------------------------------------------------------
+
+
+class Motion(NamedTuple):
+    """A spatial motion vector: angular part w, linear part v."""
+
+    w: Any
+    v: Any
+
+    def __add__(self, other):
+        return Motion(add(self.w, other.w), add(self.v, other.v))
+
+    def __sub__(self, other):
+        return Motion(sub(self.w, other.w), sub(self.v, other.v))
+
+    def __mul__(self, number):
+        return Motion(scale(number, self.w), scale(number, self.v))
+
+    def cross(self, other):
+        """With a motion V × S, with a force S ×* F."""
+        if isinstance(other, Motion):
+            return Motion(cross(self.w, other.w), add(cross(self.w, other.v), cross(self.v, other.w)))
+        return Force(add(cross(self.w, other.n), cross(self.v, other.f)), cross(self.w, other.f))
+
+    def dot(self, force):
+        return dot(self.w, force.n) + dot(self.v, force.f)
+
+    def at(self, d):
+        return Motion(self.w, add(self.v, cross(self.w, d)))
+
+
+class Force(NamedTuple):
+    """A spatial force vector: moment n, force f."""
+
+    n: Any
+    f: Any
+
+    def __add__(self, other):
+        return Force(add(self.n, other.n), add(self.f, other.f))
+
+    def __sub__(self, other):
+        return Force(sub(self.n, other.n), sub(self.f, other.f))
+
+    def __mul__(self, number):
+        return Force(scale(number, self.n), scale(number, self.f))
+
+    def before(self, d):
+        return Force(add(self.n, cross(d, self.f)), self.f)
+
+
 # --- constants of the mechanism ---------------------------------------------------------------------------------
 
 
@@ -138,6 +193,30 @@ def store3(x, k, u):
 def add3(x, k, u):
     """x[k…] += u"""
     store3(x, k, add(load3(x, k), u))
+
+
+@inline
+def load_motion(x, k):
+    return Motion(load3(x, k), load3(x, k + 3))
+
+
+@inline
+def load_force(x, k):
+    return Force(load3(x, k), load3(x, k + 3))
+
+
+@inline
+def put(x, k, X):
+    """x[k…] = X, a motion or a force"""
+    store3(x, k, X[0])
+    store3(x, k + 3, X[1])
+
+
+@inline
+def increase(x, k, X):
+    """x[k…] += X, a motion or a force"""
+    add3(x, k, X[0])
+    add3(x, k + 3, X[1])
 
 
 @inline

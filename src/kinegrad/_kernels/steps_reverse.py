@@ -36,12 +36,12 @@ from kinegrad._kernels import aba, rnea_reverse
 from kinegrad._kernels.aba import PIVOT, ROD, hand_on, outward_motion, outward_solution, pivot
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.kinematics import carried, frames, handed_on, subspace
+from kinegrad._kernels.joints import carried, frames, handed_on, rest, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_reverse import FORCE, VIRTUAL
-from kinegrad._kernels.spatial import add, add3, dot, load3, scale, store3, zero3
+from kinegrad._kernels.spatial import Force, increase, load_force, put, zero3
 from kinegrad._kernels.steps import finish, stage
 
 _ABA, _N, _gradient = aba.N, rnea_reverse.N, rnea_reverse.block
@@ -79,8 +79,7 @@ def _record(n, a, tape, slot, scratch):
     for i in range(n):
         store(tape, slot + i, load(scratch, a + i))
         at, to = (i + 1) * _ABA, slot + n + _FACTORS * i
-        store3(tape, to, load3(scratch, at + ROD))
-        store3(tape, to + 3, load3(scratch, at + ROD + 3))
+        put(tape, to, load_force(scratch, at + ROD))
         store(tape, to + 6, load(scratch, at + PIVOT))
 
 
@@ -131,29 +130,21 @@ def _solve(m, mu, tape, slot, scratch):
     """w = M⁻¹ μ in the place of μ, with the factors on the tape.  Uses the slots of F for p, those of Y for Y."""
     n = len(m.parent)
     for i in range(n + 1):
-        store3(scratch, i * _N + FORCE, zero3())
-        store3(scratch, i * _N + FORCE + 3, zero3())
+        put(scratch, i * _N + FORCE, Force(zero3(), zero3()))
     for i in range(n - 1, -1, -1):
         up, at, factors = (m.parent[i] + 1) * _N, (i + 1) * _N, slot + _FACTORS * i
-        z, s = subspace(m, i, scratch, at)
-        p, p_ = load3(scratch, at + FORCE), load3(scratch, at + FORCE + 3)
-        u = load(scratch, mu + i) - dot(z, p) - dot(s, p_)
+        p = load_force(scratch, at + FORCE)
+        u = load(scratch, mu + i) - subspace(m, i, scratch, at).dot(p)
         store(scratch, mu + i, u)
         if m.parent[i] >= 0:
-            k = u * load(tape, factors + 6)
-            p, p_ = add(p, scale(k, load3(tape, factors))), add(p_, scale(k, load3(tape, factors + 3)))
-            add3(scratch, up + FORCE, handed_on(m, i, at, p, p_, scratch))
-            add3(scratch, up + FORCE + 3, p_)
-    store3(scratch, VIRTUAL, zero3())
-    store3(scratch, VIRTUAL + 3, zero3())
+            p = p + load_force(tape, factors) * (u * load(tape, factors + 6))
+            increase(scratch, up + FORCE, handed_on(m, i, at, p, scratch))
+    rest(scratch, VIRTUAL)
     for i in range(n):
         up, at, factors = (m.parent[i] + 1) * _N, (i + 1) * _N, slot + _FACTORS * i
-        z, s = subspace(m, i, scratch, at)
-        Y, Y_ = carried(m, i, up + VIRTUAL, at, scratch)
-        reach = dot(load3(tape, factors), Y) + dot(load3(tape, factors + 3), Y_)
-        w = (load(scratch, mu + i) - reach) * load(tape, factors + 6)
-        store3(scratch, at + VIRTUAL, add(Y, scale(w, z)))
-        store3(scratch, at + VIRTUAL + 3, add(Y_, scale(w, s)))
+        Y = carried(m, i, up + VIRTUAL, at, scratch)
+        w = (load(scratch, mu + i) - Y.dot(load_force(tape, factors))) * load(tape, factors + 6)
+        put(scratch, at + VIRTUAL, Y + subspace(m, i, scratch, at) * w)
         store(scratch, mu + i, w)
 
 
