@@ -31,7 +31,7 @@ def contract(at: Expansion, results: Sequence[Result], found: Sequence[Array]) -
         y = _by_columns(at, result.name, result.axes[-1] if result.axes else 0, named, x)
         for k, axis in enumerate(reversed(result.axes), start=1):
             if axis is Axis.TORQUE:
-                y = at.forces(y) if k == 1 else at.G.pull_axis(y, -k)
+                y = at.G.pull(y, -k)
         if result.axes == (Axis.TORQUE, Axis.PER_POSITION) and force is not None:
             at.add_turn(y, force)
         contracted.append(y)

@@ -65,49 +65,45 @@ class Entries:
     def push(self, x: Array) -> Array:
         """From speeds, (..., nv), to joints, (..., n)."""
         layout = self.layout
-        batch = np.broadcast_shapes(x.shape[:-1], self.coupled.shape[:-1], *(b.shape[:-2] for b in self.charts))
+        batch = common(x.shape[:-1], self.coupled.shape[:-1], *(b.shape[:-2] for b in self.charts))
         pushed = np.zeros((*batch, layout.n), dtype=np.result_type(x, self.coupled))
         if self.unit:
-            pushed[..., layout.plain] = x[..., layout.plain_v]
-        pushed[..., layout.coupled] = self.coupled * x[..., layout.coupled_v]
-        for k, (first, _, v) in enumerate(layout.balls):
-            chart = slice(first + POSE, first + len(HINGES))
-            if self.unit:
-                pushed[..., chart] = x[..., v : v + 3]
-            else:
-                pushed[..., chart] = product(self.charts[k], x[..., v : v + 3])
+            pushed[..., layout.moved] = x[..., layout.moved_v]
+        if layout.functions:
+            pushed[..., layout.coupled] = self.coupled * x[..., layout.coupled_v]
+        if not self.unit:
+            for chart, (first, _, v) in zip(self.charts, layout.balls, strict=True):
+                pushed[..., first + POSE : first + len(HINGES)] = product(chart, x[..., v : v + 3])
         return pushed
 
     @quietly
-    def pull(self, D: Array, *, inner: int = 0, onto: Array | None = None) -> Array:
-        """From joints, the last axis of D, to speeds: D times the matrix, added to `onto` if given.
+    def pull(self, D: Array, axis: int = -1, inner: int | None = None) -> Array:
+        """From joints to speeds along an axis of D, counted from the end: D times the matrix, where that is G.
 
-        `inner` axes of D are between those of the batch and the last.
+        `inner` axes of D besides this one are not those of the batch; all behind it, if not given.
         """
-        layout = self.layout
-        lift = (..., *(None,) * inner)
-        if onto is None:
-            batch = np.broadcast_shapes(D.shape[: D.ndim - 1 - inner], self.coupled.shape[:-1])
-            onto = np.zeros((*batch, *D.shape[D.ndim - 1 - inner : -1], layout.nv))
-        if self.unit:
-            onto[..., layout.plain_v] += D[..., layout.plain]
+        layout, lift = self.layout, (..., *(None,) * (-axis - 1 if inner is None else inner))
+        pulled = D.take(layout.joint_of, axis=axis)
+        behind = (slice(None),) * (-axis - 1)
+        for k, (joint, v, first) in enumerate(zip(layout.coupled, layout.coupled_v, layout.leads, strict=True)):
+            entry = D[(..., joint, *behind)] * self.coupled[..., k][lift]
+            if first:
+                pulled[(..., v, *behind)] = entry
+            else:
+                pulled[(..., v, *behind)] += entry
+        return pulled
+
+    @quietly
+    def add_pulled(self, onto: Array, D: Array, inner: int) -> None:
+        """Add D times the matrix, from joints, the last axis of D, to speeds, where that is V, A or C."""
+        layout, lift = self.layout, (..., *(None,) * inner)
         for k, (joint, v) in enumerate(zip(layout.coupled, layout.coupled_v, strict=True)):
             onto[..., v] += D[..., joint] * self.coupled[..., k][lift]
-        for k, (first, _, v) in enumerate(layout.balls):
-            if self.unit:
-                onto[..., v : v + 3] += D[..., first + POSE : first + len(HINGES)]
-                continue
+        for chart, (first, _, v) in zip(self.charts, layout.balls, strict=True):
             for row in range(3):
-                chart = self.charts[k][..., row, :]
-                if inner:
-                    chart = chart.reshape(*chart.shape[:-1], *(1,) * inner, 3)
-                onto[..., v : v + 3] += D[..., first + POSE + row, None] * chart
-        return onto
-
-    def pull_axis(self, D: Array, axis: int) -> Array:
-        """The same for another axis of D, counted from the end: −2 is the last but one."""
-        moved = self.pull(np.moveaxis(D, axis, -1), inner=-axis - 1)
-        return np.ascontiguousarray(np.moveaxis(moved, -1, axis))
+                part = chart[..., row, :]
+                part = part.reshape(*part.shape[:-1], *(1,) * inner, 3)
+                onto[..., v : v + 3] += D[..., first + POSE + row, None] * part
 
 
 class Chart:
@@ -132,7 +128,8 @@ class Chart:
         layout, q = self.layout, self._q
         found = np.zeros((*q.shape[:-1], layout.n), dtype=q.dtype)
         found[..., layout.plain] = q[..., layout.plain_q]
-        found[..., layout.coupled] = self._f(0)
+        if layout.functions:
+            found[..., layout.coupled] = self._f(0)
         for first, k, _ in layout.balls:
             found[..., first : first + POSE] = pose_angles(q[..., k : k + 4])
         return found
@@ -154,12 +151,13 @@ class Chart:
         """γ, (..., n): â where a is zero."""
         layout, v = self.layout, self.speeds
         coupled = self._f(2) * v[..., layout.coupled_v] ** 2
-        batch = np.broadcast_shapes(coupled.shape[:-1], v.shape[:-1])
+        batch = common(coupled.shape[:-1], v.shape[:-1])
         found = np.zeros((*batch, layout.n), dtype=np.result_type(coupled, v))
         found[..., layout.coupled] = coupled
         for first, _, k in layout.balls:
             x, y, z = (v[..., k + i] for i in range(3))
-            found[..., first + POSE : first + len(HINGES)] = np.stack([-y * z, x * z, -x * y], axis=-1)
+            for i, entry in enumerate((-y * z, x * z, -x * y)):
+                found[..., first + POSE + i] = entry
         return found
 
     @property
@@ -223,35 +221,30 @@ class Chart:
 
     def matrix(self, M: Array) -> Array:
         """Gᵀ M̂ G, (..., nv, nv)."""
-        return self.G.pull_axis(self.G.pull(M, inner=1), -2)
+        return self.G.pull(self.G.pull(M, -2), inner=1)
 
     def by_configuration(self, Dq: Array, Dv: Array | None = None, Da: Array | None = None, *, inner: int) -> Array:
-        """Derivatives by δ of what has derivatives Dq, Dv, Da by q̂, v̂, â (last axis); (1)."""
+        """Derivatives by δ of what has derivatives Dq, Dv, Da by q̂, v̂, â (last axis); (1).
+
+        `inner` axes are between those of the batch and the last.
+        """
         found = self.G.pull(Dq, inner=inner)
         if Dv is not None:
-            found = self._onto(found, Dv, inner, self.V)
+            self.V.add_pulled(found, Dv, inner)
         if Da is not None:
-            found = self._onto(found, Da, inner, self.A)
+            self.A.add_pulled(found, Da, inner)
         return found
 
     def by_speed(self, Dv: Array, Da: Array | None = None, *, inner: int) -> Array:
         """The same by v."""
         found = self.G.pull(Dv, inner=inner)
-        return found if Da is None else self._onto(found, Da, inner, self.C)
+        if Da is not None:
+            self.C.add_pulled(found, Da, inner)
+        return found
 
     def by_acceleration(self, Da: Array, *, inner: int) -> Array:
         """The same by a."""
         return self.G.pull(Da, inner=inner)
-
-    def _onto(self, found: Array, D: Array, inner: int, entries: Entries) -> Array:
-        return entries.pull(D, inner=inner, onto=found)
-
-    def torque_derivatives(self, tau: Array, Dq: Array, Dv: Array, Da: Array) -> tuple[Array, Array, Array]:
-        """∂τ/∂δ, ∂τ/∂v, ∂τ/∂a, (..., nv, nv), from τ̂ and ∂τ̂/∂(q̂, v̂, â)."""
-        by_q = self.G.pull_axis(self.by_configuration(Dq, Dv, Da, inner=1), -2)
-        self.add_turn(by_q, tau)
-        by_v = self.G.pull_axis(self.by_speed(Dv, Da, inner=1), -2)
-        return by_q, by_v, self.matrix(Da)
 
     @quietly
     def add_turn(self, onto: Array, tau: Array) -> None:
@@ -274,7 +267,7 @@ class Chart:
         return self._turn(tau, w, transposed=True)
 
     def _turn(self, tau: Array, x: Array, *, transposed: bool) -> Array:
-        batch = np.broadcast_shapes(tau.shape[:-1], x.shape[:-1], self._q.shape[:-1], self.speeds.shape[:-1])
+        batch = common(tau.shape[:-1], x.shape[:-1], self._q.shape[:-1], self.speeds.shape[:-1])
         found = np.zeros((*batch, self.layout.nv))
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
             found[..., v] += self._f(2)[..., k] * tau[..., joint] * x[..., v]
@@ -309,22 +302,33 @@ def pose_angles(quaternion: Array) -> Array:
     Exact to rounding everywhere: near the singular position of the second hinge the first angle is anything, and the
     third is what remains.
     """
-    w, x, y, z = np.moveaxis(unit(quaternion), -1, 0)
-    r00, r10, r20 = 1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)
-    r01, r11 = 2 * (x * y - w * z), 1 - 2 * (x * x + z * z)
-    r02, r12 = 2 * (x * z + w * y), 2 * (y * z - w * x)
+    q = unit(quaternion)
+    w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
+    xx, yy, zz, wx, wy, wz, xy, xz, yz = x * x, y * y, z * z, w * x, w * y, w * z, x * y, x * z, y * z
+    r00, r10 = 1 - 2 * (yy + zz), 2 * (xy + wz)
     across = np.sqrt(r00 * r00 + r10 * r10)
-    sine, cosine = np.where(across > 0, r10, 0.0), np.where(across > 0, r00, 1.0)
-    length = np.where(across > 0, across, 1.0)
-    sine, cosine = sine / length, cosine / length
-    third = np.arctan2(sine * r02 - cosine * r12, cosine * r11 - sine * r01)
-    return np.stack([np.arctan2(sine, cosine), np.arctan2(-r20, across), third], axis=-1)
+    some = across > 0
+    length = np.where(some, across, 1.0)
+    sine, cosine = np.where(some, r10, 0.0) / length, np.where(some, r00, 1.0) / length
+    angles = np.empty((*q.shape[:-1], 3))
+    angles[..., 0] = np.arctan2(sine, cosine)
+    angles[..., 1] = np.arctan2(2 * (wy - xz), across)
+    angles[..., 2] = np.arctan2(
+        2 * (sine * (xz + wy) - cosine * (yz - wx)), cosine * (1 - 2 * (xx + zz)) - sine * (2 * (xy - wz))
+    )
+    return angles
 
 
 def unit(quaternion: Array) -> Array:
     """Quaternions divided by their length, in memory of their own."""
-    w, x, y, z = np.moveaxis(quaternion, -1, 0)
+    w, x, y, z = (quaternion[..., k] for k in range(4))
     return np.ascontiguousarray(quaternion / np.sqrt(w * w + x * x + y * y + z * z)[..., None])
+
+
+def common(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """What shapes broadcast to; mostly they are equal."""
+    first = shapes[0]
+    return first if all(shape == first for shape in shapes) else np.broadcast_shapes(*shapes)
 
 
 def product(matrix: Array, x: Array) -> Array:

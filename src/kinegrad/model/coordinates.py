@@ -154,6 +154,22 @@ class Layout:
         return np.array([int(np.flatnonzero(self.speed_of == v)[0]) for v in range(self.nv)], dtype=np.int64)
 
     @cached_property
+    def moved(self) -> Integers:
+        """Joints that a speed moves one to one: those that are their own coordinates, and charts of quaternions."""
+        charts = [first + k for first, _, _ in self.balls for k in range(POSE, len(HINGES))]
+        return np.array([*self.plain.tolist(), *charts], dtype=np.int64)
+
+    @cached_property
+    def moved_v(self) -> Integers:
+        """Their speeds."""
+        return self.speed_of[self.moved]
+
+    @cached_property
+    def leads(self) -> tuple[bool, ...]:
+        """Of coupled joints, whether each is the first that its coordinate moves."""
+        return tuple(bool(self.joint_of[v] == joint) for joint, v in zip(self.coupled, self.coupled_v, strict=True))
+
+    @cached_property
     def pattern(self) -> tuple[Integers, Integers]:
         """Rows and columns, by speeds, where matrices can differ from zero: some joints of both are on one path."""
         found = np.zeros((self.nv, self.nv), dtype=bool)
