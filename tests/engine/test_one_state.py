@@ -1,6 +1,7 @@
 """One state of plain arrays goes straight to the kernel: the same bits as the long way, the same errors."""
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -224,3 +225,13 @@ def test_design_derivatives_name_the_joint_and_the_state(states, threads):
     ):
         with pytest.raises(SingularError, match=f"nothing resists joint 'twist' of model 'arm'{at}:"):
             function()
+
+
+def test_models_are_freed_at_once():
+    """What is kept with a model for its next call does not hold the model."""
+    model = samples.random_tree(6, seed=1)
+    for function, count in FUNCTIONS.values():
+        function(model, *random_state(model, 1)[:count])
+    alive = weakref.ref(model)
+    del model
+    assert alive() is None
