@@ -4,7 +4,9 @@ The map
 -------
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
-             to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh
+             to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
+             PolynomialFunction, SplineFunction
+configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
              and their derivatives: forward_kinematics_derivatives, point_motion_derivatives
@@ -47,6 +49,7 @@ from types import ModuleType
 
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
+from kinegrad.configuration import difference, integrate, neutral, random_configuration
 from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
@@ -104,15 +107,20 @@ from kinegrad.model import (
     DH,
     Box,
     Capsule,
+    Coupling,
     Cylinder,
     Frame,
     Inertia,
     Joint,
+    LinearFunction,
     Mesh,
     Model,
     ModelBuilder,
+    PolynomialFunction,
+    Quaternion,
     Shape,
     Sphere,
+    SplineFunction,
     Topology,
     free,
     planar,
@@ -149,6 +157,7 @@ __all__ = [
     "DH",
     "Box",
     "Capsule",
+    "Coupling",
     "Cylinder",
     "Design",
     "EnergyDesignDerivatives",
@@ -165,6 +174,7 @@ __all__ = [
     "Jacobian",
     "Joint",
     "KinegradError",
+    "LinearFunction",
     "LoadDerivatives",
     "Loads",
     "Mesh",
@@ -178,16 +188,20 @@ __all__ = [
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
+    "PolynomialFunction",
+    "Quaternion",
     "Shape",
     "SingularError",
     "SolveError",
     "Sphere",
+    "SplineFunction",
     "Topology",
     "bias_forces",
     "bridges",
     "center_of_mass",
     "center_of_mass_derivatives",
     "compare",
+    "difference",
     "energy_design_derivatives",
     "forward_dynamics",
     "forward_dynamics_derivatives",
@@ -200,6 +214,7 @@ __all__ = [
     "hybrid_dynamics",
     "hybrid_dynamics_design_derivatives",
     "inertial_parameters",
+    "integrate",
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
@@ -215,6 +230,7 @@ __all__ = [
     "mass_matrix_design_derivatives",
     "momentum",
     "momentum_derivatives",
+    "neutral",
     "objectives",
     "optimize",
     "papers",
@@ -225,6 +241,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
+    "random_configuration",
     "revolute",
     "rotate",
     "samples",

@@ -38,9 +38,69 @@ METHODS = {
 MASS_MATRIX = engine.Kernel(
     crba.crba, engine.Q, (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),), crba.N
 )
+
+
+def _hybrid_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> tuple[Array, Array]:
+    """a and τ, (..., nv), where coordinates are not joints: see ``_engine/reduction.py``."""
+    primitive, held = at.primitive, options[0] == 1
+    tau, a = at.given["tau"], at.given.get("a", np.zeros(at.model.nv))
+    at.check_joints()
+
+    def run(model: Model, *state: Any) -> tuple[Array, Array]:
+        *numbers, stands = state
+        given, flags = loads if model is primitive else None, [stands.astype(np.int64)]
+        a, tau = engine.evaluate_with(HYBRID, model, numbers, given, threads=threads, options=flags)
+        return a, tau
+
+    def inverse(model: Model, *state: Array) -> Array:
+        return engine.evaluate(METHODS["spatial"], model, state, threads=threads)[0]
+
+    try:
+        return engine.solve_hybrid(at, at.shape, tau, a, held, run, inverse)
+    except engine.Reduced as found:
+        raise engine.free_joint(at.model, found.speed, found.state, at.shape, "coordinate") from None
+
+
+def _forward_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> tuple[Array]:
+    """The same where all coordinates are free."""
+    return (_hybrid_in_coordinates(at, loads, threads, [np.zeros(at.model.nv)])[0],)
+
+
+def _reduced_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> tuple[Array]:
+    """Accelerations by the mass matrix of coordinates."""
+    motion = at.q_hat, at.v_hat, at.a_hat
+    (bias,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
+    return (
+        solve_reduced(at, reduced_mass_matrix(at, threads), (at.given["tau"] - at.forces(bias))[..., None])[..., 0],
+    )
+
+
+def reduced_mass_matrix(at: engine.Expansion, threads: int | None) -> Array:
+    """Gᵀ M̂ G of all states, (..., nv, nv)."""
+    (M,) = engine.evaluate(MASS_MATRIX, at.primitive, (at.q_hat,), threads=threads)
+    return np.broadcast_to(at.matrix(M), (*at.shape, at.model.nv, at.model.nv))
+
+
+def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[np.int64] | None = None) -> Array:
+    """M⁻¹ times `right`, (..., nv, k), with the mass matrix of coordinates, or of some `speeds`; or SingularError."""
+    stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
+    if stuck is not None:
+        at.check(M, 2)
+        row, state = stuck
+        raise engine.free_joint(at.model, row if speeds is None else int(speeds[row]), state, at.shape, "coordinate")
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return np.asarray(np.linalg.solve(M, right))
+
+
 HYBRID = engine.Kernel(
     hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
-    pivots=True, together=2,
+    pivots=True, together=2, in_coordinates=_hybrid_in_coordinates,
 )  # fmt: skip
 
 
@@ -61,9 +121,13 @@ def _by_mass_matrix(
     batch.check_results()
 
 
-_FORWARD = {
-    "aba": engine.Kernel(aba.aba, engine.QVTAU, (_ACCELERATION,), aba.N, loads=True, pivots=True),
-    "crba": engine.Kernel(_by_mass_matrix, engine.QVTAU, (_ACCELERATION,), slots=None, loads=True),
+FORWARD = {
+    "aba": engine.Kernel(
+        aba.aba, engine.QVTAU, (_ACCELERATION,), aba.N, loads=True, pivots=True, in_coordinates=_forward_in_coordinates
+    ),
+    "crba": engine.Kernel(
+        _by_mass_matrix, engine.QVTAU, (_ACCELERATION,), slots=None, loads=True, in_coordinates=_reduced_in_coordinates
+    ),
 }
 
 
@@ -177,7 +241,7 @@ def forward_dynamics(
     >>> inverse_dynamics(arm, [0.3, 0.2], [1, 0], a).round(12)
     array([5., 1.])
     """
-    kernel = _FORWARD[engine.one_of("method", method, _FORWARD)]
+    kernel = FORWARD[engine.one_of("method", method, FORWARD)]
     given = None if loads is None else named_loads(model, loads)
     (a,) = engine.evaluate(kernel, model, (q, v, tau), given, out, threads)
     return a
@@ -241,7 +305,7 @@ def hybrid_dynamics(
 
 
 def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
-    """1 for each joint named, 0 for the others, (n,)."""
+    """1 for each joint (or speed) named, 0 for the others, (nv,)."""
     engine.check_model(model)
     one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
     try:
@@ -250,13 +314,13 @@ def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
         names = None
     if names is None:
         raise InputError(
-            f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.joint_names[0]!r}]"
+            f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.speed_names[0]!r}]"
         )
-    flags = np.zeros(model.n, dtype=np.int64)
+    flags = np.zeros(model.nv, dtype=np.int64)
     for name in names:
-        flags[model.joint_index(name)] += 1
+        flags[model.speed_index(name)] += 1
     if (flags > 1).any():
-        raise InputError(f"`prescribed` names joint {model.joint_names[int(np.argmax(flags))]!r} twice; expected once")
+        raise InputError(f"`prescribed` names joint {model.speed_names[int(np.argmax(flags))]!r} twice; expected once")
     return flags
 
 
@@ -315,7 +379,7 @@ def bias_forces(
     array([2.902, 0.   ])
     """
     engine.check_model(model)
-    return inverse_dynamics(model, q, v, np.zeros(model.n), loads=loads, out=out, threads=threads)
+    return inverse_dynamics(model, q, v, np.zeros(model.nv), loads=loads, out=out, threads=threads)
 
 
 def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
@@ -330,5 +394,5 @@ def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, thre
     array([4., 1.])
     """
     engine.check_model(model)
-    zero = np.zeros(model.n)
+    zero = np.zeros(model.nv)
     return inverse_dynamics(engine.without_springs(model), q, zero, zero, out=out, threads=threads)

@@ -3,6 +3,7 @@ derivatives with respect to loads; ∂a/∂(q, v, τ) of forward dynamics."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from kinegrad._kernels import (
     rnea_products,
     rnea_reverse,
 )
+from kinegrad.dynamics import FORWARD, METHODS, solve_reduced
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
@@ -172,7 +174,10 @@ def _spatial(packed: bool) -> engine.Kernel:
         return engine.torque_tables(model, "packed" if packed else "dense", loaded, stream)
 
     results = _torque_results(packed)
-    return engine.Kernel(rnea_derivatives.rnea_derivatives, engine.QVA, results, tables=tables, loads=True, together=3)
+    return engine.Kernel(
+        rnea_derivatives.rnea_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
+        in_coordinates=_in_coordinates(packed, lambda: _METHODS["spatial"][False]),
+    )  # fmt: skip
 
 
 def _lagrange(packed: bool) -> engine.Kernel:
@@ -184,8 +189,60 @@ def _lagrange(packed: bool) -> engine.Kernel:
 
     results = _torque_results(packed)
     return engine.Kernel(
-        lagrange_derivatives.lagrange_derivatives, engine.QVA, results, tables=tables, loads=True, together=3
-    )
+        lagrange_derivatives.lagrange_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
+        in_coordinates=_in_coordinates(packed, lambda: _METHODS["lagrange"][False]),
+    )  # fmt: skip
+
+
+def _in_coordinates(packed: bool, dense: Callable[[], engine.Kernel]) -> Any:
+    """τ and its derivatives where coordinates are not joints; packed ones by their own pattern."""
+
+    def contracted(
+        at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+    ) -> list[Array]:
+        kernel = dense()
+        motion = at.q_hat, at.v_hat, at.a_hat
+        found = engine.evaluate(kernel, at.primitive, motion, loads, threads=threads)
+        tau, *matrices = engine.contract(at, kernel.results, found)
+        rows, cols = at.layout.pattern
+        return [tau, *(np.ascontiguousarray(x[..., rows, cols]) if packed else x for x in matrices)]
+
+    return contracted
+
+
+def _jvp_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> list[Array]:
+    """Gᵀ dτ̂ + W δ."""
+    motion, along = (at.q_hat, at.v_hat, at.a_hat), at.push(at.given["dq"], at.given["dv"], at.given["da"])
+    direction = [at.check(x, 1) for x in along]
+    (change,) = engine.evaluate(_JVP, at.primitive, (*motion, *direction), loads, threads=threads)
+    (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return [at.forces(change) + at.turn(tau, at.given["dq"])]
+
+
+def _vjp_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> list[Array]:
+    """Those of (G w)ᵀ τ̂, contracted, and Wᵀ w."""
+    motion, weights = (at.q_hat, at.v_hat, at.a_hat), at.check(at.G.push(at.given["w"]), 1)
+    found = engine.evaluate(_VJP, at.primitive, (*motion, weights), loads, threads=threads)
+    (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
+    by_q, by_v, by_a = engine.contract(at, _VJP.results, found)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return [by_q + at.turn_transposed(tau, at.given["w"]), by_v, by_a]
+
+
+def _forward_in_coordinates(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+) -> list[Array]:
+    """a, and M⁻¹ times −∂τ/∂(δ, v) and 1, with the mass matrix of coordinates."""
+    q, v, tau = at.given.values()
+    (a,) = engine.evaluate(FORWARD["aba"], at.model, (q, v, tau), loads, threads=threads)
+    _, by_q, by_v, M = engine.evaluate(_METHODS["spatial"][False], at.model, (q, v, a), loads, threads=threads)
+    right = np.concatenate([-by_q, -by_v, np.broadcast_to(np.eye(at.model.nv), M.shape)], axis=-1)
+    return [a, *map(np.ascontiguousarray, np.split(solve_reduced(at, M, right), 3, axis=-1))]
 
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
@@ -210,6 +267,7 @@ _FORWARD = engine.Kernel(
     pivots=True,
     together=3,
     spare=True,
+    in_coordinates=_forward_in_coordinates,
 )
 _JVP = engine.Kernel(
     rnea_products.jvp,
@@ -217,6 +275,7 @@ _JVP = engine.Kernel(
     (engine.Result("dtau", (Axis.TORQUE,)),),
     tables=_products,
     loads=True,
+    in_coordinates=_jvp_in_coordinates,
 )
 _VJP = engine.Kernel(
     rnea_reverse.vjp,
@@ -228,6 +287,7 @@ _VJP = engine.Kernel(
     ),
     rnea_reverse.N,
     loads=True,
+    in_coordinates=_vjp_in_coordinates,
 )
 _BY_LOADS = engine.Kernel(
     load_derivatives.load_derivatives,
@@ -294,10 +354,8 @@ def inverse_dynamics_derivatives(
     if out is not None:
         return out
     if packed:
-        pattern = model.topology.pattern
-        return InverseDynamicsDerivatives(
-            tau, *(PackedMatrix(values, pattern.rows, pattern.cols, model.n) for values in matrices)
-        )
+        rows, cols = model.layout.pattern if model.coordinates else model.topology.pattern
+        return InverseDynamicsDerivatives(tau, *(PackedMatrix(values, rows, cols, model.nv) for values in matrices))
     return InverseDynamicsDerivatives(tau, *matrices)
 
 

@@ -159,6 +159,10 @@ def forward_kinematics_derivatives(
            [ 0. ,  0. ]])
     """
     state, wanted = state_of(q, v, a), slice(1 + 3 * (v is not None) + 3 * (a is not None))
+    if engine.mapped(model):
+        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
+        motion = at.arguments(engine.QVA)
+        return engine.contract_fields(at, forward_kinematics_derivatives(at.primitive, *motion, threads=threads))
     dtransform_dq, *fields = engine.evaluate_with(_LINKS, model, state, threads=threads, wanted=wanted)
     if v is None:
         return ForwardKinematicsDerivatives(dtransform_dq)
@@ -213,6 +217,11 @@ def point_motion_derivatives(
            [ 0. ,  0. ]])
     """
     state, wanted = state_of(q, v, a), slice(1 + (v is not None) + (a is not None))
+    if engine.mapped(model):
+        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
+        motion = at.arguments(engine.QVA)
+        change = point_motion_derivatives(at.primitive, *motion, link=link, point=point, threads=threads)
+        return engine.contract_fields(at, change)
     named = points(model, link, point)
     dx_dq, *fields = engine.evaluate_with(_POINTS, model, state, threads=threads, wanted=wanted, **named)
     if v is None:

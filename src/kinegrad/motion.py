@@ -275,23 +275,18 @@ class Motion(Result):
 
         model, axes = self.model, self.q.ndim - 2
         batch = ("batch",) if axes == 1 else tuple(f"batch{k}" for k in range(axes))
-        joints = self.coordinate_names == self.speed_names == model.joint_names
         coordinates: dict[str, Any] = {"time": ("time", self.t, {"units": "s"})}
-        if joints:
-            kinds = [joint.kind for joint in model.joints]
-            coordinates |= {"joint": list(model.joint_names), "kind": ("joint", kinds)}
-        else:
-            coordinates |= {"coordinate": list(self.coordinate_names), "speed": list(self.speed_names)}
         variables: dict[str, Any] = {}
+        tangent, _, tangent_kinds = model.layout.columns("v")
         for x in STATE:
-            axis = "joint" if joints else "coordinate" if x == "q" else "speed"
-            units = joint_units(x, kinds) if joints else ""
+            axis, names, kinds = model.layout.columns(x)
+            coordinates |= {axis: list(names), "kind" if axis == "joint" else f"{axis}_kind": (axis, kinds)}
             if getattr(self, x) is not None:
-                variables[x] = (("time", *batch, axis), getattr(self, x), {"units": units} if units else {})
+                variables[x] = (("time", *batch, axis), getattr(self, x), {"units": joint_units(x, kinds)})
             if (slope := getattr(self, f"d{x}_dp")) is not None:
-                each = " or ".join(f"{unit} per unit of the parameter" for unit in units.split(" or "))
-                along = ("time", *batch, "joint" if joints else "speed", "parameter")
-                variables[f"d{x}_dp"] = (along, slope, {"units": each} if units else {})
+                units = joint_units(x, tangent_kinds).split(" or ")
+                each = {"units": " or ".join(f"{unit} per unit of the parameter" for unit in units)}
+                variables[f"d{x}_dp"] = (("time", *batch, tangent, "parameter"), slope, each)
         if self.design is not None:
             coordinates |= {"parameter": list(self.design.names), "value": ("parameter", self.design.values)}
         report = {name: getattr(self, name) for name in self.reported}

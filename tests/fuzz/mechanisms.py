@@ -8,15 +8,21 @@ import numpy as np
 import kinegrad as kg
 from kinegrad import Design, Inertia, Loads, Model, ModelBuilder, samples
 from tests.conftest import random_loads, tree
+from tests.mixed import mixed_loads, mixed_tree
 
 SMALL = ("two_link", "puma560", "double_pendulum", "cart_pendulum")
 ORDINARY = ("tree", "sample", "floating")
 KINDS = (*["tree"] * 9, *["sample"] * 3, *["floating"] * 2, *["far"] * 3, *["extreme"] * 3, "massless", "chain")
 
 
-def mechanism(rng: random.Random, *, largest: int = 8) -> tuple[Model, str]:
-    """A model and its kind; of the ordinary kinds, results can be compared with those of other formulations."""
+def mechanism(rng: random.Random, *, largest: int = 8, mixed: bool = True) -> tuple[Model, str]:
+    """A model and its kind; of the ordinary kinds, results can be compared with those of other formulations.
+
+    Some have coordinates that are not joints, if they may be `mixed`.
+    """
     kind = rng.choice(KINDS)
+    if mixed and rng.random() < 0.15:
+        kind = "mixed"
     if kind == "chain" and largest < 8:
         kind = "tree"
     return _mechanism(kind, rng.randrange(300), largest), kind
@@ -29,6 +35,8 @@ def _mechanism(kind: str, seed: int, largest: int) -> Model:
         return getattr(samples, SMALL[seed % len(SMALL)])() if seed % 12 or largest < 8 else samples.human43()
     if kind == "floating":
         return _floating(seed)
+    if kind == "mixed":
+        return mixed_tree(seed, joints=1 + seed % max(largest - 3, 1))
     if kind == "chain":
         return samples.spatial_chain(30 + seed % 40)
     model = tree(seed, largest=largest)
@@ -89,6 +97,8 @@ def design_of(rng: random.Random, model: Model) -> Design:
 def some_loads(rng: random.Random, model: Model, batch: tuple[int, ...]) -> Loads | None:
     """None, on all links, or on one by name; the same for all states, or not."""
     kind = rng.randrange(4)
+    if model.coordinates:
+        return mixed_loads(model, rng.randrange(1000)) if kind < 2 else None
     if kind == 0:
         return random_loads(model, rng.randrange(1000), batch)
     if kind == 1:

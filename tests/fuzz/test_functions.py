@@ -28,33 +28,35 @@ from tests.fuzz.other_ways import Compared
 
 LONGEST = 1000  # characters of a message
 MATRICES = {"dtau_dq": "n n", "dtau_dv": "n n", "dtau_da": "n n"}
-CORES = {  # last axes of results: n joints, p parameters, k points or none, and numbers
+CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, k points or none, and numbers
     "bias_forces": "n",
     "center_of_mass": "3",
     "center_of_mass_derivatives": "3 n",
+    "difference": "n",
     "energy_design_derivatives": {"dkinetic_dp": "p", "dpotential_dp": "p"},
     "forward_dynamics": "n",
     "forward_dynamics_derivatives": {"a": "n", "da_dq": "n n", "da_dv": "n n", "da_dtau": "n n"},
     "forward_dynamics_design_derivatives": "n p",
     "forward_kinematics": {
-        "transform": "n 4 4",
-        **{f"{kind}_{what}": "n 3" for kind in ("linear", "angular") for what in ("velocity", "acceleration")},
+        "transform": "l 4 4",
+        **{f"{kind}_{what}": "l 3" for kind in ("linear", "angular") for what in ("velocity", "acceleration")},
     },
     "forward_kinematics_derivatives": {
-        "dtransform_dq": "n 4 4 n",
-        **{f"d{kind}_velocity_d{x}": "n 3 n" for kind in ("linear", "angular") for x in "qv"},
-        **{f"d{kind}_acceleration_d{x}": "n 3 n" for kind in ("linear", "angular") for x in "qva"},
+        "dtransform_dq": "l 4 4 n",
+        **{f"d{kind}_velocity_d{x}": "l 3 n" for kind in ("linear", "angular") for x in "qv"},
+        **{f"d{kind}_acceleration_d{x}": "l 3 n" for kind in ("linear", "angular") for x in "qva"},
     },
     "gravity_forces": "n",
     "hybrid_dynamics": {"a": "n", "tau": "n"},
     "hybrid_dynamics_design_derivatives": {"da_dp": "n p", "dtau_dp": "n p"},
+    "integrate": "q",
     "inverse_dynamics": "n",
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
     "inverse_dynamics_design_vjp": "p",
     "inverse_dynamics_jvp": "n",
-    "inverse_dynamics_load_derivatives": {"dtau_dforce": "n n 3", "dtau_dtorque": "n n 3", "dtau_dpoint": "n n 3"},
-    "inverse_dynamics_regressor": "n 10n",
+    "inverse_dynamics_load_derivatives": {"dtau_dforce": "n l 3", "dtau_dtorque": "n l 3", "dtau_dpoint": "n l 3"},
+    "inverse_dynamics_regressor": "n 10l",
     "inverse_dynamics_vjp": {"dq": "n", "dv": "n", "da": "n"},
     "jacobian": {"linear": "k 3 n", "angular": "k 3 n"},
     "kinetic_energy": "",
@@ -70,10 +72,11 @@ CORES = {  # last axes of results: n joints, p parameters, k points or none, and
     },
     "point_motion_design_derivatives": {f"d{x}_dp": "k 3 p" for x in ("position", "velocity", "acceleration")},
     "potential_energy": "",
-    "transform_design_derivatives": "n 4 4 p",
+    "transform_design_derivatives": "l 4 4 p",
 }
-OTHERS = {"get_threads", "set_threads", "inertial_parameters"}  # not functions of states; tested below
-STATE = ("q", "v", "a", "tau", "dq", "dv", "da", "w", "y")
+OTHERS = {"get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}  # tested below
+POSITIONS = ("q", "q0", "q1")
+STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
            "inverse_dynamics_derivatives": ("spatial", "lagrange")}  # fmt: skip
@@ -109,18 +112,18 @@ class Case:
                 self.arguments[x] = self.make(x, parameter.default)
         if self.arguments.get("v", "") is None:
             self.arguments["a"] = None
-        if self.rng.random() < 0.15:  # one array for all
-            self.arguments |= dict.fromkeys(self.given, self.arguments["q"])
+        if self.rng.random() < 0.15 and self.model.nq == self.model.nv:  # one array for all
+            self.arguments |= dict.fromkeys(self.given, self.arguments[self.given[0]])
         self.spoiled = self.spoil() if self.rng.random() < 0.35 else []
         for x in self.given:
             if getattr(self.arguments[x], "dtype", None) == np.float64 and self.rng.random() < 0.7:
                 self.arguments[x] = arranged(self.rng, self.arguments[x])
 
     def make(self, x, default):
-        rng, n = self.rng, self.model.n
+        rng, n = self.rng, self.model.nv
         if x in STATE:
             missing = default is None and rng.random() < 0.3
-            return None if missing else self.numbers.normal(size=(*self.part(), n)) * self.scale
+            return None if missing else self.state(x) * self.scale if x not in POSITIONS else self.configuration()
         if x in FOLLOW:
             return None if rng.random() < 0.4 else self.numbers.normal(size=(*self.part(), n, self.design.p))
         if x == "link":
@@ -136,10 +139,22 @@ class Case:
             "loads": lambda: some_loads(rng, self.model, self.part()),
             "method": lambda: rng.choice(METHODS[self.name]),
             "packed": lambda: rng.random() < 0.5,
-            "prescribed": lambda: rng.sample(self.model.joint_names, rng.randint(0, n)),
+            "prescribed": lambda: rng.sample(self.model.speed_names, rng.randint(0, n)),
             "threads": lambda: None,
         }
         return values[x]()
+
+    def state(self, x):
+        """Random numbers of a part of the state."""
+        return self.numbers.normal(size=(*self.part(), self.model.nq if x in POSITIONS else self.model.nv))
+
+    def configuration(self):
+        """Coordinates, quaternions of unit length; some start at gimbal lock of their pose."""
+        q = self.state("q") * self.scale
+        for _, k, _ in self.model.layout.balls:
+            turn = self.numbers.normal(size=(*q.shape[:-1], 4)) if self.rng.random() < 0.8 else np.array([1, 0, 1, 0])
+            q[..., k : k + 4] = turn / np.linalg.norm(turn, axis=-1, keepdims=True)
+        return q
 
     def part(self):
         """A batch shape that broadcasts to that of the case."""
@@ -207,9 +222,17 @@ class Case:
         """The last axes of a result."""
         link = self.arguments.get("link")
         points = [] if link is None or isinstance(link, str) else [len(link)]
-        words = {"n": [self.model.n], "10n": [10 * self.model.n], "p": [self.design.p], "k": points}
+        model = self.model
+        words = {
+            "q": [model.nq],
+            "n": [model.nv],
+            "l": [model.n],
+            "10l": [10 * model.n],
+            "p": [self.design.p],
+            "k": points,
+        }
         axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]
-        return (self.model.topology.nonzeros,) if self.arguments.get("packed") and core == "n n" else tuple(axes)
+        return (len(model.layout.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
 
     def cores(self):
         """The last axes of each array of a result that is to be there, by name."""
@@ -223,10 +246,10 @@ class Case:
         """Arguments for one state of the batch."""
         shape, n, found = self.common(), self.model.n, {}
         for x in self.given:
-            found[x] = np.broadcast_to(self.number(x), (*shape, n))[k].copy()
+            found[x] = np.broadcast_to(self.number(x), (*shape, self.number(x).shape[-1]))[k].copy()
         for x in FOLLOW:
             if self.arguments.get(x) is not None:
-                found[x] = np.broadcast_to(self.number(x), (*shape, n, self.design.p))[k].copy()
+                found[x] = np.broadcast_to(self.number(x), (*shape, self.model.nv, self.design.p))[k].copy()
         if loads := self.loads():
             found["loads"] = Loads(**{what: np.broadcast_to(x, (*shape, n, 3))[k] for what, x in loads.items()})
         return found
@@ -259,7 +282,7 @@ def one_case(name, seed):
         wanted = bits(result)
         if case.repeatable:
             assert bits(case.call()) == wanted, "not the same again"
-            if "threads" not in case.spoiled:
+            if "threads" in case.arguments and "threads" not in case.spoiled:
                 for threads in (1, 2):
                     assert bits(case.call(threads=threads)) == wanted, f"not the same with {threads} threads"
         if not isinstance(result, str):
@@ -359,6 +382,23 @@ def test_inertial_parameters():
     for value in VALUES:
         with pytest.raises(kg.InputError, match="`model`"):
             kg.inertial_parameters(value)
+
+
+def test_configurations():
+    """neutral and random_configuration: coordinates that every function takes, or an error."""
+    for seed in range(cases(few=100)):
+        model, _ = mechanism(random.Random(seed))
+        shape = ((), 3, (2, 0), (1, 2))[seed % 4]
+        some = kg.random_configuration(model, seed, shape=shape)
+        assert some.shape == ((shape,) if shape == 3 else shape) + (model.nq,)
+        assert kg.difference(model, kg.neutral(model), some).shape == (*some.shape[:-1], model.nv)
+    for value in VALUES:
+        for function in (kg.neutral, kg.random_configuration):
+            with pytest.raises(kg.InputError, match="`model`"):
+                function(value)
+        if value is not None and not isinstance(value, int | np.integer | np.random.Generator):
+            with pytest.raises(kg.InputError, match="`seed`"):
+                kg.random_configuration(model, value)
 
 
 def test_set_threads():

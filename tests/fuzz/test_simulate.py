@@ -34,7 +34,7 @@ class Mixed:
     def __init__(self, name, seed):
         self.rng = random.Random(f"{name} {seed}")
         self.numbers = np.random.default_rng(self.rng.randrange(2**63))
-        self.model, self.kind = mechanism(self.rng, largest=5)
+        self.model, self.kind = mechanism(self.rng, largest=5, mixed=False)
         self.hostile = self.rng.random() > GOOD
         self.batch = self.rng.choice(SHAPES)
         self.steps = self.rng.randint(1, 7)

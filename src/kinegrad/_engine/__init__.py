@@ -6,6 +6,9 @@ are shaped back.  Nothing of this is public.
 """
 
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
+from kinegrad._engine.contraction import contract, contract_fields
+from kinegrad._engine.coordinates import unit
+from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
     check_model,
@@ -13,6 +16,7 @@ from kinegrad._engine.gate import (
     flag,
     free_joint,
     kernel_array,
+    mapped,
     not_finite,
     one_of,
     overflow_passes,
@@ -31,6 +35,7 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
+from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
@@ -44,22 +49,29 @@ __all__ = [
     "Axis",
     "Batch",
     "Directions",
+    "Expansion",
     "Kernel",
     "Kind",
     "March",
     "Marched",
     "Q",
+    "Reduced",
     "Result",
     "Reversal",
     "Segment",
     "Shape",
     "acceleration_tables",
+    "check_arguments",
     "check_model",
+    "check_unit",
     "checked",
     "compile_apart",
+    "contract",
+    "contract_fields",
     "directions",
     "evaluate",
     "evaluate_with",
+    "factor_pivot",
     "fill",
     "finish",
     "flag",
@@ -67,6 +79,7 @@ __all__ = [
     "free_joint",
     "get_threads",
     "kernel_array",
+    "mapped",
     "march",
     "march_slopes",
     "mechanism",
@@ -86,10 +99,12 @@ __all__ = [
     "set_threads",
     "share_memory",
     "slopes",
+    "solve_hybrid",
     "streams",
     "tame",
     "torque_tables",
     "tree",
+    "unit",
     "variable_fields",
     "whole",
     "without_springs",

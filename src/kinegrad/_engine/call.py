@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.gate import FLOAT64, Batch, finish, one_result
+from kinegrad._engine.contraction import contract
+from kinegrad._engine.expansion import Expansion
+from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import Kernel, Shape
@@ -98,6 +100,17 @@ def evaluate_with(
     unseen : dict of ndarray, optional
         Options that may make results overflow, by name: kernels look at the state and the loads only.
     """
+    if mapped(model):
+        at = Expansion(model, dict(zip(kernel.state, state, strict=False)), loads)
+        if kernel.in_coordinates is not None:
+            contracted = kernel.in_coordinates(at, loads, threads, options)
+        else:
+            found = evaluate_with(
+                kernel, at.primitive, at.arguments(kernel.state), loads, None, threads, columns,
+                constants=constants, options=options, points=points, wanted=wanted, unseen=unseen,
+            )  # fmt: skip
+            contracted = contract(at, kernel.results[wanted], found)
+        return at.deliver([result.name for result in kernel.results[wanted]], contracted, out)
     batch, rows, load_rows = checked(kernel, model, state, loads)
     pairs = _outputs(kernel, batch, out, points, wanted)
     filled = [flat for _, flat in pairs]
@@ -170,13 +183,14 @@ def _outputs(kernel: Kernel, batch: Batch, out: Any, points: Shape | None, wante
     """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
     results, cores = kernel.results, kernel.cores(batch.model, points)
     alone = len(results) - (kernel.together if out is None else 0)
-    if type(out) is dict:
+    by_name = type(out) is dict and len(results) > 1
+    if by_name:
         check_apart(out)
     first, last, _ = wanted.indices(len(results))
     pairs = []
     for k in range(alone):
         name, given = "out", out
-        if type(out) is dict:
+        if by_name:
             name, given = f"out.{results[k].name}", out[results[k].name]
         if results[k].optional and not first <= k < last:
             pairs.append((_NO_ROWS, _NO_ROWS))
@@ -228,7 +242,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
         if out is None:
             found, filled = results()
         else:
-            found = tuple(out.values()) if type(out) is dict else (out,)
+            found = tuple(out.values()) if type(out) is dict and len(cores) > 1 else (out,)
             given = one_result(found, cores, state)
             if given is None:
                 return None

@@ -87,7 +87,7 @@ class Batch:
             if x.shape[max(x.ndim - core, 0) :] != ((n,) if core == 1 else (n, 3)):
                 raise _wrong_shape(model, name, x, core)
         shapes = [x.shape[:-core] for x, core in zip(given, cores, strict=True)]
-        self.shape = shape = _broadcast(arguments, shapes)
+        self.shape = shape = broadcast(arguments, shapes)
         self.states = count = math.prod(shape)
         self.arguments = []
         for x, own, core in zip(given, shapes, cores, strict=True):
@@ -140,7 +140,7 @@ class Batch:
 
     def check_results(self) -> None:
         """Refuse results that are not finite."""
-        if getattr(_local, "overflow_passes", 0):
+        if overflow_is_passed():
             return
         good = [np.isfinite(x).all(axis=tuple(range(1, x.ndim))) for x in self.results]
         lost = [np.flatnonzero(~x)[:1] for x in good]
@@ -156,7 +156,7 @@ class Batch:
         slides = Mechanism(*mechanism(self.model)).rate[:, 1] != 0.0
         q = self.arguments[0]
         far = bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
-        if (far or not tame(self.model)) and not getattr(_local, "overflow_passes", 0):
+        if (far or not tame(self.model)) and not overflow_is_passed():
             return self.overflow(state)
         return free_joint(self.model, joint, state, self.shape)
 
@@ -184,17 +184,23 @@ class Batch:
         return InputError(f"the results{at} are not finite: they overflow float64{cause}; expected smaller numbers")
 
 
-def free_joint(model: Model, joint: int, state: int, shape: Shape) -> SingularError:
-    """What to raise when nothing resists a joint in one of the states of a batch."""
+def free_joint(model: Model, joint: int, state: int, shape: Shape, what: str = "joint") -> SingularError:
+    """What to raise when nothing resists a joint, or a coordinate, in one of the states of a batch."""
+    name = model.joint_names[joint] if what == "joint" else model.speed_names[joint]
     where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
     at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
     return SingularError(
-        f"nothing resists joint {model.joint_names[joint]!r} of model {model.name!r}{at}: the links it moves have "
+        f"nothing resists {what} {name!r} of model {model.name!r}{at}: the links it moves have "
         "no inertia about it; give them some, or give the joint armature"
     )
 
 
 _local = threading.local()
+
+
+def overflow_is_passed() -> bool:
+    """Whether results that are not finite are to be returned."""
+    return bool(getattr(_local, "overflow_passes", 0))
 
 
 class overflow_passes(ContextDecorator):
@@ -282,6 +288,11 @@ def check_model(model: Any) -> None:
         raise InputError(f"`model` is a {type(model).__name__}; expected a Model, such as samples.human43()")
 
 
+def mapped(model: Any) -> bool:
+    """Whether it is a model with coordinates that are not its joints."""
+    return isinstance(model, Model) and bool(model.coordinates)
+
+
 def not_finite(name: str, x: Array) -> InputError:
     where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
     return InputError(f"`{name}` at index {where} is {x[where]}; expected finite numbers")
@@ -314,7 +325,8 @@ def _wrong_shape(model: Model, name: str, x: Array, core: int) -> InputError:
     return InputError(f"`{name}` has shape {x.shape}; {hint}")
 
 
-def _broadcast(names: Iterable[str], shapes: Sequence[Shape]) -> Shape:
+def broadcast(names: Iterable[str], shapes: Sequence[Shape]) -> Shape:
+    """The common batch shape of arguments, or an InputError that names them."""
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:

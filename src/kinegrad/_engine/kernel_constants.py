@@ -35,6 +35,11 @@ def mechanism(model: Model) -> tuple[Any, ...]:
                 f"model {shown(model.name)} is made of numbers that carry slopes, which only what makes models takes; "
                 "expected a model of plain numbers"
             )
+        if model.coordinates:  # functions expand them first; whatever forgets to must not take them for joints
+            raise InputError(
+                f"model {shown(model.name)} has coordinates that are not its joints, which this function does not "
+                "know; expected model.primitive, whose coordinates are its joints"
+            )
         with np.errstate(all="ignore"):  # constants that overflow are not tame, and so their results looked at
             found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         # `_mechanism` last: an interrupt, or another thread, may come in between, and sees either both or neither
@@ -47,6 +52,8 @@ def tame(model: Model) -> tuple[Any, ...] | None:
     """The same, if with them ordinary states have finite results, as ``_kernels/lanes/finite.py`` says; else None."""
     found: tuple[Any, ...] | None = model.__dict__.get("_tame")
     if found is None:
+        if model.coordinates:
+            return None
         mechanism(model)
         found = model.__dict__["_tame"]
     return found

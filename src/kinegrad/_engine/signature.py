@@ -6,7 +6,7 @@ of a user and the joints of kernels has to know of a kernel, and all that it has
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Any
@@ -111,6 +111,9 @@ class Kernel:
         How many of the last results share one block of memory.
     spare : bool
         Whether it takes an array (states, n) for its own use before the results.
+    in_coordinates : callable, optional
+        ``in_coordinates(expansion, loads, threads, options)`` gives its results for models whose coordinates are not
+        their joints.  Without it, arguments are expanded and results contracted as their kinds and axes say.
     """
 
     function: Callable[..., Any]
@@ -122,6 +125,7 @@ class Kernel:
     pivots: bool = False
     together: int = 0
     spare: bool = False
+    in_coordinates: Callable[..., Sequence[Any]] | None = None
 
     def needs(self, model: Model, loaded: bool = False, stream: bool = False) -> tuple[tuple[Any, ...], int]:
         """Its tables for a model, and how many slots of scratch it needs."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad._engine import check_model
+from kinegrad._engine import Expansion, check_model
 from kinegrad.errors import InputError, KinegradError
-from kinegrad.loads import Loads, load_batch
+from kinegrad.loads import Loads, load_batch, named_loads
 from kinegrad.model import Model
 
 
@@ -28,15 +28,24 @@ def package(name: str) -> Any:
 
 
 def check(model: Any, loads: Any) -> None:
-    """A Model, and Loads or none; whether the loads fit is known when there are states."""
+    """A Model without quaternions, and Loads or none; whether the loads fit is known when there are states."""
     check_model(model)
+    if model.nq != model.nv:
+        raise InputError(
+            f"model {model.name!r} has a quaternion, with respect to whose numbers there are no derivatives, only with "
+            "respect to the tangent q ⊕ δ, which other packages do not know; expected spherical('zyx') or free('zyx')"
+        )
     if loads is not None and not isinstance(loads, Loads):
         raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
 
 
 def state_shape(model: Model, loads: Loads | None, **shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The common shape (..., n) of arguments of these shapes and of the loads, or kinegrad's usual InputError."""
-    batch, _ = load_batch(model, loads, {name: np.zeros(shape) for name, shape in shapes.items()})
+    state = {name: np.zeros(shape) for name, shape in shapes.items()}
+    if model.coordinates:
+        state = {"q": np.zeros(model.nq), **state}
+        return (*Expansion(model, state, named_loads(model, loads)).shape, model.nv)
+    batch, _ = load_batch(model, loads, state)
     return (*batch.shape, model.n)
 
 

@@ -56,7 +56,7 @@ def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> A
     check(model, loads)
     if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 1:
         raise InputError(f"`states` is {states!r}; expected a whole number of at least 1")
-    shape = (int(states), model.n)
+    shape = (int(states), model.nv)
     if state_shape(model, loads, q=shape) != shape:
         raise InputError(f"`loads` have more states than the {states} of `states`; expected as many, or one for all")
     return _callback(model, loads, int(states))
@@ -65,11 +65,11 @@ def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> A
 @cache
 def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     casadi = package("casadi")
-    n = model.n
+    n = model.nv
     dense = casadi.Sparsity.dense(n, states)
-    pattern = model.topology.pattern
-    by_column = np.lexsort((pattern.rows, pattern.cols))  # CasADi's order; kinegrad's is by row
-    block = casadi.Sparsity.triplet(n, n, pattern.rows.tolist(), pattern.cols.tolist())
+    rows, cols = model.layout.pattern
+    by_column = np.lexsort((rows, cols))  # CasADi's order; kinegrad's is by row
+    block = casadi.Sparsity.triplet(n, n, rows.tolist(), cols.tolist())
     blocks = casadi.diagcat(*[block] * states)
     kept: list[Any] = []  # CasADi does not keep Python callbacks alive: this does, as the cache does the function
 

@@ -53,7 +53,7 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
     jax = package("jax")
     check(model, loads)
     jnp = jax.numpy
-    n = model.n
+    n = model.nv
 
     def call(function: Callable[..., Any], cores: tuple[tuple[int, ...], ...], *state: Any) -> Any:
         """`function` of NumPy arrays at all states; results have shapes (..., *core)."""

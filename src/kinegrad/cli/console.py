@@ -97,14 +97,14 @@ def print_torques(console: Console, model: kg.Model, t: Array | None, tau: Array
 
     size = np.abs(tau)
     order = np.argsort(-size.max(axis=0), kind="stable")[:LARGEST]
-    which = f"the {len(order)} largest of {model.n} joints" if model.n > len(order) else "all joints"
+    which = f"the {len(order)} largest of {model.nv} joints" if model.nv > len(order) else "all joints"
     table = text_table(["joint"], ["max |τ|"])
     table.add_column("unit")
     table.add_column("at instant" if t is None else "at t, s", justify="right")
     for i in order:
         k = int(size[:, i].argmax())
-        unit = "N" if model.joints[i].kind == "prismatic" else "N·m"
+        unit = "N" if model.layout.speed_kinds[i] == "prismatic" else "N·m"
         when = str(k) if t is None else f"{t[k]:.4g}"
-        table.add_row(plain(model.joint_names[i]), f"{size[k, i]:.4g}", unit, when)
+        table.add_row(plain(model.speed_names[i]), f"{size[k, i]:.4g}", unit, when)
     print_section(console, f"torques, {which}", table)
     console.print()

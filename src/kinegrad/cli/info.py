@@ -22,6 +22,8 @@ def info(model: ModelName) -> None:
     mechanism, console = find_sample(model), open_console()
     console.print(_header(mechanism))
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
+    if mechanism.coordinates:
+        print_section(console, "coordinates and speeds", _coordinate_table(mechanism))
     print_section(console, "tree, by joint numbers", Text(mechanism.topology.draw_text()))
     print_section(console, f"masses, {mechanism.total_mass:g} kg in total", _mass_table(mechanism))
     print_section(console, "branches: parents Φ, first and last joints Ψ", _branch_table(mechanism))
@@ -32,7 +34,7 @@ def _header(model: kg.Model) -> str:
     gravity = ", ".join(f"{x:g}" for x in model.gravity)
     solid = int((model.mass > 0).sum())
     return (
-        f"[bold]{plain(model.name)}[/]: {model.n} degrees of freedom, {model.total_mass:g} kg in "
+        f"[bold]{plain(model.name)}[/]: {model.nv} degrees of freedom, {model.total_mass:g} kg in "
         f"{solid} links ({model.n - solid} massless), gravity ({gravity}) m/s²"
     )
 
@@ -54,6 +56,19 @@ def _joint_table(model: kg.Model) -> Table:
             unit = "m" if joint.kind == "prismatic" else "rad"
             cells.append(f"{lower:.3g} … {upper:.3g} {unit}" if np.isfinite([lower, upper]).any() else "")
         table.add_row(*map(plain, cells))
+    return table
+
+
+def _coordinate_table(model: kg.Model) -> Table:
+    """Names of coordinates, of speeds, and the joints that each speed moves."""
+    layout = model.layout
+    table = text_table(["coordinates", "speed", "joints"], [])
+    for v, name in enumerate(layout.speed_names):
+        joints = [model.joint_names[i] for i in range(model.n) if layout.speed_of[i] == v]
+        ball = next((first for _, first, at in layout.balls if at == v), None)
+        own = layout.coordinate_names[ball : ball + 4] if ball is not None else (name,)
+        inside = any(at < v < at + 3 for *_, at in layout.balls)
+        table.add_row(*map(plain, ("" if inside else ", ".join(own), name, ", ".join(joints))))
     return table
 
 

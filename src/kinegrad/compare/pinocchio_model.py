@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from kinegrad.errors import InputError
 from kinegrad.model import Model
 
 __all__ = ["to_pinocchio"]
@@ -15,6 +16,10 @@ __all__ = ["to_pinocchio"]
 
 def to_pinocchio(model: Model) -> Any:
     """The mechanism as a ``pinocchio.Model``, joint by joint; without springs and dampers, which it has not."""
+    if model.coordinates:
+        raise InputError(
+            f"model {model.name!r} has coordinates that are not its joints; expected model.primitive, whose are"
+        )
     pin = import_module("pinocchio")
     joints: dict[str, Callable[[Any], Any]] = {
         "revolute": lambda joint: pin.JointModelRevoluteUnaligned(np.array(joint.axis)),

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import design_tangent, rnea_reverse
 from kinegrad._kernels import dual_kernels as kernels
+from kinegrad.design import coordinates
 from kinegrad.design.parameters import (
     Design,
     check_still_frames,
@@ -25,7 +26,17 @@ from kinegrad.design.parameters import (
     kernel_slopes,
     sparse_slopes,
 )
-from kinegrad.dynamics import HYBRID, MASS_MATRIX, HybridDynamics, prescribed_flags, without
+from kinegrad.dynamics import (
+    HYBRID,
+    MASS_MATRIX,
+    HybridDynamics,
+    forward_dynamics,
+    hybrid_dynamics,
+    inverse_dynamics,
+    prescribed_flags,
+    reduced_mass_matrix,
+    without,
+)
 from kinegrad.energy import ENERGIES
 from kinegrad.errors import InputError
 from kinegrad.kinematics import POINTS, TRANSFORMS, forward_kinematics, points, state_of
@@ -147,6 +158,9 @@ def inverse_dynamics_design_derivatives(
     >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
     array([6., 2.])
     """
+    if _checked(design).coordinates:
+        at, change = _torques_in_coordinates(design, (q, v, a), (None, None, None), loads, threads)
+        return at.deliver(["dtau_dp"], [np.ascontiguousarray(coordinates.last(change))])[0]
     return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)[1]
 
 
@@ -199,6 +213,10 @@ def constants_gradient(
     batch."""
     model = _checked(design)
     given = named_loads(model, loads_of(design, loads))
+    if model.coordinates:
+        at = engine.Expansion(model, dict(zip(_GRADIENT.state, state, strict=True)), given)
+        primitive = coordinates.primitive_design(design)
+        return constants_gradient(primitive, *at.arguments(_GRADIENT.state), loads=loads, threads=threads)
     batch, rows, load_rows = engine.checked(_GRADIENT, model, state, given)
     _, gradient = batch.output((rnea_reverse.columns(model.n, given is not None),), zero=True)
     constants = kernel_constants(design)
@@ -271,6 +289,10 @@ def forward_dynamics_along(
     threads: int | None = None,
 ) -> tuple[Array, Array]:
     """a and da/dp, in one pass, of q, v and τ, and of how they follow the parameters."""
+    if _checked(design).coordinates:
+        a = forward_dynamics(design.model, *state, loads=loads_of(design, loads), threads=threads)
+        none, slopes = np.zeros(design.model.nv, dtype=bool), (*follow, None)
+        return a, _accelerations_in_coordinates(design, none, (*state[:2], a), slopes, loads, threads)[0]
     return _tangents(design, _ACCELERATIONS, state, follow, loads, threads)
 
 
@@ -344,6 +366,12 @@ def hybrid_dynamics_along(
     dtau = None if dtau is None else without("dtau_dp", dtau, held[:, None])
     da = None if da is None else without("da_dp", da, free[:, None])
     given = (q, v, without("tau", tau, held), without("a", a, free))
+    model = design.model
+    if model.coordinates:
+        names, whole = [model.speed_names[i] for i in np.flatnonzero(flags)], loads_of(design, loads)
+        known = hybrid_dynamics(model, *given, prescribed=names, loads=whole, threads=threads)
+        both = _accelerations_in_coordinates(design, held, (q, v, known.a), (dq, dv, dtau, da), loads, threads)
+        return known, HybridDynamicsDesignDerivatives(*both)
     batch, pairs, load_rows = _follow(design, _HYBRID, given, (dq, dv, dtau, da), loads)
     slopes, varied = kernel_slopes(design)
     turns = [None] * 3 if varied is None else varied
@@ -364,6 +392,10 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
     array([[0.36, 0.12],
            [0.12, 0.04]])
     """
+    if _checked(design).coordinates:
+        at = engine.Expansion(design.model, {"q": q})
+        change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q_hat, threads=threads)
+        return at.deliver(["dM_dp"], [np.ascontiguousarray(coordinates.last(at.matrix(coordinates.first(change))))])[0]
     return _quantity(design, _MASS_MATRIX, (q,), threads)
 
 
@@ -377,6 +409,9 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
     array([0., 1.])
     """
+    if _checked(design).coordinates:
+        q = engine.Expansion(design.model, {"q": q}).q_hat
+        design = coordinates.primitive_design(design)
     return _quantity(design, _TRANSFORMS, (q,), threads)
 
 
@@ -406,6 +441,10 @@ def point_motion_design_derivatives(
     array([0., 1., 0.])
     """
     model, state = _checked(design), state_of(q, v, a)
+    if model.coordinates:
+        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
+        state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
+        model = design.model
     named = points(model, link, point)
     batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
     slopes = kernel_slopes(design)[0]
@@ -458,8 +497,40 @@ def energy_design_derivatives(
     >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
     array([0.18])
     """
+    if _checked(design).coordinates:
+        at = engine.Expansion(design.model, {"q": q, "v": v})
+        q, v, design = at.q_hat, at.v_hat, coordinates.primitive_design(design)
     sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
+
+
+def _torques_in_coordinates(
+    design: Design, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None, threads: int | None
+) -> tuple[engine.Expansion, Array]:
+    """The motion q, v, a, and dτ/dp, (p, ..., nv), where coordinates are not joints; `follow` are their slopes."""
+    whole = loads_of(design, loads)
+    at = engine.Expansion(design.model, dict(zip("qva", state, strict=True)), named_loads(design.model, whole))
+    names = ("dq_dp", "dv_dp", "da_dp")
+    slopes = coordinates.checked_slopes(design, at, **dict(zip(names, follow, strict=True)))
+    tau = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=whole, threads=threads)
+
+    def tangents(primitive: Design, state: Sequence[Any], follow: Sequence[Any]) -> Array:
+        return _tangents(primitive, _TORQUES, state, follow, loads, threads)[1]
+
+    return at, coordinates.torques(design, at, tau, tangents, *slopes.values())
+
+
+def _accelerations_in_coordinates(
+    design: Design, held: NDArray[np.bool_], state: Sequence[Any], follow: Sequence[Any], loads: Loads | None,
+    threads: int | None,
+) -> tuple[Array, ...]:  # fmt: skip
+    """da/dp and dτ/dp, (..., nv, p), at q, v and all of a; `follow` are slopes of q, v, τ of free ones, a of others."""
+    dq, dv, dtau, da = follow
+    at, change = _torques_in_coordinates(design, state, (dq, dv, da), loads, threads)
+    given = coordinates.checked_slopes(design, at, da_dp=da, dtau_dp=dtau)
+    M = reduced_mass_matrix(at, threads)
+    found = coordinates.accelerations(at, M, change, given["dtau_dp"], given["da_dp"], held)
+    return at.deliver(["da_dp", "dtau_dp"], found)
 
 
 def _tangents(

@@ -155,5 +155,7 @@ def check_structure(base: Built, built: Built, when: str) -> None:
     for one, two in zip(base.model.joints, built.model.joints, strict=True):
         if (one.kind, one.axis) != (two.kind, two.axis):
             raise InputError(f"`function` gives another joint {when}: {one}, then {two}")
+    if base.model.coordinates != built.model.coordinates:
+        raise InputError(f"`function` gives other coordinates {when}; expected the same couplings and quaternions")
     if (base.loads is None) != (built.loads is None):
         raise InputError(f"`function` returns loads only sometimes, {when}; expected them always")

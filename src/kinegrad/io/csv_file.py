@@ -42,7 +42,7 @@ def read_csv(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
                 raise InputError(f"{path}: is empty; expected a header and one line per instant")
             names, factors = _columns(path, header, model)
             place = {name: k for k, name in enumerate(names)}
-            wanted = {x: [place[f"{x}.{joint}"] for joint in model.joint_names] for x in "qva"}
+            wanted = {x: [place[f"{x}.{name}"] for name in model.layout.columns(x)[1]] for x in "qva"}
             if "t" in place:
                 wanted["t"] = [place["t"]]
             numbers = {x: array("d") for x in wanted}
@@ -62,7 +62,7 @@ def read_csv(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
 
 def write_csv(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
     """Write a header and all instants; numbers in as many digits as bring them back to the last bit."""
-    header = [f"{x}.{joint}" for x in values for joint in model.joint_names]
+    header = [f"{x}.{name}" for x in values for name in model.layout.columns(x)[1]]
     columns = [*values.values()]
     if t is not None:
         header, columns = ["t", *header], [t[:, None], *columns]
@@ -89,11 +89,7 @@ def _columns(path: Path, header: Sequence[str], model: Model) -> tuple[list[str]
 
     A unit may follow the name in brackets: ``q.elbow [deg]``, ``t (ms)``.
     """
-    kinds = {
-        f"{x}.{name}": (x, joint.kind)
-        for x in "qva"
-        for name, joint in zip(model.joint_names, model.joints, strict=True)
-    }
+    kinds = {f"{x}.{name}": (x, kind) for x in "qva" for name, kind in zip(*model.layout.columns(x)[1:], strict=True)}
     names, factors = list[str](), np.ones(len(header))
     for k, text in enumerate(header):
         name, unit = text if text in kinds else text.strip(), None
@@ -116,6 +112,7 @@ def _columns(path: Path, header: Sequence[str], model: Model) -> tuple[list[str]
 
 def _expected(x: str, kind: str) -> str:
     examples = {
+        "quaternion": {"q": "'1'"},
         "prismatic": {"q": "'m' or 'mm'", "v": "'m/s' or 'mm/s'", "a": "'m/s^2' or 'mm/s^2'"},
         "": {"q": "'rad' or 'deg'", "v": "'rad/s' or 'deg/s'", "a": "'rad/s^2' or 'deg/s^2'"},
     }

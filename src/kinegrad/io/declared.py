@@ -33,8 +33,10 @@ def check_shape(where: str, name: str, shape: tuple[int, ...], model: Model) -> 
     """(N, n), or (N,) for times."""
     if name == "t" and len(shape) != 1:
         raise InputError(f"{where}`t` has shape {shape}; expected (N,), one per instant")
-    if name != "t" and (len(shape) != 2 or shape[1] != model.n):
-        expected = f"(N, {model.n}): N instants of the {model.n} joints of model {model.name!r}"
+    what, names, _ = model.layout.columns(name)
+    width = len(names)
+    if name != "t" and (len(shape) != 2 or shape[1] != width):
+        expected = f"(N, {width}): N instants of the {width} {what}s of model {model.name!r}"
         raise InputError(f"{where}`{name}` has shape {shape}; expected {expected}")
 
 

@@ -45,12 +45,13 @@ def check_names(
             raise InputError(f"{path}: {what} {shown(name)} is missing; {hint}")
 
 
-def joint_order(path: Any, names: Sequence[str], model: Model) -> NDArray[np.int64] | None:
-    """Where each joint of the model is in `names`; None if they are in its order."""
-    check_names(path, "joint", names, model.joint_names)
+def joint_order(path: Any, names: Sequence[str], model: Model, x: str = "q") -> NDArray[np.int64] | None:
+    """Where each column of q, v or a is in `names`; None if they are in the model's order."""
+    what, wanted, _ = model.layout.columns(x)
+    check_names(path, what, names, wanted)
     place = {name: k for k, name in enumerate(names)}
-    order = np.array([place[name] for name in model.joint_names])
-    return None if np.array_equal(order, np.arange(model.n)) else order
+    order = np.array([place[name] for name in wanted])
+    return None if np.array_equal(order, np.arange(len(wanted))) else order
 
 
 def joint_texts(path: Any, names: NDArray[Any]) -> list[str]:

@@ -50,20 +50,28 @@ def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]
 def write_netcdf(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
     """Write variables with their units; the coordinate ``kind`` says which joints turn and which slide."""
     h5py, h5netcdf, _ = check_packages("")
-    kinds = [joint.kind for joint in model.joints]
+    axes = {what: (names, kinds) for what, names, kinds in map(model.layout.columns, values)}
     whole = io.BytesIO()
     with h5netcdf.File(whole, "w") as data:
-        data.dimensions = {"time": len(next(iter(values.values()))), "joint": model.n}
+        rows = len(next(iter(values.values())))
+        data.dimensions = {"time": rows, **{what: len(names) for what, (names, _) in axes.items()}}
         data.attrs["model"] = model.name
-        data.create_variable("joint", ("joint",), dtype=h5py.string_dtype())[...] = np.array(model.joint_names, object)
-        data.create_variable("kind", ("joint",), dtype=h5py.string_dtype())[...] = np.array(kinds, object)
+        for what, (names, kinds) in axes.items():
+            data.create_variable(what, (what,), dtype=h5py.string_dtype())[...] = np.array(names, object)
+            data.create_variable(_kind(what), (what,), dtype=h5py.string_dtype())[...] = np.array(kinds, object)
         if t is not None:
             data.create_variable("time", ("time",), data=t).attrs["units"] = "s"
         for x, each in values.items():
-            variable = data.create_variable(x, ("time", "joint"), data=each)
+            what, _, kinds = model.layout.columns(x)
+            variable = data.create_variable(x, ("time", what), data=each)
             variable.attrs["units"] = joint_units(x, kinds)
-            variable.attrs["coordinates"] = "kind"
+            variable.attrs["coordinates"] = _kind(what)
     file.write(whole.getbuffer())
+
+
+def _kind(what: str) -> str:
+    """The variable with the kinds of joints, coordinates or speeds."""
+    return "kind" if what == "joint" else f"{what}_kind"
 
 
 def check_packages(path: Any) -> tuple[Any, Any, Any]:
@@ -78,26 +86,29 @@ def check_packages(path: Any) -> tuple[Any, Any, Any]:
 
 def _read(path: Path, model: Model, h5py: Any, h5netcdf: Any, xarray: Any) -> tuple[dict[str, Any], Sequence[str]]:
     check_heaps(path)
-    others = _check_headers(path, h5py)
+    axes = {x: model.layout.columns(x)[0] for x in "qva"}
+    others = _check_headers(path, h5py, {*axes.values()})
     with warnings.catch_warnings(), np.errstate(all="ignore"), h5netcdf.File(path, "r", **TEXTS) as file:
         warnings.simplefilter("ignore")  # what is odd in a file of others is refused below, or of no concern
         store = xarray.backends.H5NetCDFStore(file)
         with xarray.open_dataset(store, decode_times=False, drop_variables=others) as data:
-            given = [str(name) for name in data.variables if name in data.data_vars or name == "joint"]
-            check_names(path, "variable", given, ["q", "v", "a", "joint"], others=True)
-            names = joint_texts(path, data["joint"].values)
-            order = joint_order(path, names, model)
-            arrays = {x: _variable(path, data[x], x, names, model) for x in "qva"}
-            if order is not None:
-                arrays = {x: values[:, order] for x, values in arrays.items()}
+            known = list(dict.fromkeys(axes.values()))
+            given = [str(name) for name in data.variables if name in data.data_vars or name in known]
+            check_names(path, "variable", given, ["q", "v", "a", *known], others=True)
+            arrays = {}
+            for x, axis in axes.items():
+                names = joint_texts(path, data[axis].values)
+                order = joint_order(path, names, model, x)
+                values = _variable(path, data[x], x, names, model)
+                arrays[x] = values if order is None else values[:, order]
             if "time" in data.variables:
                 arrays["t"] = _time(path, data["time"])
     return arrays, model.joint_names
 
 
-def _check_headers(path: Path, h5py: Any) -> list[str]:
+def _check_headers(path: Path, h5py: Any, axes: set[str]) -> list[str]:
     """What the file says about the variables that will be read; the names of all others."""
-    read = {"q", "v", "a", "joint", "time"}
+    read = {"q", "v", "a", "time"} | axes
     with h5py.File(path, "r") as file:
         for name in read:
             if not isinstance(file.get(name, getlink=True), h5py.HardLink | None):
@@ -119,20 +130,21 @@ def _is_dimension_alone(variable: Any) -> bool:
 
 
 def _variable(path: Path, variable: Any, x: str, names: Sequence[str], model: Model) -> Array:
-    """Values over (time, joint), converted joint by joint to SI units."""
-    if set(variable.dims) != {"time", "joint"} or len(variable.dims) != 2:
-        raise InputError(f"{path}: `{x}` is over {variable.dims}; expected ('time', 'joint')")
-    values = variable.transpose("time", "joint").values
+    """Values over (time, joint), or (time, coordinate) and (time, speed), converted one by one to SI units."""
+    axis, own, kinds_of = model.layout.columns(x)
+    if set(variable.dims) != {"time", axis} or len(variable.dims) != 2:
+        raise InputError(f"{path}: `{x}` is over {variable.dims}; expected ('time', {axis!r})")
+    values = variable.transpose("time", axis).values
     check_kind(path, x, values.dtype)
     if "units" not in variable.attrs:
         return np.asarray(values, np.float64)
     units = _units(path, x, variable.attrs["units"], len(names))
-    kinds = dict(zip(model.joint_names, (joint.kind for joint in model.joints), strict=True))
+    kinds = dict(zip(own, kinds_of, strict=True))
     factors = np.empty(len(names))
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         factor = joint_factor(x, kinds[name], unit)
         if factor is None:
-            found = f"`{x}` of joint {shown(name)} is in {shown(unit)}"
+            found = f"`{x}` of {axis} {shown(name)} is in {shown(unit)}"
             raise InputError(f"{path}: {found}; expected {kind_units(x, kinds[name])!r} or a unit that converts to it")
         factors[k] = factor
     return np.asarray(values, np.float64) if (factors == 1).all() else values * factors

@@ -28,7 +28,7 @@ def read_npz(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str] | 
     """q, v, a and perhaps t, in the model's order; and the joints' names if the file has them."""
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = _members(path, archive)
+            members = _members(path, archive, model)
             for name, member in members.items():
                 _check_header(path, archive, name, member, model)
             arrays = {name: _unpack(archive, member) for name, member in members.items()}
@@ -38,27 +38,36 @@ def read_npz(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str] | 
         raise InputError(f"{path}: its arrays take more memory than there is") from None
     except Exception as error:  # whatever a broken archive makes zipfile, zlib or NumPy raise
         raise InputError(f"{path}: is not a readable NPZ archive of numbers: {said(error)}") from None
-    if "joint_names" not in arrays:
-        return arrays, None
-    order = joint_order(path, joint_texts(path, arrays.pop("joint_names")), model)
-    if order is not None:
-        arrays |= {x: arrays[x][:, order] for x in "qva"}
-    return arrays, model.joint_names
+    named = [names for names in _names(model) if names in arrays]
+    for names in named:
+        texts = joint_texts(path, arrays.pop(names))
+        for x in _names(model)[names]:
+            order = joint_order(path, texts, model, x)
+            if order is not None:
+                arrays[x] = arrays[x][:, order]
+    return arrays, model.joint_names if len(named) == len(_names(model)) else None
 
 
 def write_npz(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
     """Write arrays by name, and the joints' names."""
-    arrays: dict[str, Any] = {**values, "joint_names": np.array(model.joint_names)}
+    arrays: dict[str, Any] = dict(values)
+    for what, names, _ in map(model.layout.columns, values):
+        arrays[f"{what}_names"] = np.array(names)
     if t is not None:
         arrays["t"] = t
     np.savez(file, **arrays)
 
 
-def _members(path: Path, archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+def _names(model: Model) -> dict[str, str]:
+    """Arrays of names, and what they are the columns of."""
+    return {"coordinate_names": "q", "speed_names": "va"} if model.coordinates else {"joint_names": "qva"}
+
+
+def _members(path: Path, archive: zipfile.ZipFile, model: Model) -> dict[str, zipfile.ZipInfo]:
     """The parts of the archive by the names of their arrays."""
     infos = archive.infolist()
     names = [info.filename.removesuffix(".npy") for info in infos]
-    check_names(path, "array", names, ["q", "v", "a"], optional=["t", "joint_names"])
+    check_names(path, "array", names, ["q", "v", "a"], optional=["t", *_names(model)])
     for name, info in zip(names, infos, strict=True):
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InputError(
@@ -75,13 +84,14 @@ def _check_header(path: Path, archive: zipfile.ZipFile, name: str, member: zipfi
             raise ValueError(f"array {name!r} has a header of version {version}")
         shape, _, dtype = _HEADERS[version](file)
         begin = file.tell()
-    if name == "joint_names":
+    if name in _names(model):
+        what, wanted, _ = model.layout.columns(_names(model)[name][0])
         if dtype.kind not in "US" or len(shape) != 1:
-            raise InputError(f"{path}: joint names are {dtype} of shape {shape}; expected a row of texts")
-        longest = max(LONGEST_NAME, *map(len, model.joint_names))
-        if shape[0] > model.n or dtype.itemsize > 4 * longest:
-            found = f"{shape[0]} joint names of up to {dtype.itemsize // (4 if dtype.kind == 'U' else 1)} characters"
-            raise InputError(f"{path}: has {found}; expected {model.n}, of at most {longest}")
+            raise InputError(f"{path}: {what} names are {dtype} of shape {shape}; expected a row of texts")
+        longest = max(LONGEST_NAME, *map(len, wanted))
+        if shape[0] > len(wanted) or dtype.itemsize > 4 * longest:
+            found = f"{shape[0]} {what} names of up to {dtype.itemsize // (4 if dtype.kind == 'U' else 1)} characters"
+            raise InputError(f"{path}: has {found}; expected {len(wanted)}, of at most {longest}")
     else:
         check_declared(path, name, shape, dtype, model, member.compress_size)
     if begin + prod(shape) * dtype.itemsize != member.file_size:

@@ -6,6 +6,10 @@
 .nc     NetCDF: variables ``q``, ``v``, ``a`` over (time, joint), the joints' names as coordinate
 ======  =========================================================================================
 
+Where coordinates are not joints (couplings, quaternions), columns of q have the names of coordinates, and those of v, a
+and tau the names of speeds: in NPZ ``coordinate_names`` and ``speed_names``, in NetCDF the axes ``coordinate`` and
+``speed``.
+
 Torques are ``tau`` in the same manner.  Columns may come in any order where they have names.  ``t`` (s) is
 optional: inverse dynamics does not need it.  Numbers survive a round trip to the last bit.
 
@@ -51,7 +55,7 @@ class Trajectory(Result):
     ----------
     t : ndarray, shape (N,), or None
         s.
-    q, v, a : ndarray, shape (N, n)
+    q, v, a : ndarray, shape (N, nq), (N, nv), (N, nv)
         Coordinates, speeds and accelerations: rad or m, and their time derivatives.
     joint_names : tuple of str, or None
         Those of the model; None where the file did not name its columns.
@@ -146,6 +150,8 @@ def read_trajectory(path: str | os.PathLike[str], model: Model) -> Trajectory:
         raise InputError(f"{place}: {found} instants; expected as many in each")
     if not rows["q"]:
         raise InputError(f"{place}: has no instants; expected at least one")
+    if model.coordinates:
+        _check_unit(model, motion["q"], f"{place}: ")
     t = _times(arrays.get("t"), rows["q"], f"{place}: ")
     return Trajectory(t, **motion, joint_names=None if names is None else model.joint_names, model=model)
 
@@ -223,6 +229,14 @@ def _times(values: Any, count: int, where: str = "") -> Array | None:
     return t
 
 
+def _check_unit(model: Model, q: Array, where: str) -> None:
+    """Quaternions of unit length."""
+    try:
+        engine.check_unit(model, "q", q)
+    except InputError as error:
+        raise InputError(f"{where}{error}") from None
+
+
 def _finite(name: str, values: Any, where: str) -> Array:
     try:
         array = engine.real(name, values)
@@ -238,6 +252,8 @@ def _write(path: Any, model: Model, t: ArrayLike | None, given: Mapping[str, Arr
     place = checked_path(path)
     suffix = file_format(place)
     values = {x: _matrix(x, each, model) for x, each in given.items()}
+    if model.coordinates and "q" in values:
+        engine.check_unit(model, "q", values["q"])
     count = len(next(iter(values.values())))
     for x, each in values.items():
         if len(each) != count:

@@ -10,6 +10,8 @@ import math
 import re
 from collections.abc import Sequence
 
+from kinegrad.model.units import NUMBER
+
 __all__ = ["joint_factor", "time_factor"]
 
 RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated with respect to time
@@ -56,6 +58,8 @@ def joint_factor(x: str, kind: str, units: str) -> float | None:
     >>> joint_factor("v", "prismatic", "mm/s"), joint_factor("q", "prismatic", "deg")
     (0.001, None)
     """
+    if kind == "quaternion":
+        return 1.0 if NUMBER in units.split(" or ") else None
     dimension = "length" if kind == "prismatic" else "angle"
     wanted = {dimension: 1, "time": -RATES[x]} if RATES[x] else {dimension: 1}
     return _first(units.split(" or "), wanted)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
+from kinegrad.model.coordinates import HINGES, POSE, Coupling, Quaternion
 from kinegrad.model.frames import Frame, check_frame_name
+from kinegrad.model.functions import LinearFunction, as_function
 from kinegrad.model.geometry import Shape, Solid
 from kinegrad.model.inertia import Inertia, check_inertia
-from kinegrad.model.joints import Joint
+from kinegrad.model.joints import BallJoint, Joint
 from kinegrad.model.model import STANDARD_GRAVITY, Model
 from kinegrad.model.names import as_tuple, check_name, find_name
 from kinegrad.model.numbers import real_array
@@ -49,6 +51,8 @@ class ModelBuilder:
             what: [] for what in ("joints", "parents", "joint_names", "link_names", "placement", "tip", "bodies")
         }
         self._columns |= {what: [] for what in _NUMBERS}
+        self._couplings: dict[str, dict[str, Any]] = {}
+        self._quaternions: list[Quaternion] = []
         self._frames: dict[str, Frame] = {}
         self._shapes: list[Shape] = []
 
@@ -73,7 +77,7 @@ class ModelBuilder:
         parent : str or None
             The link or frame it is attached to; None is the world.
         joint : Joint or sequence of Joint
-            ``revolute("x")``, ``spherical("zyx")``, ``free()``, …
+            ``revolute("x")``, ``spherical("zyx")``, ``free(quaternion=True)``, …
         link : str, optional
             The link's name; the joint's name without it.
         placement : array_like, shape (4, 4) or (3,), optional
@@ -85,7 +89,9 @@ class ModelBuilder:
             given by its numbers is refused with the link's name (an :class:`Inertia` refuses when it is made).
         **numbers
             ``position_limits`` (pair), ``velocity_limits``, ``effort_limits``, ``stiffness``, ``rest``, ``damping``,
-            ``armature``; for a composite joint one value for all its primitives, or one for each.
+            ``armature``; for a composite joint one value for all its primitives, or one for each.  A ball whose
+            coordinates are a quaternion has three, about its own axes, and neither position limits, stiffness nor
+            armature.
 
         Returns
         -------
@@ -118,11 +124,15 @@ class ModelBuilder:
                 if taken == "link_names" and label in self._frames:
                     found = f"link {shown(label)} has the name of a frame of model {shown(self._name)}"
                     raise ModelError(f"{found}; choose another name")
-        values = {what: self._numbers(name, what, numbers.pop(what, default), len(primitives))
+        ball = isinstance(joint, BallJoint)
+        values = {what: self._numbers(name, what, numbers.pop(what, default), len(primitives), ball)
                   for what, default in _NUMBERS.items()}  # fmt: skip
         if numbers:
             unknown = shown(next(iter(numbers)))[1:-1]
             raise ModelError(f"`{unknown}` of {shown(name)} is unknown; expected one of {', '.join(_NUMBERS)}")
+        if ball:
+            first = len(column["joints"]) + len(primitives) - len(HINGES)
+            self._quaternions.append(Quaternion(name, first))
         eye = np.eye(4)
         P = eye if placement is None else check_transform(f"`placement` of joint {shown(name)}", placement)
         P = P if base is None else base @ P
@@ -139,6 +149,79 @@ class ModelBuilder:
             for what, value in values.items():
                 column[what].append(value[k])
         return link
+
+    def couple(self, coordinate: str, joints: Mapping[str, Any]) -> None:
+        """Let one coordinate move several joints: q̂ᵢ = fᵢ(q).
+
+        Its speed moves them by v̂ᵢ = fᵢ′(q) v; its torque is what does the same work, τ = Σ fᵢ′(q) τ̂ᵢ.
+
+        Parameters
+        ----------
+        coordinate : str
+            Its name, and that of its speed: a new one, or that of one of the joints.
+        joints : dict of str to float, function or SciPy spline
+            The joints it moves, and how: a number is a multiplier, others are :class:`LinearFunction`,
+            :class:`PolynomialFunction`, :class:`SplineFunction`, or a spline of SciPy.
+
+        Examples
+        --------
+        A knee whose shank slides while it bends, as in models of OpenSim:
+
+        >>> from kinegrad import Inertia, PolynomialFunction, SplineFunction, planar
+        >>> leg = ModelBuilder("leg")
+        >>> _ = leg.add("knee", None, planar("z"), link="shank", inertia=Inertia.rod(3.7, [0, 0, 0], [0, -0.43, 0]))
+        >>> slide = SplineFunction([-2.1, -1.0, 0.0], [-0.003, 0.004, -0.005])
+        >>> leg.couple("knee_angle", {"knee.rz": 1.0, "knee.tx": slide, "knee.ty": PolynomialFunction([-0.4, 0, 0.01])})
+        >>> leg.build().coordinate_names
+        ('knee_angle',)
+        """
+        if not isinstance(coordinate, str) or not check_name("`coordinate`", coordinate):
+            raise ModelError(f"`coordinate` is {shown(coordinate)}; expected text")
+        if not isinstance(joints, Mapping) or not joints:
+            found = f"`joints` of coordinate {shown(coordinate)} is {shown(joints)}"
+            raise ModelError(f"{found}; expected a dictionary from joints to functions")
+        if coordinate in self._couplings:
+            raise ModelError(f"coordinate {shown(coordinate)} is coupled already; expected all its joints at once")
+        names = self._columns["joint_names"]
+        if coordinate in names and coordinate not in joints:
+            found = f"coordinate {shown(coordinate)} has the name of a joint that it does not move"
+            raise ModelError(f"{found}; choose another name")
+        moved = {}
+        for joint, function in joints.items():
+            find_name("joint", joint, names, self._name)
+            moved[joint] = as_function(f"the function of joint {shown(joint)}", function)
+        self._couplings[coordinate] = moved
+
+    def mimic(self, joint: str, of: str, *, multiplier: float = 1.0, offset: float = 0.0) -> None:
+        """Let a joint follow another one, as ``<mimic>`` of URDF does: q̂_joint = multiplier · q_of + offset.
+
+        Parameters
+        ----------
+        joint : str
+            The one that follows; it is no coordinate any more.
+        of : str
+            The one that leads: a joint, or a coordinate of :meth:`couple`.
+        multiplier, offset : float
+
+        Examples
+        --------
+        >>> from kinegrad import Inertia, prismatic
+        >>> gripper = ModelBuilder("gripper")
+        >>> _ = gripper.add("left", None, prismatic("y"), inertia=Inertia.point(0.1, [0, 0, 0]))
+        >>> _ = gripper.add("right", None, prismatic("y"), inertia=Inertia.point(0.1, [0, 0, 0]))
+        >>> gripper.mimic("right", "left", multiplier=-1.0)
+        >>> gripper.build().coordinate_names
+        ('left',)
+        """
+        names = self._columns["joint_names"]
+        find_name("joint", joint, names, self._name)
+        follows = LinearFunction(multiplier, offset)
+        if of not in self._couplings:
+            find_name("joint", of, names, self._name)
+        leads = self._couplings.get(of, {of: LinearFunction()})
+        if joint in leads:
+            raise ModelError(f"joint {shown(joint)} follows {shown(of)} already; expected it once")
+        self._couplings[of] = {**leads, joint: follows}
 
     def add_frame(self, name: str, link: str, placement: ArrayLike | None = None) -> str:
         """Add a frame fixed in a link.
@@ -207,19 +290,31 @@ class ModelBuilder:
         return links.index(frame.link), frame.placement
 
     @staticmethod
-    def _numbers(name: str, what: str, value: Any, count: int) -> Any:
-        shape = (count, 2) if what == "position_limits" else (count,)
+    def _numbers(name: str, what: str, value: Any, count: int, ball: bool) -> Any:
+        """Numbers of all primitives; a ball's hinges of the pose have none."""
+        given = count - POSE if ball else count
+        shape = (given, 2) if what == "position_limits" else (given,)
         try:
-            return np.broadcast_to(real_array(what, value, "numbers"), shape)
+            numbers = np.broadcast_to(real_array(what, value, "numbers"), shape)
         except ValueError:
             found = f"`{what}` of joint {shown(name)} is {shown(value)}"
             raise ModelError(f"{found}; expected numbers of shape {shape}") from None
+        if not ball:
+            return numbers
+        none = np.broadcast_to(np.asarray(_NUMBERS[what]), (POSE, *shape[1:]))
+        return np.concatenate([numbers[:-POSE], none, numbers[-POSE:]])
 
     def build(self) -> Model:
         """The finished model."""
         fields = {what: values for what, values in self._columns.items() if what != "bodies"}
         bodies = self._columns["bodies"]
+        number = {name: i for i, name in enumerate(self._columns["joint_names"])}
+        couplings = [
+            Coupling(name, tuple(number[joint] for joint in moved), tuple(moved.values()))
+            for name, moved in self._couplings.items()
+        ]
         return Model(
+            coordinates=(*self._quaternions, *couplings),
             name=self._name,
             gravity=self._gravity,  # type: ignore[arg-type]
             frames=self._frames,

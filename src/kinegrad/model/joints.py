@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
 from kinegrad.model.names import check_name
-from kinegrad.model.numbers import real_number
+from kinegrad.model.numbers import flag, real_number
 from kinegrad.model.placement import unit_axis
 
-__all__ = ["Joint", "free", "planar", "prismatic", "revolute", "screw", "spherical", "universal"]
+__all__ = ["BallJoint", "Joint", "free", "planar", "prismatic", "revolute", "screw", "spherical", "universal"]
 
 KINDS = ("revolute", "prismatic", "screw")
 
@@ -81,13 +81,40 @@ def screw(axis: str | ArrayLike = "z", *, pitch: float) -> Joint:
     return Joint("screw", _axis(axis), pitch)
 
 
-def spherical(sequence: str = "zyx") -> tuple[Joint, ...]:
-    """Three hinges at one point, turned in the order of `sequence`: any of the twelve Euler sequences.
+class BallJoint(tuple[Joint, ...]):
+    """Joints of which the last six are the hinges of a ball whose coordinates are a unit quaternion."""
 
+    __slots__ = ()
+
+
+def spherical(sequence: str = "zyx", *, quaternion: bool = False) -> tuple[Joint, ...]:
+    """A ball joint: three hinges at one point, turned in the order of `sequence`, any of the twelve Euler sequences.
+
+    Parameters
+    ----------
+    sequence : str
+        Three letters; without effect on a quaternion.
+    quaternion : bool
+        If True, the four coordinates are a unit quaternion (w, x, y, z) that turns the child's axes into the parent's,
+        and the three speeds are the angular velocity of the child relative to the parent, in the **child's** frame
+        (rad/s).  There is no gimbal lock.
+
+    Examples
+    --------
     >>> [joint.label for joint in spherical("zxz")]
     ['z', 'x', 'z2']
+    >>> from kinegrad import Inertia, ModelBuilder
+    >>> builder = ModelBuilder("top")
+    >>> _ = builder.add("tip", None, spherical(quaternion=True), inertia=Inertia.sphere(1.0, 0.1))
+    >>> top = builder.build()
+    >>> top.coordinate_names, top.speed_names
+    (('tip.w', 'tip.x', 'tip.y', 'tip.z'), ('tip.wx', 'tip.wy', 'tip.wz'))
     """
-    return _hinges("sequence", sequence, 3)
+    hinges = _hinges("sequence", sequence, 3)
+    if not flag("`quaternion`", quaternion):
+        return hinges
+    pose = tuple(_labelled("revolute", letter, f"pose_{letter}") for letter in "zyx")
+    return BallJoint((*pose, *(_labelled("revolute", letter, f"w{letter}") for letter in "xyz")))
 
 
 def universal(axes: str = "xy") -> tuple[Joint, ...]:
@@ -111,13 +138,27 @@ def planar(normal: str = "z") -> tuple[Joint, ...]:
     return (*_sliders(across), _labelled("revolute", normal, f"r{normal}"))
 
 
-def free(sequence: str = "zyx") -> tuple[Joint, ...]:
-    """Three sliders x, y, z, then three hinges in the order of `sequence`: a body free in space.
+def free(sequence: str = "zyx", *, quaternion: bool = False) -> tuple[Joint, ...]:
+    """Three sliders x, y, z, then a ball joint: a body free in space.
 
+    Parameters
+    ----------
+    sequence, quaternion
+        As of :func:`spherical`.  With a quaternion there are seven coordinates, the place of the child in the parent's
+        frame and the quaternion, and six speeds: the rates of the place, in the **parent's** frame (m/s), and the
+        angular velocity in the **child's** (rad/s).
+
+    Examples
+    --------
     >>> [joint.label for joint in free("xyz")]
     ['tx', 'ty', 'tz', 'rx', 'ry', 'rz']
+    >>> len(free(quaternion=True))
+    9
     """
-    turns = tuple(Joint(j.kind, j.axis, label=f"r{j.label}") for j in spherical(sequence))
+    ball = spherical(sequence, quaternion=quaternion)
+    if isinstance(ball, BallJoint):
+        return BallJoint(_sliders("xyz") + tuple(ball))
+    turns = tuple(Joint(j.kind, j.axis, label=f"r{j.label}") for j in ball)
     return _sliders("xyz") + turns
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
+from kinegrad.model.coordinates import Coupling, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.frames import Frame, check_frames
 from kinegrad.model.geometry import Shape, check_shapes
@@ -41,7 +42,7 @@ _PER_JOINT = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """An open tree of n one-degree-of-freedom joints, each moving one link.
+    """An open tree of n one-degree-of-freedom joints, each moving one link, with its coordinates and speeds.
 
     Usually made by :class:`ModelBuilder`, :meth:`from_dh` or a function of :mod:`kinegrad.samples`.
     Arrays are read-only; models compare and hash by value, and pickle.
@@ -77,6 +78,9 @@ class Model:
         Frames fixed in links, by names that no link has; they can be named wherever a link can.
     shapes : sequence of Shape, optional
         What to draw.
+    coordinates : sequence of Coupling or Quaternion, optional
+        Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
+        joints are their own coordinates.
 
     Examples
     --------
@@ -111,6 +115,7 @@ class Model:
     dh: DHTable | None = None
     frames: Mapping[str, Frame] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
+    coordinates: tuple[Coupling | Quaternion, ...] = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
@@ -149,6 +154,9 @@ class Model:
             set_field("dh", self._own_rows(self.dh))
         set_field("frames", check_frames(self.frames, self.link_names, self.name))
         set_field("shapes", check_shapes(self.shapes, (*self.link_names, *self.frames), self.name))
+        set_field("coordinates", check_coordinates(self, self.coordinates))
+        if self.coordinates:
+            check_coordinate_names(self.layout.coordinate_names)
 
     topology: Topology = field(init=False, compare=False)
 
@@ -255,22 +263,32 @@ class Model:
     @property
     def nq(self) -> int:
         """Number of coordinates q."""
-        return len(self.joints)
+        return self.layout.nq if self.coordinates else len(self.joints)
 
     @property
     def nv(self) -> int:
         """Number of speeds v, accelerations a and torques τ."""
-        return len(self.joints)
+        return self.layout.nv if self.coordinates else len(self.joints)
 
     @property
     def coordinate_names(self) -> tuple[str, ...]:
         """Names of the coordinates q, as many as `nq`."""
-        return self.joint_names
+        return self.layout.coordinate_names if self.coordinates else self.joint_names
 
     @property
     def speed_names(self) -> tuple[str, ...]:
         """Names of the speeds v, as many as `nv`."""
-        return self.joint_names
+        return self.layout.speed_names if self.coordinates else self.joint_names
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where each coordinate, speed and joint is."""
+        return Layout(self)
+
+    @cached_property
+    def primitive(self) -> Model:
+        """The same mechanism with every joint its own coordinate: n of each."""
+        return dataclasses.replace(self, coordinates=()) if self.coordinates else self
 
     @property
     def carries_slopes(self) -> bool:
@@ -288,6 +306,14 @@ class Model:
     def joint_index(self, name: str) -> int:
         """The number of the joint called `name`."""
         return find_name("joint", name, self.joint_names, self.name)
+
+    def coordinate_index(self, name: str) -> int:
+        """The position in q of the coordinate called `name`."""
+        return find_name("coordinate" if self.coordinates else "joint", name, self.coordinate_names, self.name)
+
+    def speed_index(self, name: str) -> int:
+        """The position in v of the speed called `name`."""
+        return find_name("speed" if self.coordinates else "joint", name, self.speed_names, self.name)
 
     def link_index(self, name: str) -> int:
         """The number of the link called `name`."""

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from kinegrad.model.coordinates import Coupling, Quaternion
     from kinegrad.model.model import Model
 
 
@@ -16,8 +17,9 @@ def summary(model: Model) -> str:
     virtual = int((model.mass == 0).sum())
     gravity = ", ".join(f"{x:g}" for x in model.gravity)
     passive = [what for what in ("stiffness", "damping", "armature") if getattr(model, what).any()]
+    moving = f"{model.nv} degrees of freedom" + (f", {model.n} joints" if model.coordinates else "")
     lines = [
-        f"Model {model.name!r}: {model.n} degrees of freedom ({counts}), {len(model.topology.branches)} branches",
+        f"Model {model.name!r}: {moving} ({counts}), {len(model.topology.branches)} branches",
         f"  mass {model.total_mass:g} kg in {model.n - virtual} links ({virtual} massless), gravity ({gravity}) m/s²",
     ]
     if model.frames:
@@ -25,6 +27,15 @@ def summary(model: Model) -> str:
         lines.append(f"  {len(model.frames)} frames: {named}")
     if model.shapes:
         lines.append(f"  {len(model.shapes)} shapes")
+    for entry in model.coordinates:
+        lines.append(f"  {_entry(model, entry)}")
     if passive:
         lines.append(f"  joints with {', '.join(passive)}")
     return "\n".join([*lines, *("  " + line for line in model.topology.draw_text().splitlines())])
+
+
+def _entry(model: Model, entry: Coupling | Quaternion) -> str:
+    """One line about coordinates that are not joints."""
+    kind = "quaternion" if not hasattr(entry, "functions") else "coupled"
+    joints = ", ".join(model.joint_names[joint] for joint in entry.joints)
+    return f"{kind} {entry.name!r} moves {joints}"

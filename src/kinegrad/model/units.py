@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["joint_units", "kind_units"]
+__all__ = ["NUMBER", "joint_units", "kind_units"]
 
 UNITS = {"q": ("rad", "m"), "v": ("rad s-1", "m s-1"), "a": ("rad s-2", "m s-2"), "tau": ("N m", "N")}
+
+NUMBER = "1"  # of what has no unit
 
 
 def joint_units(x: str, kinds: Iterable[str]) -> str:
@@ -16,9 +18,9 @@ def joint_units(x: str, kinds: Iterable[str]) -> str:
     'rad s-1 or m s-1'
     """
     found = {kind_units(x, kind) for kind in kinds}
-    return " or ".join(unit for unit in UNITS[x] if unit in found)
+    return " or ".join(unit for unit in (*UNITS[x], NUMBER) if unit in found)
 
 
 def kind_units(x: str, kind: str) -> str:
-    """The unit of `x` for a joint of this kind."""
-    return UNITS[x][kind == "prismatic"]
+    """The unit of `x` for a joint of this kind; the parts of a quaternion are numbers."""
+    return NUMBER if kind == "quaternion" else UNITS[x][kind == "prismatic"]

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.configuration import difference, difference_vjp
 from kinegrad.design import Design
 from kinegrad.design.derivatives import energy_design_derivatives, point_motion_design_derivatives
 from kinegrad.dynamics import inverse_dynamics
@@ -112,7 +113,10 @@ class TorqueSquared(Result):
 
 @dataclass(frozen=True, eq=False)
 class Tracking(Result):
-    """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (n,) or a function of times (m,) → (m, n)."""
+    """Σ wᵢ (qᵢ − rᵢ(t))²: distance from a reference, a constant of shape (nq,) or a function of times (m,) → (m, nq).
+
+    Of a quaternion, the difference is the turn from the reference to it, about axes of the child.
+    """
 
     reference: ArrayLike | Callable[[Array], ArrayLike]
     weight: ArrayLike = 1.0
@@ -126,8 +130,13 @@ class Tracking(Result):
         expected = (len(at.t), at.model.nq) if callable(self.reference) else (at.model.nq,)
         if given.shape != expected:
             raise InputError(f"`reference` of Tracking gives shape {given.shape}; expected {expected}")
-        away = at.q - (given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given)
-        weighted = _weight(self.weight, at.model.nq) * away
+        given = given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given
+        if at.model.coordinates:
+            away = difference(at.model, given, at.q)
+            weighted = _weight(self.weight, at.model.nv) * away
+            return Evaluation((weighted * away).sum(axis=-1), difference_vjp(at.model, away, 2 * weighted))
+        away = at.q - given
+        weighted = _weight(self.weight, at.model.nv) * away
         return Evaluation((weighted * away).sum(axis=-1), 2 * weighted)
 
 

@@ -149,12 +149,13 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
     from matplotlib.figure import Figure
 
     engine.check_model(model)
-    n, topology = model.n, model.topology
+    n, topology = model.nv, model.topology
+    rows, cols = model.layout.pattern if model.coordinates else (topology.pattern.rows, topology.pattern.cols)
     if not errors:
         raise InputError("`errors` is empty; expected at least one matrix to draw")
     errors = {title: finite(f"errors[{title!r}]", values, (n, n)) for title, values in errors.items()}
     possible = np.zeros((n, n), dtype=bool)
-    possible[topology.pattern.rows, topology.pattern.cols] = True
+    possible[rows, cols] = True
     sizes = np.concatenate([values[possible & (values > 0)] for values in errors.values()])
     low, high = (sizes.min(), sizes.max()) if sizes.size else (FLOOR, 1.0)
     low, high = 10.0 ** np.floor(np.log10(max(low, FLOOR))), 10.0 ** np.ceil(np.log10(max(high, 10 * FLOOR)))
@@ -171,7 +172,7 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
         ax.set_facecolor("#e3e7eb")
         shown = np.ma.masked_where(~possible, np.maximum(values, low))
         image = ax.imshow(shown, norm=norm, cmap="viridis", extent=extent, interpolation="none")
-        for joints in topology.branches[1:]:
+        for joints in () if model.coordinates else topology.branches[1:]:
             place = joints[0] + show_numbers_from - 0.5
             ax.axhline(place, color="white", linewidth=0.7)
             ax.axvline(place, color="white", linewidth=0.7)

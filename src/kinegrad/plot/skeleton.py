@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.configuration import neutral
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.model.topology import joint_ranges
@@ -150,7 +151,7 @@ def joint_points(model: Model, q: ArrayLike | None = None) -> tuple[tuple[int, .
 def _places(model: Model, q: ArrayLike | None) -> tuple[Array, Array, Array]:
     """Of each joint: where it is, where its link ends, and its axis; in the world, shape (n, 3) each."""
     engine.check_model(model)
-    posture = np.zeros(model.n) if q is None else finite("q", q, (model.n,))
+    posture = neutral(model) if q is None else finite("q", q, (model.nq,))
     link = forward_kinematics(model, posture).transform
     joint = link @ np.linalg.inv(model.tip)
     local = np.array([each.axis for each in model.joints])

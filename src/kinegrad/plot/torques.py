@@ -67,15 +67,15 @@ def plot_torques(
 
     engine.check_model(model)
     times = instants(t)
-    torques = finite("tau", tau, (len(times), model.n))
+    torques = finite("tau", tau, (len(times), model.nv))
     chosen = _largest(model, torques) if groups is None else dict(groups)
     if not chosen:
         raise InputError("`groups` is empty; expected at least one group of joints")
     for name, group in chosen.items():
         if isinstance(group, str) or not len(group):
             raise InputError(f"`groups[{name!r}]` is {group!r}; expected the names of one or more joints")
-    panels = {name: [model.joint_index(joint) for joint in joints] for name, joints in chosen.items()}
-    branch_of = model.topology.branch_of
+    panels = {name: [model.speed_index(joint) for joint in joints] for name, joints in chosen.items()}
+    branch_of = model.topology.branch_of[model.layout.joint_of]
     palette = colormaps["tab10" if branch_of.max() < 10 else "tab20"].colors  # type: ignore[attr-defined]
 
     height = max(2.1 * len(panels) + 0.6, 3.6)
@@ -104,7 +104,7 @@ def _panel(
 ) -> None:
     for i, colour in zip(joints, colours, strict=True):
         ax.plot(t, tau[:, i], color=colour, linewidth=1.8, solid_capstyle="round")
-    units = {"N" if model.joints[i].kind == "prismatic" else "N·m" for i in joints}
+    units = {"N" if model.layout.speed_kinds[i] == "prismatic" else "N·m" for i in joints}
     ax.set_title(name, loc="left", fontsize=10, fontweight="bold")
     ax.set_ylabel(f"τ, {' or '.join(sorted(units, reverse=True))}")
     ax.spines[["top", "right"]].set_visible(False)
@@ -116,7 +116,7 @@ def _panel(
     places = _spread((tau[-1, joints] - low) / (high - low), 0.14)
     for i, colour, place in zip(joints, colours, places, strict=True):
         ax.annotate(
-            f"{i}  {model.joint_names[i]}", (1, place), (10, 0), xycoords="axes fraction",
+            f"{i}  {model.speed_names[i]}", (1, place), (10, 0), xycoords="axes fraction",
             textcoords="offset points", color=colour, va="center", fontsize=9, annotation_clip=False,
         )  # fmt: skip
 
@@ -125,9 +125,11 @@ def _largest(model: Model, tau: Array) -> dict[str, list[str]]:
     """The joints with the largest torques in each of the first branches, in the order of the tree."""
     size = np.abs(tau).max(axis=0, initial=0)
     groups = {}
-    for k, joints in enumerate(model.topology.branches[:PANELS]):
-        largest = sorted(sorted(joints, key=lambda i: -size[i])[:LINES])
-        groups[f"branch {k}"] = [model.joint_names[i] for i in largest]
+    branch_of = model.topology.branch_of[model.layout.joint_of]
+    for k in range(len(model.topology.branches[:PANELS])):
+        largest = sorted(sorted(np.flatnonzero(branch_of == k).tolist(), key=lambda i: -size[i])[:LINES])
+        if largest:
+            groups[f"branch {k}"] = [model.speed_names[i] for i in largest]
     return groups
 
 

@@ -7,8 +7,11 @@ da/dp of forward dynamics ([anderson2002] (4)–(5)): 1 + p rows of two numbers 
 
 Only free joints are integrated; those of a prescribed motion have it at any time, and it does not follow the design.
 
-Implicit methods get the exact Jacobian of a row, repeated along the diagonal.  What it leaves out, how the lower rows
-change with the first one, changes how Newton's method converges but not to what.
+With quaternions there are four numbers of q to three speeds, and dq/dp is in the tangent: see
+:mod:`kinegrad.simulate.turning`.
+
+Without quaternions, implicit methods get the exact Jacobian of a row, repeated along the diagonal.  What it leaves
+out, how the lower rows change with the first one, changes how Newton's method converges but not to what.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
 from kinegrad.simulate.torques import Constant, Spline
+from kinegrad.simulate.turning import rate, tangent_rate
 from kinegrad.simulate.watch import Watched
 
 __all__ = ["Simulation", "simulate"]
@@ -201,7 +205,7 @@ def simulate(
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp))
     watched = Watched(lambda t, y: _rate(law, t, y), law, span, max_evaluations)
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
-    if method in IMPLICIT and law.exact:
+    if method in IMPLICIT and law.exact and not law.turning:
         options["jac"] = watched.guard(lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA"))
     with telling(progress, *span) as tell, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if not np.isfinite(_rate(law, span[0], y0)).all():
@@ -232,12 +236,12 @@ def _start(law: Law, t: float, state: tuple[Any, Any], slopes: tuple[Any, Any]) 
         moving = held(t)
         state = (held.start("q0", state[0], moving[0]), held.start("v0", state[1], moving[1]))
     q, v = initial(model, *state, single=True)
-    changes = [initial_slope(f"d{name}_dp", x, (model.n,), law.design) for name, x in zip(names, slopes, strict=True)]
+    changes = [initial_slope(f"d{name}_dp", x, (model.nv,), law.design) for name, x in zip(names, slopes, strict=True)]
     if held is not None:
         for name, x in zip(names, changes, strict=True):
             held.check_still(f"d{name}_dp", x)
     dq, dv = (x[law.free] for x in changes)
-    return np.concatenate([q[law.free], v[law.free], np.concatenate([dq, dv]).T.ravel()])
+    return np.concatenate([q[law.free_q], v[law.free], np.concatenate([dq, dv]).T.ravel()])
 
 
 class Track:
@@ -258,40 +262,49 @@ class Track:
 
 def _rate(law: Law, t: float, y: Array) -> Array:
     """ẏ: [anderson2002] (4)–(5)."""
-    f, free = len(law.free), law.free
-    q, v = law.whole(t, y[:f], y[f : 2 * f])
+    free = law.free
+    q, v = law.whole(t, *_state(law, y))
+    q_dot = rate(law.model, q, v)[law.free_q] if law.turning else v[free]
     if law.design is None:
-        return np.concatenate([v[free], law.acceleration(t, q, v)[0][free]])
-    dq, dv = (law.whole_slope(x) for x in _slopes(y, f))
+        return np.concatenate([q_dot, law.acceleration(t, q, v)[0][free]])
+    dq, dv = (law.whole_slope(x) for x in _slopes(law, y))
     a, _, da, _ = law.with_sensitivity(t, q, v, dq, dv)
-    return np.concatenate([v[free], a[free], np.concatenate([dv[free], da[free]]).T.ravel()])
+    dq_dot = tangent_rate(law.model, v, dq, dv) if law.turning else dv
+    return np.concatenate([q_dot, a[free], np.concatenate([dq_dot[free], da[free]]).T.ravel()])
+
+
+def _state(law: Law, y: Array) -> tuple[Array, Array]:
+    """q and v of the free joints, (..., f) each, or more of q with quaternions."""
+    first, f = len(law.free_q), len(law.free)
+    return y[..., :first], y[..., first : first + f]
 
 
 def _jacobian(law: Law, t: float, y: Array, *, sparse: bool) -> Any:
     """∂ẏ/∂y without the second derivatives: the Jacobian of a row, repeated."""
     f = len(law.free)
     rows = len(y) // (2 * f)
-    da_dq, da_dv = law.jacobian(t, *law.whole(t, y[:f], y[f : 2 * f]))
+    da_dq, da_dv = law.jacobian(t, *law.whole(t, *_state(law, y)))
     one = np.block([[np.zeros((f, f)), np.eye(f)], [da_dq, da_dv]])
     if rows == 1:
         return one
     return scipy.sparse.block_diag([one] * rows, format="csc") if sparse else np.kron(np.eye(rows), one)
 
 
-def _slopes(y: Array, f: int) -> tuple[Array, Array]:
-    """dq/dp and dv/dp of the free joints, (..., f, p)."""
-    lower = y[..., 2 * f :].reshape(*y.shape[:-1], -1, 2 * f).swapaxes(-1, -2)
+def _slopes(law: Law, y: Array) -> tuple[Array, Array]:
+    """dq/dp and dv/dp of the free joints, (..., f, p); of quaternions in the tangent."""
+    f = len(law.free)
+    lower = y[..., len(law.free_q) + f :].reshape(*y.shape[:-1], -1, 2 * f).swapaxes(-1, -2)
     return lower[..., :f, :], lower[..., f:, :]
 
 
 def _sample(law: Law, track: Track, t: Array) -> Simulation:
     """Everything there is to know at times `t`."""
-    f, y = len(law.free), track(t)
-    q, v = (np.array(x) for x in zip(*map(law.whole, t.tolist(), y[:, :f], y[:, f : 2 * f]), strict=True))
+    y = track(t)
+    q, v = (np.array(x) for x in zip(*map(law.whole, t.tolist(), *_state(law, y)), strict=True))
     a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
     slopes: tuple[Array | None, Array | None, Array | None, Array | None] = (None, None, None, None)
     if law.design is not None:
-        dq, dv = (law.whole_slope(x.copy()) for x in _slopes(y, f))
+        dq, dv = (law.whole_slope(x.copy()) for x in _slopes(law, y))
         da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
         slopes = (dq, dv, da, dtau)
     names = ("dq_dp", "dv_dp", "da_dp", "dtau_dp")
@@ -304,10 +317,10 @@ def _samples(model: Model, times: Array, samples: Any) -> Callable[[int, float],
     tau = engine.real("tau", samples)
     if not np.isfinite(tau).all():
         raise engine.not_finite("tau", tau)
-    if tau.shape == (model.n,):
+    if tau.shape == (model.nv,):
         return Constant(tau)
-    if tau.shape != (len(times), model.n):
-        expected = f"({model.n},) for a constant, or ({len(times)}, {model.n}) for samples at `t`"
+    if tau.shape != (len(times), model.nv):
+        expected = f"({model.nv},) for a constant, or ({len(times)}, {model.nv}) for samples at `t`"
         raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
     spline = make_interp_spline(times, tau, k=min(3, len(times) - 1))
     return Spline(spline, times[0], times[-1])

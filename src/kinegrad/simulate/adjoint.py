@@ -122,6 +122,11 @@ def adjoint_gradient(
     law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
+    if law.turning:
+        raise InputError(
+            f"model {model.name!r} has a quaternion, through whose steps the adjoint does not go back; expected "
+            "simulate_fixed with a design and objective_gradient, or spherical('zyx')"
+        )
     check_objective(objective)
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else min(engine.whole("segment", segment), steps)
@@ -132,7 +137,7 @@ def adjoint_gradient(
         if scheme is None:
             backward = MidpointAdjoint(law, h, steps, length, q, v, objective)
         else:
-            how = CompiledAdjoint if law.feedback is None else LoopAdjoint
+            how = CompiledAdjoint if law.feedback is None and not model.coordinates else LoopAdjoint
             backward = how(law, scheme, h, steps, length, q, v, objective)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
     check_sums(*(x for x in vars(found).values() if x is not None))

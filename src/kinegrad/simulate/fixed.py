@@ -34,6 +34,7 @@ from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.torques import Constant, PerStep
+from kinegrad.simulate.turning import turning_run
 
 __all__ = ["FixedStepSimulation", "simulate_fixed"]
 
@@ -144,7 +145,8 @@ def simulate_fixed(
     """Motions from many initial states, or of many designs, in equal steps from t = 0; their exact tangents.
 
     All steps of all states run compiled, on SIMD lanes and threads.  Only where `tau` is a Python function, which is
-    called at each stage, and with the implicit method, do the steps follow one another in Python.
+    called at each stage, with the implicit method, and where coordinates are not joints, do the steps follow one
+    another in Python.
 
     Parameters
     ----------
@@ -203,6 +205,11 @@ def simulate_fixed(
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
     q, v = initial(one, q0, v0, single=False)
     if models is not None:
+        if one.coordinates:
+            raise InputError(
+                "several models are given, and their coordinates are not their joints, so that steps follow one "
+                "another in Python, which know one model; expected a call for each model"
+            )
         if law.feedback is not None:
             raise InputError(
                 "`tau` is a function and several models are given: a function is called between steps in Python, which "
@@ -210,13 +217,15 @@ def simulate_fixed(
             )
         q, v = (_one_each(x, len(models)) for x in (q, v))
     check_size(steps, every, q.size, 0 if design is None else design.p)
-    dq, dv = (initial_slope(f"d{x}0_dp", given, q.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
+    dq, dv = (initial_slope(f"d{x}0_dp", given, v.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
             with engine.overflow_passes():
                 found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
         else:
-            run = loop_run if law.feedback is not None else compiled_run
+            run = loop_run if law.feedback is not None or one.coordinates else compiled_run
+            if law.turning:
+                run = turning_run
             found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
     return _finished(law, scheme, h, steps, every, found, models)
 
@@ -234,7 +243,7 @@ def loop_run(
 ) -> Run:  # fmt: skip
     """Step by step in Python, the law of motion of all states evaluated at each stage."""
     kept: list[tuple[Array, ...]] = []
-    lost, speeds = np.full(q.shape[:-1], -1), np.zeros(q.shape)
+    lost, speeds = np.full(q.shape[:-1], -1), np.zeros(v.shape)
     for k in range(steps + 1):
         last = k == steps
         stages = make_stages(law, scheme, h, min(k, steps - 1), k * h, q, v, dq, dv, first_only=last)
@@ -340,8 +349,21 @@ def prepare(
     if h.shape != () or not (np.isfinite(h) and h > 0):
         raise InputError(f"`step` is {shown(step)}; expected a positive number of seconds")
     steps = engine.whole("steps", steps)
+    if engine.mapped(model):
+        _check_mapped(model, method)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
     return law, SCHEMES.get(method), float(h)
+
+
+def _check_mapped(model: Model, method: str) -> None:
+    """Refuse what the implicit method cannot do with coordinates that are not joints."""
+    if method == "implicit_midpoint" and (model.layout.balls or model.damping.any()):
+        what = (
+            "a quaternion, which has no middle of two places"
+            if model.layout.balls
+            else ("coupled joints with dampers, whose forces in coordinates change with the configuration")
+        )
+        raise InputError(f"`method` is 'implicit_midpoint' and model {model.name!r} has {what}; expected 'rk4'")
 
 
 def check_size(steps: int, every: int, numbers: int, p: int) -> None:
@@ -368,10 +390,10 @@ def _hold(model: Model, steps: int, samples: Any) -> Callable[[int, float], Arra
     tau = engine.real("tau", samples)
     if not np.isfinite(tau).all():
         raise engine.not_finite("tau", tau)
-    if tau.shape == (model.n,):
+    if tau.shape == (model.nv,):
         return Constant(tau)
-    if tau.ndim < 2 or tau.shape[0] != steps or tau.shape[-1] != model.n:
-        expected = f"({model.n},) for a constant, or ({steps}, ..., {model.n}) for one in each step"
+    if tau.ndim < 2 or tau.shape[0] != steps or tau.shape[-1] != model.nv:
+        expected = f"({model.nv},) for a constant, or ({steps}, ..., {model.nv}) for one in each step"
         raise InputError(f"`tau` has shape {tau.shape}; expected {expected}")
     return PerStep(tau)
 

@@ -150,6 +150,8 @@ def check_alike(models: Sequence[Any], design: Design | None) -> tuple[Model, ..
 
 def _difference(one: Model, other: Model) -> str:
     """In what two models differ in structure, or nothing."""
+    if one.coordinates != other.coordinates:
+        return "its couplings or quaternions"
     if one.n != other.n:
         return f"its number of joints, {other.n} instead of {one.n}"
     for what in ("joint_names", "link_names", "parents"):

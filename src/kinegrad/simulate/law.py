@@ -41,6 +41,7 @@ __all__ = ["Feedback", "Law"]
 
 Array = NDArray[np.float64]
 Function = Callable[[float, Array, Array], ArrayLike]
+FASTEST = 1e150  # speeds whose squares are finite
 Held = Callable[[Any], Callable[[int, float], Array]]
 
 
@@ -120,7 +121,9 @@ class Law:
                     raise engine.not_finite(f"loads.{what}", x)
         tau = own_torques(tau)
         self.model, self.loads, self.design, self.given, self.prescribed = model, loads, design, tau, prescribed
-        self.free = np.arange(model.n) if prescribed is None else prescribed.free
+        self.free = np.arange(model.nv) if prescribed is None else prescribed.free
+        self.free_q = np.arange(model.nq) if prescribed is None else prescribed.free_q
+        self.turning = bool(model.layout.balls) if model.coordinates else False
         self.feedback, self.exact = None, True
         self._given: Callable[[int, float], Any]
         if isinstance(tau, Feedback):
@@ -136,7 +139,7 @@ class Law:
                 )
             self.feedback, self.exact = Feedback(tau, None, None), False
         else:
-            self._given = held(np.zeros(model.n) if tau is None else tau)
+            self._given = held(np.zeros(model.nv) if tau is None else tau)
 
     @cached_property
     def inertial(self) -> Model:
@@ -144,10 +147,15 @@ class Law:
         zero = np.zeros(self.model.n)
         return self.model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
 
+    @property
+    def damping(self) -> Array:
+        """Of speeds, (nv,), where it does not change with the configuration: coupled joints must have none."""
+        return np.zeros(self.model.nv) if self.model.coordinates else self.model.damping
+
     def without_torques(self) -> Law:
         """What finished motions keep of it, where nothing is evaluated again: functions may not be fit for pickling."""
         law = copy.copy(self)
-        law.given, law.feedback, law._given = None, None, Constant(np.zeros(self.model.n))
+        law.given, law.feedback, law._given = None, None, Constant(np.zeros(self.model.nv))
         return law
 
     def __eq__(self, other: object) -> bool:
@@ -167,18 +175,28 @@ class Law:
         return law
 
     def whole(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        """q and v of all joints, (n,), from those of the free ones and the prescribed motion."""
+        """q, (nq,), and v, (nv,), of all joints, from those of the free ones and the prescribed motion."""
         if self.prescribed is None:
-            return q.copy(), v.copy()
-        state = np.empty((2, self.model.n))
-        state[:, self.free], state[:, self.prescribed.held] = (q, v), self.prescribed(t)[:2]
-        return state[0], state[1]
+            return self.normalised(q), v.copy()
+        moving = self.prescribed(t)
+        all_q, all_v = np.empty(self.model.nq), np.empty(self.model.nv)
+        all_q[self.free_q], all_q[self.prescribed.held_q] = q, moving[0]
+        all_v[self.free], all_v[self.prescribed.held] = v, moving[1]
+        return self.normalised(all_q), all_v
+
+    def normalised(self, q: Array) -> Array:
+        """A copy of q with quaternions divided by their lengths."""
+        q = q.copy()
+        if self.turning:
+            for _, k, _ in self.model.layout.balls:
+                q[..., k : k + 4] = engine.unit(q[..., k : k + 4])
+        return q
 
     def whole_slope(self, dx: Array) -> Array:
         """dq/dp or dv/dp of all joints, (..., n, p), from those of the free ones; prescribed motion has none."""
         if self.prescribed is None:
             return dx
-        full = np.zeros((*dx.shape[:-2], self.model.n, dx.shape[-1]))
+        full = np.zeros((*dx.shape[:-2], self.model.nv, dx.shape[-1]))
         full[..., self.free, :] = dx
         return full
 
@@ -186,7 +204,7 @@ class Law:
         """τ at one time, for all states; zero at prescribed joints."""
         # copies both ways: a function may change what it is given, and use again what it returns
         given = self._given(step, t) if self.feedback is None else self.feedback.function(t, q.copy(), v.copy())
-        tau = _broadcast("`tau`", engine.real("tau", given), t, q.shape)
+        tau = _broadcast("`tau`", engine.real("tau", given), t, v.shape)
         if self.prescribed is not None:
             tau[..., self.prescribed.held] = 0.0
         return tau
@@ -195,7 +213,7 @@ class Law:
         """∂τ/∂q and ∂τ/∂v, (..., n, n), or None if τ does not follow the state."""
         if self.feedback is None:
             return None
-        shape = (*q.shape, q.shape[-1])
+        shape = (*v.shape, v.shape[-1])
         parts = []
         for name, part in (("dtau_dq", self.feedback.dtau_dq), ("dtau_dv", self.feedback.dtau_dv)):
             given = np.zeros(shape) if part is None else engine.real(name, part(t, q.copy(), v.copy()))
@@ -205,15 +223,20 @@ class Law:
     def acceleration(self, t: float, q: Array, v: Array, step: int = 0) -> tuple[Array, Array]:
         """a and τ, (..., n), τ of prescribed joints included; NaN where the state is not finite."""
         tau, given = self.torques(t, q, v, step), self._prescribed_acceleration(t)
-        good = finite(q, v, tau)
+        good = self._fit(q, v, tau)
         try:
             if good.all():
                 return self._forward(q, v, tau, given)
-            a, all_tau = np.full(q.shape, np.nan), tau.copy()
+            a, all_tau = np.full(v.shape, np.nan), tau.copy()
             a[good], all_tau[good] = self._forward(q[good], v[good], tau[good], given)
         except SingularError as error:
             raise SingularError(f"at t = {t:.6g} s {error}") from error
         return a, all_tau
+
+    def _fit(self, q: Array, v: Array, tau: Array) -> NDArray[np.bool_]:
+        """Which states are finite, and in joints, too: v enters them squared where coordinates are not joints."""
+        good = finite(q, v, tau)
+        return good & (np.abs(v) < FASTEST).all(axis=-1) if self.model.coordinates else good
 
     @engine.overflow_passes()
     def _forward(self, q: Array, v: Array, tau: Array, given: Array) -> tuple[Array, Array]:
@@ -226,7 +249,7 @@ class Law:
 
     def _prescribed_acceleration(self, t: float) -> Array:
         """a of the prescribed joints, zero at the others, (n,)."""
-        given = np.zeros(self.model.n)
+        given = np.zeros(self.model.nv)
         if self.prescribed is not None:
             given[self.prescribed.held] = self.prescribed(t)[2]
         return given
@@ -238,7 +261,7 @@ class Law:
         assert self.design is not None
         tau = self.torques(t, q, v, step)
         dtau = self._torque_slopes(t, q, v, dq, dv)
-        if not self.design.p or not (finite(q, v, tau) & finite_slopes(dq, dv, dtau)).all():
+        if not self.design.p or not (self._fit(q, v, tau) & finite_slopes(dq, dv, dtau)).all():
             a, tau = self.acceleration(t, q, v, step)
             return a, tau, *self.sensitivity(t, q, v, tau, dq, dv)
         try:
@@ -272,7 +295,7 @@ class Law:
         """Total da/dp and dτ/dp, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
         assert self.design is not None
         dtau = self._torque_slopes(t, q, v, dq, dv)
-        good = finite(q, v, tau) & finite_slopes(dq, dv, dtau)
+        good = self._fit(q, v, tau) & finite_slopes(dq, dv, dtau)
         da = np.full(dq.shape, np.nan)
         state = q[good], v[good], tau[good]
         slopes: dict[str, Any] = {"dq_dp": dq[good], "dv_dp": dv[good], "dtau_dp": dtau[good]}
@@ -290,7 +313,7 @@ class Law:
     def jacobian(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """da/dq and da/dv of the free joints of one state, feedback included, (f, f) each."""
         tau = self.torques(t, q, v)
-        if not finite(q, v, tau):
+        if not self._fit(q, v, tau):
             return np.zeros((len(self.free), len(self.free))), np.zeros((len(self.free), len(self.free)))
         if self.prescribed is not None:
             return self._free_jacobian(t, q, v, tau)
@@ -344,12 +367,18 @@ def finite_slopes(*arrays: Array) -> NDArray[np.bool_]:
 
 def initial(model: Model, q0: Any, v0: Any, *, single: bool) -> tuple[Array, Array]:
     """Checked copies of the initial state, of one shape."""
-    batch = engine.Batch(model, {"q0": q0, "v0": v0})
-    batch.check_finite()
-    if single and batch.shape:
-        raise InputError(f"`q0` and `v0` have batch shape {batch.shape}; expected ({model.n},): see simulate_fixed")
-    shape = (*batch.shape, model.n)
-    q, v = (np.broadcast_to(engine.real(name, x), shape).copy() for name, x in (("q0", q0), ("v0", v0)))
+    if engine.mapped(model):
+        _, batch_shape = engine.check_arguments(model, {"q0": q0, "v0": v0})
+    else:
+        batch = engine.Batch(model, {"q0": q0, "v0": v0})
+        batch.check_finite()
+        batch_shape = batch.shape
+    if single and batch_shape:
+        raise InputError(f"`q0` and `v0` have batch shape {batch_shape}; expected ({model.nv},): see simulate_fixed")
+    q, v = (
+        np.broadcast_to(engine.real(name, x), (*batch_shape, width)).copy()
+        for name, x, width in (("q0", q0, model.nq), ("v0", v0, model.nv))
+    )
     return q, v
 
 
@@ -373,4 +402,4 @@ def diverged(model: Model, t: float, v: Array, why: str) -> str:
     """One sentence with the time and the joint, from the last speeds of one state."""
     speed = np.where(np.isfinite(v), np.abs(v), np.inf)
     joint = int(np.argmax(speed))
-    return f"diverged at t = {t:.6g} s in joint {model.joint_names[joint]!r} (speed {v[joint]:.3g}): {why}"
+    return f"diverged at t = {t:.6g} s in joint {model.speed_names[joint]!r} (speed {v[joint]:.3g}): {why}"

@@ -78,7 +78,7 @@ class Middle(NamedTuple):
 
 def middle(law: Law, q: Array, w: Array, tau: Array, gains: Gains, T_qq: Array) -> Middle:
     """P, G and their derivatives at finite states of any shape."""
-    still, d = np.zeros_like(q), law.model.damping
+    still, d = np.zeros_like(q), law.damping
     moving = inverse_dynamics_derivatives(law.inertial, q, still, w)
     resting = inverse_dynamics_derivatives(law.model, q, still, still, loads=law.loads)
     E, M, U_qq = (np.asarray(x) for x in (moving.dtau_dq, moving.dtau_da, resting.dtau_dq))

@@ -35,23 +35,27 @@ class Prescribed:
         The joints whose motion is prescribed,
     held : ndarray of int, shape (k,)
         their numbers,
-    free : ndarray of int, shape (n − k,)
+    free : ndarray of int, shape (nv − k,)
         and those of the others.
+    held_q, free_q : ndarray of int
+        The same in q, where some coordinates are quaternions.
     """
 
     def __init__(self, model: Model, motions: Any, first: float, last: float) -> None:
         if not isinstance(motions, Mapping):
             found = type(motions).__name__
             raise InputError(f"`prescribed` is a {found}; expected a dictionary from names of joints to their motions")
-        numbers = [model.joint_index(name) for name in motions]
-        if len(numbers) == model.n:
+        numbers = [_speed(model, name) for name in motions]
+        if len(numbers) == model.nv:
             raise InputError(
                 f"`prescribed` names all joints of model {model.name!r}, so nothing is left to simulate; "
                 "expected a free joint, or see inverse_dynamics"
             )
         self.model, self.names = model, tuple(motions)
         self.held = np.array(numbers, dtype=np.int64)
-        self.free = np.setdiff1d(np.arange(model.n), self.held)
+        self.free = np.setdiff1d(np.arange(model.nv), self.held)
+        self.held_q = np.array([model.coordinate_index(name) for name in motions], dtype=np.int64)
+        self.free_q = np.setdiff1d(np.arange(model.nq), self.held_q)
         self._motions = [_motion(name, motion, first, last) for name, motion in motions.items()]
         self._latest: tuple[float, Array] = (np.nan, np.empty((3, 0)))
 
@@ -66,10 +70,11 @@ class Prescribed:
     def start(self, name: str, value: Any, moving: Array) -> Array:
         """q0 or v0 with the motion's own numbers, (k,), where they agree or NaN stands for them."""
         x = engine.real(name, value)
-        if x.shape[-1:] != (self.model.n,):
+        width, held = (self.model.nq, self.held_q) if name == "q0" else (self.model.nv, self.held)
+        if x.shape[-1:] != (width,):
             return x  # whose shape is refused elsewhere
         x = x.copy()
-        for joint, k, y in zip(self.names, self.held, moving, strict=True):
+        for joint, k, y in zip(self.names, held, moving, strict=True):
             wrong = ~np.isnan(x[..., k]) & ~(np.abs(x[..., k] - y) <= AGREE * max(1.0, abs(y)))
             if wrong.any():
                 found = float(x[..., k][wrong].ravel()[0])
@@ -86,6 +91,17 @@ class Prescribed:
             if slope[..., k, :].any():
                 what = f"joint {joint!r}, whose motion is prescribed and does not follow the design"
                 raise InputError(f"`{name}` is not zero at {what}; expected zeros there")
+
+
+def _speed(model: Model, name: str) -> int:
+    """The number of the speed of a coordinate that is one number."""
+    place = model.coordinate_index(name)
+    if model.coordinates and model.layout.coordinate_kinds[place] == "quaternion":
+        raise InputError(
+            f"`prescribed` names {name!r}, which is part of a quaternion: its motion is no function of one number; "
+            "expected a coordinate of its own, such as those of spherical('zyx')"
+        )
+    return model.speed_index(name)
 
 
 @dataclass(frozen=True, eq=False)

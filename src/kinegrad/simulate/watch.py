@@ -109,7 +109,7 @@ class Watched:
 
     def _speeds(self, solver: Any) -> Array:
         """Of all joints, zero at prescribed ones."""
-        free = self._law.free
-        v = np.zeros(self._law.model.n)
-        v[free] = solver.y[len(free) : 2 * len(free)]
+        free, first = self._law.free, len(self._law.free_q)
+        v = np.zeros(self._law.model.nv)
+        v[free] = solver.y[first : first + len(free)]
         return v
