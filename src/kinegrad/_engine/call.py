@@ -107,7 +107,7 @@ def evaluate_with(
         else:
             found = evaluate_with(
                 kernel, at.primitive, at.arguments(kernel.state), loads, None, threads, columns,
-                constants=constants, options=options, points=points, wanted=wanted, unseen=unseen,
+                options=options, points=points, wanted=wanted, unseen=unseen,
             )  # fmt: skip
             contracted = contract(at, kernel.results[wanted], found)
         return at.deliver([result.name for result in kernel.results[wanted]], contracted, out)
