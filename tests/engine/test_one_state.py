@@ -235,3 +235,12 @@ def test_models_are_freed_at_once():
     alive = weakref.ref(model)
     del model
     assert alive() is None
+
+
+@pytest.mark.parametrize("out", [{}, {"tau": np.zeros(2)}, [0.0, 0.0], "tau"], ids=repr)
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+def test_out_that_is_no_array_is_refused(out, batch):
+    """Also a dictionary, which is how functions with several results pass theirs on."""
+    x = np.zeros((*batch, 2))
+    with pytest.raises(InputError, match=f"`out` is a {type(out).__name__}; expected a float64 array of shape"):
+        kg.inverse_dynamics(samples.two_link(), x, x, x, out=out)
