@@ -1,6 +1,7 @@
 """One state of plain arrays goes straight to the kernel: the same bits as the long way, the same errors."""
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
@@ -224,3 +225,22 @@ def test_design_derivatives_name_the_joint_and_the_state(states, threads):
     ):
         with pytest.raises(SingularError, match=f"nothing resists joint 'twist' of model 'arm'{at}:"):
             function()
+
+
+def test_models_are_freed_at_once():
+    """What is kept with a model for its next call does not hold the model."""
+    model = samples.random_tree(6, seed=1)
+    for function, count in FUNCTIONS.values():
+        function(model, *random_state(model, 1)[:count])
+    alive = weakref.ref(model)
+    del model
+    assert alive() is None
+
+
+@pytest.mark.parametrize("out", [{}, {"tau": np.zeros(2)}, [0.0, 0.0], "tau"], ids=repr)
+@pytest.mark.parametrize("batch", [(), (3,)], ids=["one", "batch"])
+def test_out_that_is_no_array_is_refused(out, batch):
+    """Also a dictionary, which is how functions with several results pass theirs on."""
+    x = np.zeros((*batch, 2))
+    with pytest.raises(InputError, match=f"`out` is a {type(out).__name__}; expected a float64 array of shape"):
+        kg.inverse_dynamics(samples.two_link(), x, x, x, out=out)

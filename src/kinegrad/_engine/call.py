@@ -28,7 +28,7 @@ from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
-Single = Callable[[Sequence[Any], Any, "slice | None"], "tuple[Array, ...] | None"]
+Single = Callable[[Model, Sequence[Any], Any, "slice | None"], "tuple[Array, ...] | None"]
 _NONE: dict[Kernel, Single] = {}
 ALL = slice(None)
 
@@ -65,7 +65,7 @@ def evaluate(
     """
     if loads is None and type(model) is Model and (threads is None or (type(threads) is int and threads == 1)):
         single = model.__dict__.get("_singles", _NONE).get(kernel) or _prepare(kernel, model)
-        found = single(state, out, columns)
+        found = single(model, state, out, columns)
         if found is not None:
             return found
     return evaluate_with(kernel, model, state, loads, out, threads, columns)
@@ -80,7 +80,6 @@ def evaluate_with(
     threads: int | None = None,
     columns: slice | None = None,
     *,
-    constants: tuple[Any, ...] | None = None,
     options: Sequence[Any] = (),
     points: Shape | None = None,
     wanted: slice = ALL,
@@ -92,8 +91,6 @@ def evaluate_with(
     ----------
     kernel, model, state, loads, out, threads, columns
         As of :func:`evaluate`; what is missing at the end of the state is zero.
-    constants : tuple, optional
-        Of the mechanism, if not those of the model.
     options : sequence of ndarray
         Arguments of the kernel that are the same for all states.
     points : tuple of int, optional
@@ -110,7 +107,7 @@ def evaluate_with(
         else:
             found = evaluate_with(
                 kernel, at.primitive, at.arguments(kernel.state), loads, None, threads, columns,
-                constants=constants, options=options, points=points, wanted=wanted, unseen=unseen,
+                options=options, points=points, wanted=wanted, unseen=unseen,
             )  # fmt: skip
             contracted = contract(at, kernel.results[wanted], found)
         return at.deliver([result.name for result in kernel.results[wanted]], contracted, out)
@@ -124,7 +121,7 @@ def evaluate_with(
     if kernel.slots is None:
         kernel.function(batch, threads, rows, load_rows, filled)
     else:
-        fill(kernel, batch, threads, (*rows, *options, *load_rows), filled, constants, loads is not None)
+        fill(kernel, batch, threads, (*rows, *options, *load_rows), filled, loaded=loads is not None)
     if unseen is not None:
         for name, x in unseen.items():
             batch.check_results_of(name, x)
@@ -157,7 +154,8 @@ def fill(
     constants: tuple[Any, ...] | None = None,
     loaded: bool = False,
 ) -> None:
-    """Run a kernel on what is checked, ``given``, and fill the results, (states, columns) each."""
+    """Run a kernel on what is checked, ``given``, and fill the results, (states, columns) each; with constants of the
+    mechanism other than the model's, if given."""
     if constants is None:
         constants = mechanism(batch.model)
     if kernel.tables is None:
@@ -218,19 +216,22 @@ def _prepare(kernel: Kernel, model: Model) -> Single:
     return single
 
 
-def _refuse(state: Sequence[Any], out: Any, columns: slice | None) -> None:
+def _refuse(model: Model, state: Sequence[Any], out: Any, columns: slice | None) -> None:
     return None
 
 
 def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
-    """From arrays just as kernels read them to results; None for any others, which have to go through the gate."""
+    """From arrays just as kernels read them to results; None for any others, which have to go through the gate.
+
+    It is kept with the model, and so given it by each call: what holds itself is freed late.
+    """
     function, pivots, n = kernel.function, kernel.pivots, model.n
     tables, slots = kernel.needs(model)
     after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
     count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
     zeros, zero = [result.zero for result in kernel.results], np.zeros((1, n))
 
-    def single(state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
+    def single(model: Model, state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
         rows = [constants]
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
