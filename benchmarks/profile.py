@@ -23,12 +23,14 @@ from benchmarks.timing import REPEATS, Measurement, Row, Timing, sample
 from kinegrad import InverseDynamicsDerivatives, Model, PackedMatrix, inverse_dynamics, inverse_dynamics_derivatives
 from kinegrad import _engine as engine
 from kinegrad._kernels import rnea
+from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
+    FORCE,
     PATH,
     N,
     entries,
@@ -36,7 +38,6 @@ from kinegrad._kernels.rnea_derivatives import (
     factors,
     hand_on,
     inward,
-    joint_force,
     outward,
     record,
     rnea_derivatives,
@@ -80,12 +81,13 @@ def with_factors(
         for i in range(n - 1, -1, -1):
             sums, path = record(plan, i), (n + 1) * N + i * PATH
             z, s = load3(scratch, path), load3(scratch, path + 3)
-            tau_i = joint_force(m, i, sums, z, s, gather(q, r, i), gather(v, r, i), gather(a, r, i), scratch)
-            scatter(tau, r, i, tau_i)
-            t, t_, b, u, u_, w, w_, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
-            store(scratch, by_q + i, dot(z, u) + dot(s, u_) + dot(z, b) + dot(z, l))
-            store(scratch, by_q + n + i, dot(z, w) + dot(s, w_))
-            store(scratch, by_q + 2 * n + i, dot(z, t) + dot(s, t_))
+            moment, f = load3(scratch, sums + FORCE), load3(scratch, sums + FORCE + 3)
+            passive = passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
+            scatter(tau, r, i, dot(z, moment) + dot(s, f) + passive)
+            t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
+            store(scratch, by_q + i, dot(z, u.n) + dot(s, u.f) + dot(z, b) + dot(z, l))
+            store(scratch, by_q + n + i, dot(z, w.n) + dot(s, w.f))
+            store(scratch, by_q + 2 * n + i, dot(z, t.n) + dot(s, t.f))
             hand_on(m, plan, i, loaded, scratch)
     return True
 

@@ -189,8 +189,7 @@ sys.path.insert(0, sys.argv[1])
 import numpy as np
 from kinegrad import _engine as engine
 from kinegrad._kernels import steps
-from kinegrad._kernels.mechanism import Mechanism
-from kinegrad._kernels.lanes.dual import Slopes
+from kinegrad._kernels.mechanism import Mechanism, Slopes
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad.simulate.fixed import SCHEMES
 from tests.conftest import random_loads, random_state
@@ -438,3 +437,29 @@ def test_a_spline_of_the_wrong_shape_is_refused(core):
         simulate_fixed(samples.double_pendulum(), [1, 0], [0, 0], step=0.1, steps=3, tau=spline)
     with pytest.raises(InputError, match=r"`tau` gives shape .* at t = 0"):
         simulate(samples.double_pendulum(), [1, 0], [0, 0], [0, 0.3], tau=spline)
+
+
+@pytest.mark.parametrize("states", [1, 3, 9])
+@pytest.mark.parametrize(
+    "design", [pendulum(), chain(), puma(), massless()], ids=["pendulum", "chain", "puma", "massless"]
+)
+def test_a_design_run_evaluates_the_motion_once(monkeypatch, design, states):
+    """The motion is the values of the duals: equal to that without a design but for rounding, not computed again."""
+    model = design.model
+    q, v, tau = random_state(model, batch=(states,))
+    options = {"step": STEP / 2, "steps": STEPS, "tau": tau[0], "every": 3}
+    expected = simulate_fixed(model, q, v, **options)
+    monkeypatch.setattr(kg._engine, "march", lambda *_: pytest.fail("the motion was computed apart from its slopes"))
+    found = simulate_fixed(model, q, v, design=design, **options)
+    assert_same(found, expected, MOTION, ROUNDING)
+
+
+def test_states_are_lost_with_a_design_as_without():
+    """Which states diverge, when, and what is said of them, is found from the values of the duals."""
+    design = pendulum()
+    q, v = np.zeros((5, 2)), np.zeros((5, 2))
+    v[3] = 1e80
+    runs = [simulate_fixed(design.model, q, v, step=0.1, steps=30, design=given) for given in (None, design)]
+    assert runs[0].message == runs[1].message
+    assert not runs[0].success
+    assert np.array_equal(np.isfinite(runs[0].q), np.isfinite(runs[1].q))

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 from kinegrad import Design, InputError, Loads, SolveError, samples
 from kinegrad.simulate import (
@@ -20,6 +21,8 @@ from kinegrad.simulate import (
     simulate,
     simulate_fixed,
 )
+from kinegrad.simulate.law import Law
+from kinegrad.simulate.prescribed import Prescribed
 from tests.conftest import assert_close
 
 MODEL = samples.double_pendulum()
@@ -190,3 +193,24 @@ def test_the_adjoint_of_a_motion_that_diverges():
     for tau in (heavy, np.full(2, 1e300)):
         with pytest.raises(SolveError, match="diverged at t = "):
             adjoint_gradient(MODEL, [1, 0], [5, 0], Objective(end=[KineticEnergy()]), tau=tau, step=0.1, steps=60)
+
+
+@pytest.mark.parametrize("prescribed", [False, True], ids=["free", "prescribed"])
+@pytest.mark.parametrize("shape", [(), (4,)], ids=["one", "batch"])
+def test_values_and_slopes_of_one_pass(shape, prescribed):
+    """a, τ and their total derivatives together are those of two passes to rounding, even where some are not finite."""
+    design = Design(MODEL, ["P.mass", "Q.mass"])
+    feedback = Feedback(lambda t, q, v: -3 * q, dtau_dq=lambda t, q, v: -3 * np.eye(2), dtau_dv=None)
+    motion = {MODEL.joint_names[0]: CubicSpline([0, 1, 2, 3], [0, 0.3, 0.1, 0.2])}
+    held = Prescribed(MODEL, motion, 0.0, 3.0) if prescribed else None
+    law = Law(MODEL, feedback, None, (0.0, 3.0), None, design, held)
+    rng = np.random.default_rng(3)
+    q, v = rng.normal(size=(2, *shape, 2))
+    dq, dv = rng.normal(size=(2, *shape, 2, 2))
+    for lost in (False, bool(shape)):
+        if lost:
+            q[1], dv[2] = np.nan, np.nan
+        found = law.with_sensitivity(1.0, q, v, dq, dv)
+        a, tau = law.acceleration(1.0, q, v)
+        for x, y in zip(found, (a, tau, *law.sensitivity(1.0, q, v, tau, dq, dv)), strict=True):
+            np.testing.assert_allclose(x, y, rtol=1e-13, atol=1e-13)

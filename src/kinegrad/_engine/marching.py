@@ -114,19 +114,23 @@ def march_slopes(
     todo: March,
     dq0: Array,
     dv0: Array,
-) -> tuple[list[Array], Integers]:
-    """Slopes of q, v, a, (kept, states, n, p) each, from those of constants, of loads, (p, 3 n) or None for zero, and
-    of q0, v0, (states, p, n); and `free`, (states, 2).
+) -> tuple[Marched, list[Array]]:
+    """The motions of all states, and slopes of q, v, a, (kept, states, n, p) each, from those of constants, of loads,
+    (p, 3 n) or None for zero, and of q0, v0, (states, p, n).
 
-    Lanes run over states or over directions, whichever there are more of.
+    Lanes run over states or over directions, whichever there are more of.  Each dual has the value with its slope: the
+    motion is that of the first direction, and equal to what :func:`march` finds but for rounding.
     """
     kept, count, n = todo.shape
     directions = len(slopes[0])
+    if not directions:
+        return march([model], todo), [np.empty((kept, count, n, 0)) for _ in "qva"]
     constants = flags_if_varied(mechanism(model), slopes)
     slopes = tuple(map(kernel_array, slopes))
     load_slopes = None if load_slopes is None else tuple(map(kernel_array, load_slopes))
     results = [np.empty((kept, count, n, directions)) for _ in "qva"]
-    free = np.full((count, 2), -1)
+    q, v, a = motion = [np.empty(todo.shape) for _ in "qva"]
+    found = _unmarked(count, n)
     over_states = count >= directions
     lines, rows = (directions, count) if over_states else (count, directions)
     call = Call(lines, rows, todo.first_rows, workers_for(todo.work * directions))
@@ -159,15 +163,15 @@ def march_slopes(
                 result[:, states, :, line] = pair.slope
             else:
                 result[:, line, :, along] = pair.slope.swapaxes(1, 2)
-        found = marks[2]
-        stuck = found[:, 0] >= 0
-        if over_states:
-            free[states][stuck] = found[stuck]
-        elif stuck.any():
-            free[line] = found[stuck][0]
+        if along.start == 0:
+            lane = slice(None) if over_states else slice(1)
+            for value, pair in zip(motion, filled, strict=True):
+                value[:, states] = pair.value[:, lane]
+            for mark, own in zip(found, marks, strict=True):
+                mark[states] = own[lane]
 
     call.run(part, alone_first=not compiled(kernels.along_directions))
-    return results, free
+    return Marched(q, v, a, *found), results
 
 
 class _Walk:

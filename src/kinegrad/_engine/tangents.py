@@ -68,8 +68,9 @@ def run_tangents(
     state: Sequence[tuple[Array, Array | None]],
     loads: Sequence[Array],
     threads: int | None,
-) -> Array:
-    """Slopes of what a kernel of ``_kernels/design_tangent.py`` finds, (states, directions, n).
+) -> tuple[Array, Array]:
+    """What a kernel of ``_kernels/design_tangent.py`` finds: accelerations, if it solves for them, (states, n), and
+    slopes, (states, directions, n).
 
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; loads are force, point and
     torque, (states or 1, 3 n) or (0, 3 n).  Lanes run over states or over directions, whichever there are more of.
@@ -93,7 +94,7 @@ def run_tangents(
     if stuck:
         first, joint = min(stuck)
         raise batch.free_joint(joint, first)
-    return todo.results.swapaxes(0, 1) if over_states else todo.results
+    return todo.found, todo.results.swapaxes(0, 1) if over_states else todo.results
 
 
 class _Todo:
@@ -112,6 +113,8 @@ class _Todo:
         self.total = len(along.what)
         self.no_slopes, self.no_load_slopes = np.zeros((1, 1, self.n)), (np.zeros((1, 1, 3 * self.n)),) * 3
         self.what = along.what
+        self.found = np.empty((self.count, self.n))
+        self.solves = kernel is kernels.forward_dynamics
         follows = [dx is not None for dx in self.slopes]
         if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
             self.what = self.what | kernels.MOVES * (along.pulled | follows[2])[:, None]
@@ -135,7 +138,8 @@ class _Layered(_Todo):
         changes = (self.no_slopes if dx is None else dx[some] for dx in self.slopes)
         turns = self.along.loads
         dloads = self.no_load_slopes if turns is None else tuple(x[some, None] for x in turns)
-        return dm, self.what[some], *self.values, *changes, *self.loads, *dloads, self.results[some]
+        found = (self.found,) if self.solves else ()  # the same bits from each group of directions
+        return dm, self.what[some], *self.values, *changes, *self.loads, *dloads, *found, self.results[some]
 
 
 class _Abreast(_Todo):
@@ -155,4 +159,5 @@ class _Abreast(_Todo):
         loads = (x[one] if len(x) == self.count else x for x in self.loads)
         turns = self.along.loads
         dloads = self.no_load_slopes if turns is None else tuple(x[None] for x in turns)
-        return dm, self.what, *values, *changes, *loads, *dloads, self.results[one]
+        found = (self.found[one],) if self.solves else ()
+        return dm, self.what, *values, *changes, *loads, *dloads, *found, self.results[one]

@@ -188,9 +188,9 @@ def run_directions(
     fixed: Sequence[Any],
     threads: int | None,
     points: Shape | None = None,
-) -> list[Array]:
-    """Slopes of the results of a kernel of duals, (states, directions, columns) each, along all directions for all
-    states.
+) -> tuple[list[Array], list[Array]]:
+    """The results of a kernel of duals, (states, columns) each, and their slopes, (states, directions, columns), along
+    all directions for all states.
 
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
     pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
@@ -202,6 +202,7 @@ def run_directions(
     state = [(kernel_array(x), dx) for x, dx in state]
     fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
     columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
+    values = [np.empty((count, width)) for width in columns]
     results = [np.empty((count, directions, width)) for width in columns]
     over_states = count >= directions
     lines, rows = (directions, count) if over_states else (count, directions)
@@ -227,12 +228,15 @@ def run_directions(
             call.stop()
         for result, pair in zip(results, filled, strict=True):
             result[(some, k) if over_states else (k, some)] = pair.slope
+        if along.start == 0:
+            for value, pair in zip(values, filled, strict=True):
+                value[states] = pair.value if over_states else pair.value[:1]
 
     call.run(part, alone_first=not compiled(kernel.function))
     if stuck:
         first, joint = min(stuck)
         raise batch.free_joint(joint, first)
-    return results
+    return values, results
 
 
 def _rows_of(x: Any, states: slice, along: slice, count: int) -> Any:

@@ -386,22 +386,27 @@ def inverse_dynamics(
 
 @kernel
 def forward_dynamics(
-    m, dm, what, q, v, tau, dq, dv, dtau, force, point, torque, dforce, dpoint, dtorque, da, status, scratch, start,
-    stop
+    m, dm, what, q, v, tau, dq, dv, dtau, force, point, torque, dforce, dpoint, dtorque, a, da, status, scratch,
+    start, stop
 ):  # fmt: skip
-    """δq̈, (layers, rows, n).  status, (2,): where nothing resists a joint, its number and the row, else left alone."""
+    """q̈, (rows or 1, n), and δq̈, (layers, rows, n).
+
+    status, (2,): where nothing resists a joint, its number and the row, else left alone.
+    """
     m = unpack(m)
     n = len(m.parent)
-    a = Slots(scratch, _found(n), n)
+    found = Slots(scratch, _found(n), n)
     for r in range(start, stop, WIDTH):
-        joint, w = _aba(m, q, v, tau, force, point, torque, a, r, scratch)
+        joint, w = _aba(m, q, v, tau, force, point, torque, found, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, stop - 1)
             return False
+        for i in range(n):
+            scatter(a, r, i, gather(found, r, i))
         _transmitted(m, scratch)
         for k in range(len(da)):
             d, e, de, dt = _of(dm, k), _last(dq, k), _last(dv, k), _last(dtau, k)
             df, dx, turn = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
-            _outward(m, d, what, k, q, v, a, e, de, force, point, torque, df, dx, turn, r, scratch)
-            _accelerations(m, d, what, k, q, v, a, e, de, dt, r, layer(da, k), scratch)
+            _outward(m, d, what, k, q, v, found, e, de, force, point, torque, df, dx, turn, r, scratch)
+            _accelerations(m, d, what, k, q, v, found, e, de, dt, r, layer(da, k), scratch)
     return True

@@ -29,6 +29,7 @@ from kinegrad.design.parameters import (
 from kinegrad.dynamics import (
     HYBRID,
     MASS_MATRIX,
+    HybridDynamics,
     forward_dynamics,
     hybrid_dynamics,
     inverse_dynamics,
@@ -160,7 +161,7 @@ def inverse_dynamics_design_derivatives(
     if _checked(design).coordinates:
         at, change = _torques_in_coordinates(design, (q, v, a), (None, None, None), loads, threads)
         return at.deliver(["dtau_dp"], [np.ascontiguousarray(coordinates.last(change))])[0]
-    return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)
+    return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)[1]
 
 
 def inverse_dynamics_design_vjp(
@@ -277,11 +278,22 @@ def forward_dynamics_design_derivatives(
     >>> forward_dynamics_design_derivatives(design, [0, 0], [0, 0], [1, 0]).round(12)[:, 0]
     array([-1.,  2.])
     """
+    return forward_dynamics_along(design, (q, v, tau), (dq_dp, dv_dp, dtau_dp), loads, threads)[1]
+
+
+def forward_dynamics_along(
+    design: Design,
+    state: Sequence[Any],
+    follow: Sequence[Any],
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> tuple[Array, Array]:
+    """a and da/dp, in one pass, of q, v and τ, and of how they follow the parameters."""
     if _checked(design).coordinates:
-        a = forward_dynamics(design.model, q, v, tau, loads=loads_of(design, loads), threads=threads)
-        none, slopes = np.zeros(design.model.nv, dtype=bool), (dq_dp, dv_dp, dtau_dp, None)
-        return _accelerations_in_coordinates(design, none, (q, v, a), slopes, loads, threads)[0]
-    return _tangents(design, _ACCELERATIONS, (q, v, tau), (dq_dp, dv_dp, dtau_dp), loads, threads)
+        a = forward_dynamics(design.model, *state, loads=loads_of(design, loads), threads=threads)
+        none, slopes = np.zeros(design.model.nv, dtype=bool), (*follow, None)
+        return a, _accelerations_in_coordinates(design, none, (*state[:2], a), slopes, loads, threads)[0]
+    return _tangents(design, _ACCELERATIONS, state, follow, loads, threads)
 
 
 def hybrid_dynamics_design_derivatives(
@@ -335,25 +347,39 @@ def hybrid_dynamics_design_derivatives(
     >>> change.dtau_dp[0]
     array([2.   , 0.125])
     """
-    model = _checked(design)
-    flags = prescribed_flags(model, prescribed)
+    follow = (dq_dp, dv_dp, dtau_dp, da_dp)
+    return hybrid_dynamics_along(design, (q, v, tau, a), follow, prescribed, loads, threads)[1]
+
+
+def hybrid_dynamics_along(
+    design: Design,
+    state: Sequence[Any],
+    follow: Sequence[Any],
+    prescribed: Iterable[str],
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> tuple[HybridDynamics, HybridDynamicsDesignDerivatives]:
+    """Accelerations and torques, and their derivatives, in one pass, of q, v, τ and a, and of how they follow."""
+    flags = prescribed_flags(_checked(design), prescribed)
     held, free = flags == 1, flags == 0
-    state = (q, v, without("tau", tau, held), without("a", a, free))
-    dtau = None if dtau_dp is None else without("dtau_dp", dtau_dp, held[:, None])
-    da = None if da_dp is None else without("da_dp", da_dp, free[:, None])
+    (q, v, tau, a), (dq, dv, dtau, da) = state, follow
+    dtau = None if dtau is None else without("dtau_dp", dtau, held[:, None])
+    da = None if da is None else without("da_dp", da, free[:, None])
+    given = (q, v, without("tau", tau, held), without("a", a, free))
+    model = design.model
     if model.coordinates:
         names, whole = [model.speed_names[i] for i in np.flatnonzero(flags)], loads_of(design, loads)
-        a = hybrid_dynamics(model, *state, prescribed=names, loads=whole, threads=threads).a
-        slopes_ = (dq_dp, dv_dp, dtau, da)
-        both = _accelerations_in_coordinates(design, held, (q, v, a), slopes_, loads, threads)
-        return HybridDynamicsDesignDerivatives(*both)
-    batch, pairs, load_rows = _follow(design, _HYBRID, state, (dq_dp, dv_dp, dtau, da), loads)
+        known = hybrid_dynamics(model, *given, prescribed=names, loads=whole, threads=threads)
+        both = _accelerations_in_coordinates(design, held, (q, v, known.a), (dq, dv, dtau, da), loads, threads)
+        return known, HybridDynamicsDesignDerivatives(*both)
+    batch, pairs, load_rows = _follow(design, _HYBRID, given, (dq, dv, dtau, da), loads)
     slopes, varied = kernel_slopes(design)
     turns = [None] * 3 if varied is None else varied
     fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
-    found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
+    values, found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
     _check(batch, found)
-    return HybridDynamicsDesignDerivatives(*(_parameters_last(batch, x, (batch.n,)) for x in found))
+    motion = HybridDynamics(*(x.reshape(*batch.shape, batch.n) for x in values))
+    return motion, HybridDynamicsDesignDerivatives(*(_parameters_last(batch, x, (batch.n,)) for x in found))
 
 
 def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -422,7 +448,7 @@ def point_motion_design_derivatives(
     named = points(model, link, point)
     batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
     slopes = kernel_slopes(design)[0]
-    found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
+    _, found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
     found = found[: 1 + (v is not None) + (a is not None)]
     batch.results = list(found)
     for name, x in named["unseen"].items():
@@ -489,7 +515,7 @@ def _torques_in_coordinates(
     tau = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=whole, threads=threads)
 
     def tangents(primitive: Design, state: Sequence[Any], follow: Sequence[Any]) -> Array:
-        return _tangents(primitive, _TORQUES, state, follow, loads, threads)
+        return _tangents(primitive, _TORQUES, state, follow, loads, threads)[1]
 
     return at, coordinates.torques(design, at, tau, tangents, *slopes.values())
 
@@ -514,12 +540,12 @@ def _tangents(
     follow: Sequence[Any],
     loads: Loads | None,
     threads: int | None,
-) -> Array:
-    """Derivatives, (..., n, p), of what a kernel of state and loads finds."""
+) -> tuple[Array, Array]:
+    """What a kernel of state and loads finds, (..., n), if it solves for it, and its derivatives, (..., n, p)."""
     batch, pairs, load_rows = _follow(design, kernel, state, follow, loads)
-    found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
+    values, found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
     _check(batch, [found])
-    return _parameters_last(batch, found, (batch.n,))
+    return values.reshape(*batch.shape, batch.n), _parameters_last(batch, found, (batch.n,))
 
 
 def _quantity(
@@ -527,7 +553,7 @@ def _quantity(
 ) -> Array:
     """Derivatives of what a kernel of duals finds at a fixed state; `keep`: only so many columns are needed."""
     batch, pairs, _ = _follow(design, kernel, state, [None] * len(state), None)
-    (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
+    _, (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
     _check(batch, [found[..., :keep]])
     return _parameters_last(batch, found, kernel.results[0].core(batch.model))
 

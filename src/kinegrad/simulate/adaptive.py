@@ -264,12 +264,11 @@ def _rate(law: Law, t: float, y: Array) -> Array:
     """ẏ: [anderson2002] (4)–(5)."""
     free = law.free
     q, v = law.whole(t, *_state(law, y))
-    a, tau = law.acceleration(t, q, v)
     q_dot = rate(law.model, q, v)[law.free_q] if law.turning else v[free]
     if law.design is None:
-        return np.concatenate([q_dot, a[free]])
+        return np.concatenate([q_dot, law.acceleration(t, q, v)[0][free]])
     dq, dv = (law.whole_slope(x) for x in _slopes(law, y))
-    da, _ = law.sensitivity(t, q, v, tau, dq, dv)
+    a, _, da, _ = law.with_sensitivity(t, q, v, dq, dv)
     dq_dot = tangent_rate(law.model, v, dq, dv) if law.turning else dv
     return np.concatenate([q_dot, a[free], np.concatenate([dq_dot[free], da[free]]).T.ravel()])
 

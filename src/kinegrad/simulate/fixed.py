@@ -314,11 +314,13 @@ def make_stages(
     for i in range(1 if first_only else len(scheme.b)):
         t_i = t + scheme.c[i] * h
         q_i, v_i = _stage(scheme, i, h, q, v, stages.a)
-        a, tau = law.acceleration(t_i, q_i, v_i, k)
         if law.design is not None and dq is not None and dv is not None:
-            da, dtau = law.sensitivity(t_i, q_i, v_i, tau, *_stage(scheme, i, h, dq, dv, stages.da))
+            slopes = _stage(scheme, i, h, dq, dv, stages.da)
+            a, tau, da, dtau = law.with_sensitivity(t_i, q_i, v_i, *slopes, k)
             stages.da.append(da)
             stages.dtau.append(dtau)
+        else:
+            a, tau = law.acceleration(t_i, q_i, v_i, k)
         for kept, x in zip(stages, (q_i, v_i, a, tau), strict=False):
             kept.append(x)
     return stages

@@ -56,15 +56,17 @@ def compiled_run(
     """
     n, shape = law.model.n, q.shape[:-1]
     todo, tau = planned(law, scheme, h, steps, every, q, v)
-    found = engine.march([law.model] if models is None else models, todo)
+    slopes: list[Array] = []
+    if law.design is not None and dq is not None and dv is not None:
+        initial = [engine.kernel_array(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
+        found, slopes = engine.march_slopes(law.model, *kernel_slopes(law.design), todo, *initial)
+    else:
+        found = engine.march([law.model] if models is None else models, todo)
     check_free(models or [law.model], scheme, h, shape, found.free)
     kept = steps // every + 1  # if `every` does not divide the steps, the end is not among them
     columns = [x.reshape(kept, *q.shape) for x in (found.q, found.v, found.a)]
     columns.append(np.array(np.broadcast_to(tau[todo.when[::every, 0]], (kept, *q.shape))))
-    if law.design is not None and dq is not None and dv is not None:
-        initial = [engine.kernel_array(x.reshape(-1, n, law.design.p).swapaxes(1, 2)) for x in (dq, dv)]
-        slopes, free = engine.march_slopes(law.model, *kernel_slopes(law.design), todo, *initial)
-        check_free([law.model], scheme, h, shape, free)
+    if dq is not None and slopes:
         columns += [x.reshape(kept, *dq.shape) for x in slopes]
         columns.append(np.zeros((kept, *dq.shape)))
     return Run(columns, found.lost.reshape(shape), found.before.reshape(q.shape))

@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.design.derivatives import (
+    forward_dynamics_along,
     forward_dynamics_design_derivatives,
+    hybrid_dynamics_along,
     hybrid_dynamics_design_derivatives,
     loads_of,
 )
@@ -252,14 +254,47 @@ class Law:
             given[self.prescribed.held] = self.prescribed(t)[2]
         return given
 
-    @engine.overflow_passes()
-    def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
-        """Total da/dp and dτ/dp, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
+    def with_sensitivity(
+        self, t: float, q: Array, v: Array, dq: Array, dv: Array, step: int = 0
+    ) -> tuple[Array, Array, Array, Array]:
+        """a, τ, and total da/dp and dτ/dp, where the state follows p as dq, dv do: in one pass if all is finite."""
         assert self.design is not None
+        tau = self.torques(t, q, v, step)
+        dtau = self._torque_slopes(t, q, v, dq, dv)
+        if not self.design.p or not (self._fit(q, v, tau) & finite_slopes(dq, dv, dtau)).all():
+            a, tau = self.acceleration(t, q, v, step)
+            return a, tau, *self.sensitivity(t, q, v, tau, dq, dv)
+        try:
+            return self._along(t, q, v, tau, dq, dv, dtau)
+        except SingularError as error:
+            raise SingularError(f"at t = {t:.6g} s {error}") from error
+
+    @engine.overflow_passes()
+    def _along(
+        self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array, dtau: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """a, τ, da/dp and dτ/dp of finite states and slopes."""
+        assert self.design is not None
+        if self.prescribed is None:
+            a, da = forward_dynamics_along(self.design, (q, v, tau), (dq, dv, dtau), self.loads)
+            return a, tau, da, dtau
+        state, names = (q, v, tau, self._prescribed_acceleration(t)), self.prescribed.names
+        found, change = hybrid_dynamics_along(self.design, state, (dq, dv, dtau, None), names, self.loads)
+        return found.a, found.tau, change.da_dp, change.dtau_dp
+
+    def _torque_slopes(self, t: float, q: Array, v: Array, dq: Array, dv: Array) -> Array:
+        """Total dτ/dp of the free joints, zero at the others, (..., n, p)."""
         gains = self.gains(t, q, v)
         dtau = np.zeros_like(dq) if gains is None else gains[0] @ dq + gains[1] @ dv
         if self.prescribed is not None:
             dtau[..., self.prescribed.held, :] = 0.0
+        return dtau
+
+    @engine.overflow_passes()
+    def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
+        """Total da/dp and dτ/dp, (..., n, p), where the state follows p as dq, dv do.  [anderson2002] (9)"""
+        assert self.design is not None
+        dtau = self._torque_slopes(t, q, v, dq, dv)
         good = self._fit(q, v, tau) & finite_slopes(dq, dv, dtau)
         da = np.full(dq.shape, np.nan)
         state = q[good], v[good], tau[good]

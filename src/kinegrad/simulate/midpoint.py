@@ -274,11 +274,11 @@ def _moment(
     """q, v, a, τ at a time, and their slopes with a design."""
     law = stepper.law
     v = stepper.speed(t, q, p) if v is None else v
-    a, tau = law.acceleration(t, q, v, k)
     if law.design is None:
-        return q, v, a, tau
+        return q, v, *law.acceleration(t, q, v, k)
     dv = stepper.speed_slope(q, v, dq, dp)
-    return q, v, a, tau, dq, dv, *law.sensitivity(t, q, v, tau, dq, dv)
+    a, tau, da, dtau = law.with_sensitivity(t, q, v, dq, dv, k)
+    return q, v, a, tau, dq, dv, da, dtau
 
 
 def _together(runs: list[Run], kept: int) -> Run:

@@ -478,7 +478,8 @@ def test_the_page_needs_nothing_else_and_says_what_was_found(run):
 
 @pytest.mark.slow
 def test_the_papers_perturbation_is_tried_exactly(results):
-    motion = anderson2002_pendulum.Pendulum(*(np.empty(0),) * 3, {}, np.ones((401, 4)))
+    t, none = anderson2002_pendulum._instants(), np.empty(0)
+    motion = anderson2002_pendulum.Pendulum(t, none, none, {}, np.ones((401, 4)))
     rows = anderson2002_pendulum.perturbations(motion, ["MP"], [1e-2], lambda *stage: None)
     assert {row.step for row in rows if row.method == "forward"} == {1e-2, 5e-4}
     assert {row["step"] for row in results["perturbations"]} == {0.0, 1e-2, 1e-5, 1e-9}
