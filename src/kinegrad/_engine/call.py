@@ -105,10 +105,10 @@ def evaluate_with(
         if kernel.in_coordinates is not None:
             contracted = kernel.in_coordinates(at, loads, threads, options)
         else:
-            found = evaluate_with(
-                kernel, at.primitive, at.arguments(kernel.state), loads, None, threads, columns,
-                options=options, points=points, wanted=wanted, unseen=unseen,
-            )  # fmt: skip
+            joints: tuple[Any, ...] = (kernel, at.primitive, at.arguments(kernel.state), loads, None, threads, columns)
+            plain = not options and points is None and wanted is ALL and unseen is None
+            extra: dict[str, Any] = {"options": options, "points": points, "wanted": wanted, "unseen": unseen}
+            found = evaluate(*joints) if plain else evaluate_with(*joints, **extra)
             contracted = contract(at, kernel.results[wanted], found)
         return at.deliver([result.name for result in kernel.results[wanted]], contracted, out)
     batch, rows, load_rows = checked(kernel, model, state, loads)

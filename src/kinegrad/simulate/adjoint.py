@@ -40,6 +40,7 @@ from kinegrad.simulate.adjoint_compiled import CompiledAdjoint
 from kinegrad.simulate.fixed import (
     SCHEMES,
     Scheme,
+    Stages,
     check_reached,
     check_size,
     finish_step,
@@ -49,6 +50,7 @@ from kinegrad.simulate.fixed import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
+from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn, pull_tangent
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 
@@ -122,15 +124,11 @@ def adjoint_gradient(
     law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
-    if law.turning:
-        raise InputError(
-            f"model {model.name!r} has a quaternion, through whose steps the adjoint does not go back; expected "
-            "simulate_fixed with a design and objective_gradient, or spherical('zyx')"
-        )
     check_objective(objective)
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else min(engine.whole("segment", segment), steps)
     q, v = initial(model, q0, v0, single=False)
+    q = law.normalised(q)
     check_size(steps, 1, q.size, 0)
     backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
@@ -153,9 +151,20 @@ def _checkpoints(
         if k % length == 0:
             kept.append((q, v))
         before = v
-        q, v = finish_step(scheme, h, q, v, make_stages(law, scheme, h, k, k * h, q, v).a)
+        _, (q, v) = _advance(law, scheme, h, k, k * h, q, v)
         check_reached(law.model, (k + 1) * h, before, q, v)
     return kept
+
+
+def _advance(
+    law: Law, scheme: Scheme, h: float, k: int, t: float, q: Array, v: Array
+) -> tuple[Stages | Step, tuple[Array, Array]]:
+    """The stages of a step, and its end."""
+    if law.turning:
+        step = Step(law, scheme, h, k, t, q, v)
+        return step, step.finish()
+    stages = make_stages(law, scheme, h, k, t, q, v)
+    return stages, finish_step(scheme, h, q, v, stages.a)
 
 
 class _Segment:
@@ -170,14 +179,16 @@ class _Segment:
         self.steps = np.minimum(np.arange(first, first + count), total - 1)
         self.nodes = np.arange(first, first + count)
         self.t: Array = self.nodes * np.float64(h)
-        rows, gains = [], []
+        rows, gains, places = [], [], []
         for t, k in zip(self.t.tolist(), self.steps.tolist(), strict=True):
-            stages = make_stages(law, scheme, h, k, t, q, v)
-            rows.append([np.array(x) for x in stages[:4]])
+            stages, end = _advance(law, scheme, h, k, t, q, v)
+            rows.append([np.array(x) for x in (stages.q, stages.v, stages.a, stages.tau)])
+            if isinstance(stages, Step):
+                places.append(stages.r)
             times = t + scheme.c * h
             gains.append([law.gains(*x) for x in zip(times.tolist(), stages.q, stages.v, strict=True)])
-            q, v = finish_step(scheme, h, q, v, stages.a)
-        self.end = (q, v)
+            q, v = end
+        self.end, self.r = (q, v), np.array(places)
         self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))
         for a, tau in zip(self.a[-1], self.tau[-1], strict=True):  # the state may be finite and its rate not
             check_reached(law.model, self.t[-1], self.v[-1, 0], a, tau)
@@ -204,7 +215,7 @@ class LoopAdjoint:
     def __init__(
         self, law: Law, scheme: Scheme, h: float, steps: int, length: int, q: Array, v: Array, objective: Objective
     ) -> None:
-        shape = q.shape
+        shape = v.shape
         self.law, self.scheme = law, scheme
         self.q, self.v, self.dtau = np.zeros(shape), np.zeros(shape), np.zeros((steps, *shape))
         self.value = np.zeros(shape[:-1])
@@ -242,6 +253,38 @@ class LoopAdjoint:
 
     def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
         """One step backwards; fills μ, (s, ..., n)."""
+        if self.law.turning and h:
+            self._turning_step(part, k, h, share, mu)
+        else:
+            self._plain_step(part, k, h, share, mu)
+        if part.gains is not None:
+            self.q += _pull(part.gains[0, k], share[3])
+            self.v += _pull(part.gains[1, k], share[3])
+
+    def _turning_step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
+        """The same with quaternions: each operation of :class:`Step` backwards."""
+        model, A, b = self.law.model, self.scheme.A, self.scheme.b
+        q, v, r = part.q[k], part.v[k], part.r[k]
+        end = pull_tangent(model, r[-1], self.q)
+        rates, numbers, speeds, turn = [h * x * end for x in b], end, self.v, np.zeros_like(self.v)
+        if len(b) == 1:  # semi-implicit Euler: coordinates follow the new speeds
+            speeds = speeds + pull_rate(model, q[0], rates[0])
+            turn = pull_rate_by_turn(model, q[0], v[0] + h * part.a[k, 0], rates[0])
+            rates = [np.zeros_like(end)]
+        for i, x in enumerate(b):
+            mu[i] = h * x * speeds
+        mu[0] += share[2]  # the acceleration at this time is the first stage's
+        for i in reversed(range(len(b))):
+            by_turn = _pull(part.da_dq[k, i], mu[i]) + pull_rate_by_turn(model, q[i], v[i], rates[i])
+            by_speed = _pull(part.da_dv[k, i], mu[i]) + pull_rate(model, q[i], rates[i])
+            place = pull_tangent(model, r[i], by_turn)
+            numbers, speeds = numbers + place, speeds + by_speed
+            for j in range(i):
+                rates[j] = rates[j] + h * A[i, j] * place
+                mu[j] += h * A[i, j] * by_speed
+        self.q, self.v = pull_rate(model, q[0], numbers) + turn + share[0], speeds + share[1]
+
+    def _plain_step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:
         c, A, A_bar, b, b_bar = self.scheme if h else END
         kq, kv = np.zeros_like(mu), np.zeros_like(mu)
         for i in reversed(range(len(b))):
@@ -252,9 +295,6 @@ class LoopAdjoint:
             kq[i], kv[i] = _pull(part.da_dq[k, i], mu[i]), _pull(part.da_dv[k, i], mu[i])
         self.v = self.v + h * self.q + np.tensordot(c * h, kq, 1) + kv.sum(axis=0) + share[1]
         self.q = self.q + kq.sum(axis=0) + share[0]
-        if part.gains is not None:
-            self.q += _pull(part.gains[0, k], share[3])
-            self.v += _pull(part.gains[1, k], share[3])
 
     def _share(self, part: _Segment, terms: Any, weights: Array) -> Array:
         """Weighted partial derivatives of terms at the times of a segment, (4, steps, ..., n) for q, v, a, τ."""

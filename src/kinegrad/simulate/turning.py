@@ -79,6 +79,40 @@ def _tangent(model: Model, r: Array, dr: Array) -> Array:
     return found
 
 
+# --- the same backwards: gradients of numbers, (..., nq), and of tangents and speeds, (..., nv) -----------------------
+
+
+def pull_rate(model: Model, q: Array, rates: Array) -> Array:
+    """The gradient by v of what has the gradient `rates` by q̇; also that by δ of what has it by dq = ½ q ⊗ δ."""
+    layout = model.layout
+    found = np.empty((*rates.shape[:-1], layout.nv))
+    found[..., layout.plain_v], found[..., layout.coupled_v] = rates[..., layout.plain_q], rates[..., layout.coupled_q]
+    for _, k, j in layout.balls:
+        found[..., j : j + 3] = times(q[..., k : k + 4] * CONJUGATE, rates[..., k : k + 4])[..., 1:] / 2
+    return found
+
+
+def pull_rate_by_turn(model: Model, q: Array, v: Array, rates: Array) -> Array:
+    """The gradient by δ of what has the gradient `rates` by q̇; (1)."""
+    found = np.zeros(v.shape)
+    for _, k, j in model.layout.balls:
+        moved = times(q[..., k : k + 4] * CONJUGATE, times(rates[..., k : k + 4], -_pure(v[..., j : j + 3])))
+        found[..., j : j + 3] = moved[..., 1:] / 4
+    return found
+
+
+def pull_tangent(model: Model, r: Array, turn: Array) -> Array:
+    """The gradient by r of what has the gradient `turn` by δ of r with quaternions divided by their lengths; (1)."""
+    layout = model.layout
+    found = np.empty((*turn.shape[:-1], layout.nq))
+    found[..., layout.plain_q], found[..., layout.coupled_q] = turn[..., layout.plain_v], turn[..., layout.coupled_v]
+    for _, k, j in layout.balls:
+        here = r[..., k : k + 4]
+        square = (here * here).sum(axis=-1, keepdims=True)
+        found[..., k : k + 4] = 2 * times(here, _pure(turn[..., j : j + 3])) / square
+    return found
+
+
 def turning_run(
     law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array, dq: Array, dv: Array, _: Any = None
 ) -> Run:  # fmt: skip
@@ -88,14 +122,16 @@ def turning_run(
     q, (dq, dv) = law.normalised(q), (np.moveaxis(x, -1, 0) for x in (dq, dv))
     for k in range(steps + 1):
         last = k == steps
-        step = _Step(law, scheme, h, min(k, steps - 1), k * h, q, v, dq, dv, first_only=last)
+        slopes = (dq, dv) if law.design is not None else None
+        step = Step(law, scheme, h, min(k, steps - 1), k * h, q, v, slopes, first_only=last)
         if k % every == 0:
-            slopes = (dq, dv, step.da[0], step.dtau[0]) if law.design is not None else ()
-            kept.append((q, v, step.a[0], step.tau[0], *(np.moveaxis(x, 0, -1) for x in slopes)))
+            each = () if slopes is None else (dq, dv, step.da[0], step.dtau[0])
+            kept.append((q, v, step.a[0], step.tau[0], *(np.moveaxis(x, 0, -1) for x in each)))
         if last:
             break
         before = v
-        q, v, dq, dv = step.finish()
+        q, v = step.finish()
+        dq, dv = step.slopes
         new = ~finite(q, v) & (lost < 0)
         lost[new], speeds[new] = k + 1, before[new]
         if lost.size and (lost >= 0).all():
@@ -103,15 +139,22 @@ def turning_run(
     return Run([np.array(x) for x in zip(*kept, strict=True)], lost, speeds)
 
 
-class _Step:
-    """The stages of one step, and where it ends.  Slopes are (p, ..., nv), those of coordinates in the tangent."""
+class Step:
+    """The stages of one step, and where it ends.  Slopes are (p, ..., nv), those of coordinates in the tangent.
+
+    Attributes
+    ----------
+    r, q, v, a, tau : list of ndarray
+        Of each stage; r are coordinates before their quaternions are divided by their lengths.
+    """
 
     def __init__(
-        self, law: Law, scheme: Any, h: float, k: int, t: float, q: Array, v: Array, dq: Array, dv: Array, *,
-        first_only: bool,
+        self, law: Law, scheme: Any, h: float, k: int, t: float, q: Array, v: Array,
+        slopes: tuple[Array, Array] | None = None, *, first_only: bool = False,
     ) -> None:  # fmt: skip
-        self.law, self.scheme, self.h, self.start, self.slopes = law, scheme, h, (q, v), (dq, dv)
-        self.sloped = law.design is not None
+        self.law, self.scheme, self.h, self.start = law, scheme, h, (q, v)
+        self.sloped, self.slopes = slopes is not None, slopes or (q, v)
+        self.r = list[Array]()
         self.q, self.v, self.a, self.tau = list[Array](), list[Array](), list[Array](), list[Array]()
         self.da, self.dtau = list[Array](), list[Array]()
         self.rates, self.rate_slopes = list[Array](), list[Array]()
@@ -121,7 +164,8 @@ class _Step:
             q_i = law.normalised(r)
             a, tau = law.acceleration(t + scheme.c[i] * h, q_i, v_i, k)
             self.rates.append(rate(law.model, q_i, v_i))
-            for kept, x in zip((self.q, self.v, self.a, self.tau), (q_i, v_i, a, tau), strict=True):
+            stage = (r, q_i, v_i, a, tau)
+            for kept, x in zip((self.r, self.q, self.v, self.a, self.tau), stage, strict=True):
                 kept.append(x)
             if self.sloped:
                 self._slope(t + scheme.c[i] * h, i, r, dr)
@@ -142,8 +186,8 @@ class _Step:
         dr = _ambient(self.law.model, q, dq) + self.h * _sum(weights, slopes) if self.sloped else dq
         return q + self.h * _sum(weights, rates), dr
 
-    def finish(self) -> tuple[Array, Array, Array, Array]:
-        """q⁺, v⁺ and their slopes."""
+    def finish(self) -> tuple[Array, Array]:
+        """q⁺ and v⁺; `slopes` are then theirs, and `r` has the end, too."""
         scheme, model, (q, v), (dq, dv) = self.scheme, self.law.model, self.start, self.slopes
         v_next = v + self.h * _sum(scheme.b, self.a)
         dv_next = dv + self.h * _sum(scheme.b, self.da) if self.sloped else dv
@@ -152,7 +196,10 @@ class _Step:
             rates = [rate(model, q, v_next)]
             slopes = [_rate_slope(model, q, v_next, dq, dv_next)] if self.sloped else []
         r, dr = self._place(scheme.b, rates, slopes)
-        return self.law.normalised(r), v_next, _tangent(model, r, dr) if self.sloped else dq, dv_next
+        self.r.append(r)
+        if self.sloped:
+            self.slopes = _tangent(model, r, dr), dv_next
+        return self.law.normalised(r), v_next
 
 
 def _sum(weights: Array, x: list[Array]) -> Any:
