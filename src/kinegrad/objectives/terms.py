@@ -149,6 +149,8 @@ class EndPosition(Result):
     point: ArrayLike = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.link, str):
+            raise InputError(f"`link` of EndPosition is {shown(self.link)}; expected the name of a link or frame")
         _own(self, "target", "point")
 
     def evaluate(self, at: Motion) -> Evaluation:

@@ -222,7 +222,7 @@ class Stepper:
         good = finite(q, v) & finite_slopes(dq, dp)
         dv = np.full(dq.shape, np.nan)
         M, drift = self._momentum_parts(q[good], v[good], dq[good])
-        dv[good] = np.linalg.solve(M, dp[good] - drift)
+        dv[good] = solve(M, dp[good] - drift, np.ones(len(M), dtype=bool))
         return dv
 
     def _momentum_parts(self, q: Array, v: Array, dq: Array) -> tuple[Array, Array]:
