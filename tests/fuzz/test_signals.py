@@ -13,7 +13,6 @@ import os
 import random
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -114,7 +113,6 @@ def numbers(name, folder):
 def run(name, folder, interrupts):
     """Work until so many interrupts have come; each is answered on stdout once all is found to be in order."""
     engine.threads._GRAIN = 1
-    sys.unraisablehook = again
     if name == "forks":
         FORKED.append(kg.inverse_dynamics(MODEL, Q, V, A, threads=1).tobytes())
     wanted = (
@@ -134,16 +132,6 @@ def run(name, folder, interrupts):
             return
         except KeyboardInterrupt:
             caught += 1
-
-
-def again(dropped):
-    """Python prints, and drops, what is raised in destructors and callbacks of weak references: those of other libraries
-    may swallow an interrupt, which is then sent again; ours may not."""
-    owner = getattr(dropped.object, "__module__", None) or ""
-    if dropped.exc_type is KeyboardInterrupt and not owner.startswith("kinegrad"):
-        os.kill(os.getpid(), signal.SIGINT)
-    else:
-        sys.__unraisablehook__(dropped)
 
 
 def check_order(name, folder, wanted):

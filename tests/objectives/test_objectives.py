@@ -8,6 +8,7 @@ import kinegrad as kg
 from kinegrad import samples
 from kinegrad.errors import InputError, SolveError
 from kinegrad.simulate import (
+    EndPosition,
     Evaluation,
     Feedback,
     KineticEnergy,
@@ -180,3 +181,9 @@ def test_objectives_that_overflow_are_refused(weight):
 def test_terms_that_are_no_terms_are_shown_briefly():
     with pytest.raises(InputError, match=r"`end` is .{1,200}; expected a list of terms"):
         Objective(end=np.ones((30, 30)))
+
+
+@pytest.mark.parametrize("link", [(), ("forearm",), 1, None])
+def test_end_position_is_of_one_link(link):
+    with pytest.raises(InputError, match=r"`link` of EndPosition is .*; expected the name of a link or frame"):
+        EndPosition(link, (0, 0, 0))

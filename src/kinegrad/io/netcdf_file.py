@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, said, shown
 from kinegrad.io.declared import check_kind, check_size
 from kinegrad.io.hdf5_heap import check_heaps
+from kinegrad.io.interrupts import interrupts_wait
 from kinegrad.io.names import check_names, joint_order, joint_texts
 from kinegrad.io.units import joint_factor, time_factor
 from kinegrad.model import Model
@@ -31,6 +32,7 @@ TEXTS = {"decode_vlen_strings": True}
 ALONE = b"This is a netCDF dimension but not a netCDF variable"  # by the NetCDF 4 format specification
 
 
+@interrupts_wait()
 def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
     """q, v, a and perhaps t in SI units, in the model's order; and the joints' names."""
     packages = check_packages(path)
@@ -47,6 +49,7 @@ def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]
         raise InputError(f"{path}: is not a readable NetCDF file: {said(error)}") from None
 
 
+@interrupts_wait()
 def write_netcdf(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
     """Write variables with their units; the coordinate ``kind`` says which joints turn and which slide."""
     h5py, h5netcdf, _ = check_packages("")
