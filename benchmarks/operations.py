@@ -1,9 +1,9 @@
 """How many operations the kernels do for one state: ``python -m benchmarks.operations`` prints them as JSON.
 
 Kernels also run as plain Python, on numbers of any type (``NUMBA_DISABLE_JIT``): here on numbers that count what is
-done with them.  Sines and cosines count as none.  Each operation is one instruction for all states of a register, and
-a multiplication with the addition that follows it can be one, so that there are at least as many instructions as the
-larger of the two counts.
+done with them.  Sines and cosines count as none; what the compiler leaves out, as the addition of a zero, counts.
+Each operation is one instruction for all states of a register, and a multiplication with the addition that follows it
+can be one, so that there are at least as many instructions as the larger of the two counts.
 """
 
 from __future__ import annotations
