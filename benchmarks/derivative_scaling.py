@@ -1,11 +1,13 @@
 """Scaling of derivatives: ∂τ/∂(q, v, a) against the number of joints
 
-Time of one state, of 64 of q = sin 2πt in one call with `out=`, one thread, for chains and for binary trees of n bars,
-against Pinocchio's `computeRNEADerivatives` in a Python loop that leaves the matrices in Pinocchio's memory.
-The exponent k of time ∝ nᵏ is fitted to the best times by least squares in logarithms.  A chain's matrices are full, so
-that nothing can be less than n²; a binary tree has about n log₂ n pairs of joints on one path, which packed matrices
-hold, while dense ones are n² numbers, most of them zero.  Joints are numbered depth-first: Pinocchio's derivatives are
-wrong otherwise (https://github.com/stack-of-tasks/pinocchio/issues/1897).
+Time of one state, of 64 of q = sin 2πt in one call with `out=`, one thread, for chains and for binary trees of n
+bars, against Pinocchio's `computeRNEADerivatives` in a Python loop that leaves the matrices in Pinocchio's memory.
+The exponent k of time ∝ nᵏ is fitted to the best times by least squares in logarithms.  A chain's matrices are full,
+so that nothing can be less than n²; a binary tree has about n log₂ n pairs of joints on one path, which packed
+matrices hold, while dense ones are n² numbers, most of them zero.  Joints are numbered depth-first: Pinocchio's
+derivatives are wrong otherwise (https://github.com/stack-of-tasks/pinocchio/issues/1897).  The last row compares the
+time per entry that topology does not make zero of a chain that is far larger than the caches with that of the
+43-degree-of-freedom human.
 """
 
 from __future__ import annotations
@@ -14,12 +16,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from benchmarks.derivatives import Work, scaled
+from benchmarks.profile import in_turn
 from benchmarks.scaling import SIZES, exponent
 from benchmarks.timing import Comparison, Measurement, Row, compare
 from kinegrad import Model
-from kinegrad.samples import spatial_chain
+from kinegrad.samples import human43, spatial_chain
 
 STATES = 64
+LONG = 512
 
 
 def binary_tree(n: int) -> Model:
@@ -53,7 +57,15 @@ def run(repeats: int) -> list[Row]:
         ours, peer = exponent([row.ours.best for row in times]), exponent([row.peer.best for row in times])
         note = f"n = {SIZES[0]}…{SIZES[-1]}; Pinocchio's is {peer:.2f}"
         rows += [*times, Measurement(f"{name}, exponent of n", ours, note=note)]
-    return rows
+    return [*rows, _per_entry(repeats)]
+
+
+def _per_entry(repeats: int) -> Measurement:
+    works = {model.name: Work(model, STATES) for model in (spatial_chain(LONG), human43())}
+    times = in_turn({name: work.reusing(packed=True) for name, work in works.items()}, repeats)
+    chain, human = (1e9 * times[name].best / (STATES * work.model.topology.nonzeros) for name, work in works.items())
+    note = f"{chain:.2f} ns against {human:.2f} ns"
+    return Measurement(f"∂τ, packed, time per entry, chain of {LONG} against the human", chain / human, "×", 1.5, note)
 
 
 def _time(name: str, model: Model, method: str, packed: bool, repeats: int) -> Comparison:

@@ -68,7 +68,7 @@ def _time(
         design = Design(model, [f"{model.joint_names[k]}.placement.z" for k in where])
     values = inverse_dynamics if inverse else forward_dynamics
     derivatives = inverse_dynamics_design_derivatives if inverse else forward_dynamics_design_derivatives
-    target = TARGET if states > 1 and p >= P else None
+    target = TARGET if states > 1 else None
     q, v, _ = sinusoid(n, 64)
     q, v, tau = 0.3 * q[:states], 0.1 * v[:states], q[:states]
     sides = [[design.at(design.values + e).model for e in STEP * side * np.eye(p)] for side in (1, -1)]
