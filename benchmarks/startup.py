@@ -81,6 +81,16 @@ BEFORE = {
     "tree_solve": "kg.mass_matrix(human, q, threads=1); kg.inverse_dynamics(human, q, v, a, threads=1)",
     "steps.along_directions": "simulate_fixed(human, q[0], v[0], step=1e-3, steps=1)",
 }
+# Seconds that each took before building blocks were traced, on quiet cores of this kind of machine (decision 53).
+UNTRACED = {
+    "rnea": 8.76, "lagrange": 8.93, "crba": 7.20, "aba": 12.20, "tree_solve": 2.60, "rnea_derivatives": 12.91,
+    "lagrange_derivatives": 14.62, "jvp": 11.24, "vjp": 10.17, "load_derivatives": 5.57, "aba_derivatives": 20.59,
+    "transforms": 4.82, "motion": 6.61, "points": 5.46, "jacobians": 5.15, "energies": 6.66,
+    "kinematics_derivatives.links": 8.11, "kinematics_derivatives.points": 7.27, "momentum_derivatives": 5.99,
+    "design.inverse_dynamics": 11.91, "design.forward_dynamics": 19.39, "design.mass_matrix": 12.26,
+    "design.energies": 9.41, "design.transforms": 8.20, "steps.along_states": 24.01, "steps.along_designs": 21.34,
+    "steps.along_directions": 28.34,
+}  # fmt: skip
 # Numba's own start, before the clock's.
 START = "numba.njit(lambda x: x[0, 0] + 1.0)(q)"
 
@@ -118,7 +128,8 @@ def _compilation(name: str, call: str) -> Measurement:
     with tempfile.TemporaryDirectory() as folder:
         before = "\n".join(filter(None, (START, BEFORE.get(name))))
         seconds = _seconds(CALL.format(before=before, call=call, clock="process_time"), folder)
-    return Measurement(f"compile `{name}`", seconds, "s", TARGETS.get(name), "processor time")
+    note = "processor time" + (f"; before tracing {UNTRACED[name]:.1f} s" if name in UNTRACED else "")
+    return Measurement(f"compile `{name}`", seconds, "s", TARGETS.get(name), note)
 
 
 def _seconds(code: str, folder: str) -> float:
