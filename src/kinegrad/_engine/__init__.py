@@ -11,6 +11,7 @@ from kinegrad._engine.coordinates import unit
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    DependentRow,
     check_model,
     finish,
     flag,
@@ -35,7 +36,8 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
+from kinegrad._engine.reduction import Reduced, factor_pivot, inertial, solve_hybrid
+from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
@@ -48,6 +50,7 @@ __all__ = [
     "QVTAU",
     "Axis",
     "Batch",
+    "DependentRow",
     "Directions",
     "Expansion",
     "Kernel",
@@ -58,6 +61,7 @@ __all__ = [
     "Reduced",
     "Result",
     "Reversal",
+    "SaddleTables",
     "Segment",
     "Shape",
     "acceleration_tables",
@@ -78,6 +82,7 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "inertial",
     "kernel_array",
     "mapped",
     "march",

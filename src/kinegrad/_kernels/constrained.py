@@ -248,7 +248,7 @@ def constrained(m, q, v, tau, force, point, torque, c, tables, none, law, a, f, 
 
 
 @kernel
-def impact(m, q, v, c, tables, e, none, change, after, impulses, status, scratch, start, stop):
+def impact(m, q, v, e, c, tables, none, change, after, impulses, status, scratch, start, stop):
     """q̇⁺, (states, n), and Λ, (states, rows), with the restitution e, (rows,); status as of `constrained`.
 
     none   : (0, 3 n): no loads.

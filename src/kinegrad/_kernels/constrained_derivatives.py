@@ -175,12 +175,12 @@ def constrained_derivatives(
     spare,
     a,
     f,
-    da_dq,
-    da_dv,
-    da_dtau,
     df_dq,
     df_dv,
     df_dtau,
+    da_dq,
+    da_dv,
+    da_dtau,
     status,
     scratch,
     start,
@@ -251,7 +251,9 @@ def subtract_rates(m, c, q, v, rest, e, K, Z, rows, wide, r, scratch, at):
 
 
 @inline
-def block_of_impact(m, c, rows, tables, tables_of_derivatives, q, v, e, none, rest, spare, change, after, impulses, s, X, r, scratch):
+def block_of_impact(
+    m, c, rows, tables, tables_of_derivatives, q, v, e, none, rest, change, after, impulses, s, X, r, scratch
+):
     """All derivatives of the states r …, in X, Y and K."""
     _, tree, paths, reach = tables
     plan, place, reach_q, reach_v, blank, _, _, _ = tables_of_derivatives
@@ -261,7 +263,7 @@ def block_of_impact(m, c, rows, tables, tables_of_derivatives, q, v, e, none, re
     outward(m, plan, q, rest, change, none, none, none, r, scratch)
     for k in range(len(blank)):
         store(scratch, X + blank[k], 0.0)
-    inward(m, plan, q, rest, change, r, False, place, tree[0], spare, (X, Y, Z), scratch)
+    inward(m, plan, q, rest, change, r, False, place, tree[0], change, (X, Y, Z), scratch)  # Δ is not needed any more
     packed_mass_matrix(place, s, Z, scratch)
 
     clear(scratch, K, 3 * size)
@@ -287,20 +289,19 @@ def impact_derivatives(
     m,
     q,
     v,
+    e,
     c,
     tables,
     tables_of_derivatives,
-    e,
     none,
     rest,
-    spare,
     change,
     after,
     impulses,
-    dv_dq,
-    dv_dv,
     dl_dq,
     dl_dv,
+    dv_dq,
+    dv_dv,
     status,
     scratch,
     start,
@@ -308,10 +309,11 @@ def impact_derivatives(
 ):
     """q̇⁺, (states, n), Λ, (states, rows), and their derivatives, (states, n·n) and (states, rows·n).
 
-    m             : without gravity and springs.
-    none          : (0, 3 n): no loads.
-    rest          : (1, n), zeros.
-    spare, change : (states, n), are written to.
+    m      : without gravity and springs.
+    e      : (rows,), restitution.
+    none   : (0, 3 n): no loads.
+    rest   : (1, n), zeros.
+    change : (states, n), is written to.
     """
     ok = finite((q, v), start, stop)
     if not ok:
@@ -332,8 +334,7 @@ def impact_derivatives(
 
     for r in range(start, stop, WIDTH):
         block_of_impact(
-            m, c, rows, tables, tables_of_derivatives, q, v, e, none, rest, spare, change, after, impulses, s, X, r,
-            scratch,
+            m, c, rows, tables, tables_of_derivatives, q, v, e, none, rest, change, after, impulses, s, X, r, scratch,
         )  # fmt: skip
         unload_from(dv_dq, r, scratch, X, where)
         unload_from(dv_dv, r, scratch, Y, where)
