@@ -13,6 +13,7 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -50,6 +51,15 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
+from kinegrad.constraints import (
+    ConstraintDerivatives,
+    ConstraintSet,
+    Contact,
+    Coupling,
+    Distance,
+    Given,
+    Loop,
+)
 from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
@@ -107,7 +117,7 @@ from kinegrad.model import (
     DH,
     Box,
     Capsule,
-    Coupling,
+    CoupledCoordinate,
     Cylinder,
     Frame,
     Inertia,
@@ -157,14 +167,20 @@ __all__ = [
     "DH",
     "Box",
     "Capsule",
+    "ConstraintDerivatives",
+    "ConstraintSet",
+    "Contact",
+    "CoupledCoordinate",
     "Coupling",
     "Cylinder",
     "Design",
+    "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Frame",
+    "Given",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
     "Inertia",
@@ -177,6 +193,7 @@ __all__ = [
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
+    "Loop",
     "Mesh",
     "Model",
     "ModelBuilder",

@@ -11,6 +11,7 @@ from kinegrad._engine.coordinates import unit
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    broadcast,
     check_model,
     finish,
     flag,
@@ -61,6 +62,7 @@ __all__ = [
     "Segment",
     "Shape",
     "acceleration_tables",
+    "broadcast",
     "check_arguments",
     "check_model",
     "check_unit",
