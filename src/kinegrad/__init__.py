@@ -13,6 +13,10 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
+constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
+             and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
+             impact_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -50,6 +54,31 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
+from kinegrad.constrained import (
+    ConstrainedDynamics,
+    ConstrainedInverseDynamics,
+    Impact,
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+    impact,
+)
+from kinegrad.constrained_derivatives import (
+    ConstrainedDynamicsDerivatives,
+    ConstrainedLoadDerivatives,
+    ImpactDerivatives,
+    constrained_dynamics_derivatives,
+    constrained_dynamics_load_derivatives,
+    impact_derivatives,
+)
+from kinegrad.constraints import (
+    ConstraintDerivatives,
+    ConstraintSet,
+    Contact,
+    Coupling,
+    Distance,
+    Given,
+    Loop,
+)
 from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
@@ -107,7 +136,7 @@ from kinegrad.model import (
     DH,
     Box,
     Capsule,
-    Coupling,
+    CoupledCoordinate,
     Cylinder,
     Frame,
     Inertia,
@@ -157,16 +186,28 @@ __all__ = [
     "DH",
     "Box",
     "Capsule",
+    "ConstrainedDynamics",
+    "ConstrainedDynamicsDerivatives",
+    "ConstrainedInverseDynamics",
+    "ConstrainedLoadDerivatives",
+    "ConstraintDerivatives",
+    "ConstraintSet",
+    "Contact",
+    "CoupledCoordinate",
     "Coupling",
     "Cylinder",
     "Design",
+    "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Frame",
+    "Given",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
+    "Impact",
+    "ImpactDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -177,6 +218,7 @@ __all__ = [
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
+    "Loop",
     "Mesh",
     "Model",
     "ModelBuilder",
@@ -201,6 +243,10 @@ __all__ = [
     "center_of_mass",
     "center_of_mass_derivatives",
     "compare",
+    "constrained_dynamics",
+    "constrained_dynamics_derivatives",
+    "constrained_dynamics_load_derivatives",
+    "constrained_inverse_dynamics",
     "difference",
     "energy_design_derivatives",
     "forward_dynamics",
@@ -213,6 +259,8 @@ __all__ = [
     "gravity_forces",
     "hybrid_dynamics",
     "hybrid_dynamics_design_derivatives",
+    "impact",
+    "impact_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",

@@ -279,7 +279,9 @@ def constrained_inverse_dynamics(
     needed = inverse_dynamics(model, q, v, a, loads=loads, threads=threads)
     G = constraints.jacobian(q, threads=threads)
     wide = (*needed.shape[:-1], *G.shape[-2:])
-    B = np.concatenate([np.broadcast_to(S, (*needed.shape[:-1], *S.shape)), saddle.T(np.broadcast_to(G, wide))], axis=-1)
+    B = np.concatenate(
+        [np.broadcast_to(S, (*needed.shape[:-1], *S.shape)), saddle.T(np.broadcast_to(G, wide))], axis=-1
+    )
     supplied = saddle.least_norm(B, needed[..., None])[..., 0]
     missing = np.abs((B @ supplied[..., None])[..., 0] - needed).max(axis=-1)
     size = np.abs(needed).max(axis=-1) + np.abs(B).max(axis=(-1, -2)) * np.abs(supplied).max(axis=-1)
@@ -431,7 +433,9 @@ def _dense_dynamics(
     model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None, method: str,
     law: tuple[float, float], least: bool, threads: int | None,
 ) -> ConstrainedDynamics:  # fmt: skip
-    given, _ = engine.check_arguments(model, dict(zip(("q", "v", "tau"), state, strict=True)), named_loads(model, loads))
+    given, _ = engine.check_arguments(
+        model, dict(zip(("q", "v", "tau"), state, strict=True)), named_loads(model, loads)
+    )
     q, v, tau = given.values()
     M = mass_matrix(model, q, threads=threads)
     r = tau - bias_forces(model, q, v, loads=loads, threads=threads)
@@ -496,6 +500,6 @@ NAMED = 1e-6  # parts of other rows that are worth a name
 
 
 def state_text(state: int, shape: tuple[int, ...]) -> str:
-    """ in state 3, or nothing where there is one."""
+    """in state 3, or nothing where there is one."""
     where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
     return f" in state {where[0] if len(where) == 1 else where}" if where else ""

@@ -19,7 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from kinegrad.constraints import ConstraintSet, Contact, Coupling, Distance, Given, Loop
 from tests.reference import oracle
+from tests.reference.constraints import TURNS
 
 Array = NDArray[Any]  # float64 or complex128
 
@@ -51,16 +53,30 @@ class Jet:
 
 
 def constant(n: int, value: Any) -> Jet:
-    return Jet(value, np.zeros(n), np.zeros((n, n)))
+    return Jet(value, np.zeros(n, np.result_type(value)), np.zeros((n, n)))
 
 
-def vector(derivatives: tuple[Array, Array, Array], link: int, x: ArrayLike, n: int, *, point: bool) -> list[Jet]:
-    """A point, or a direction, fixed in a link (−1: the world), in the world: three jets."""
-    x = np.append(x, 1.0 if point else 0.0)
-    if link < 0:
-        return [constant(n, value) for value in x[:3]]
-    T, dT, ddT = (X[link] @ x for X in derivatives)
-    return [Jet(T[k], dT[:, k], ddT[..., k]) for k in range(3)]
+class Frames:
+    """Links of a model at q, whose points and directions are jets in the world."""
+
+    def __init__(self, model: oracle.AnyModel, names: Any, q: Array) -> None:
+        self.n, self.names, self.derivatives = model.n, names, oracle.transform_derivatives(model, q)
+
+    def vector(self, link: str | None, x: ArrayLike, fourth: float) -> list[Jet]:
+        """A point (fourth = 1) or a direction (0) of a link, of a frame fixed in one, or of the world: three jets."""
+        x = np.append(x, fourth)
+        if link is None:
+            return [constant(self.n, value) for value in x[:3]]
+        if link in self.names.frames:
+            frame = self.names.frames[link]
+            link, x = frame.link, frame.placement @ x
+        T, dT, ddT = (X[self.names.link_names.index(link)] @ x for X in self.derivatives)
+        return [Jet(T[k], dT[:, k], ddT[..., k]) for k in range(3)]
+
+    def apart(self, one: Any, point: ArrayLike, other_point: ArrayLike) -> list[Jet]:
+        """From the other's point to that of the link."""
+        ends = self.vector(one.link, point, 1.0), self.vector(one.other, other_point, 1.0)
+        return [here - there for here, there in zip(*ends, strict=True)]
 
 
 def dot(a: list[Jet], b: list[Jet]) -> Jet:
@@ -68,37 +84,48 @@ def dot(a: list[Jet], b: list[Jet]) -> Jet:
     return x + y + z
 
 
-def row(model: oracle.AnyModel, what: dict[str, Any], derivatives: tuple[Array, Array, Array], q: Array) -> Jet:
-    """φ of one row: a dictionary with its ``kind`` and what belongs to that."""
-    n, kind = model.n, what["kind"]
-    if kind == "joint":
-        phi = constant(n, q[what["i"]] - what["offset"])
-        phi.gradient[what["i"]] = 1.0
-        if what["j"] >= 0:
-            phi.value = phi.value - what["ratio"] * q[what["j"]]
-            phi.gradient[what["j"]] = -what["ratio"]
-        return phi
-    A, B = what["A"], what["B"]
-    if kind == "direction":
-        a = vector(derivatives, A, what["a"], n, point=False)
-        return dot(a, vector(derivatives, B, what["b"], n, point=False)).times(what["sign"])
-    ends = vector(derivatives, A, what["x_A"], n, point=True), vector(derivatives, B, what["x_B"], n, point=True)
-    apart = [one - other for one, other in zip(*ends, strict=True)]
-    if kind == "distance":
-        return dot(apart, apart).sqrt() - constant(n, what["length"])
-    return dot(apart, vector(derivatives, what["u_in"], what["u"], n, point=False))
+def jets(model: oracle.AnyModel, constraints: ConstraintSet, q: Array) -> list[Jet]:
+    """φ of all rows, from the descriptions alone."""
+    at, n, names, found = Frames(model, constraints.model, q), model.n, constraints.model, list[Jet]()
+    for one in constraints:
+        if isinstance(one, Contact):
+            e = at.apart(one, one.point, one.other_point)
+            found += [dot(e, at.vector(None, u, 0.0)) for u in one.units]
+        elif isinstance(one, Distance):
+            e = at.apart(one, one.point, one.other_point)
+            found.append(dot(e, e).sqrt() - constant(n, one.length))
+        elif isinstance(one, Loop):
+            found += _loop(at, one)
+        else:
+            i, offset = names.joint_names.index(one.joint), one.value if isinstance(one, Given) else one.offset
+            phi = constant(n, q[i] - offset)
+            phi.gradient[i] = 1.0
+            if isinstance(one, Coupling):
+                j = names.joint_names.index(one.other)
+                phi.value, phi.gradient[j] = phi.value - one.ratio * q[j], -one.ratio
+            found.append(phi)
+    return found
 
 
-def rows(model: oracle.AnyModel, whats: list[dict[str, Any]], q: ArrayLike) -> tuple[Array, Array, Array]:
-    """φ (m,), G (m, n) and ∂²φ/∂q² (m, n, n) of all rows."""
-    q = np.asarray(q)
-    derivatives = oracle.transform_derivatives(model, q)
-    jets = [row(model, what, derivatives, q) for what in whats]
-    return (
-        np.array([jet.value for jet in jets]),
-        np.array([jet.gradient for jet in jets]),
-        np.array([jet.hessian for jet in jets]),
-    )
+def _loop(at: Frames, one: Loop) -> list[Jet]:
+    ours, theirs = one.placement, one.other_placement
+    e = at.apart(one, ours[:3, 3], theirs[:3, 3])
+    locked = "".join(letter for letter in one.directions if letter.isupper())
+    found = []
+    for letter in one.directions:
+        if letter.islower():
+            found.append(dot(e, at.vector(one.other, theirs[:3, "xyz".index(letter)], 0.0)))
+        else:  # an entry of the rotation of one frame in the other
+            row, column, sign = TURNS[letter][locked]
+            axes = at.vector(one.other, theirs[:3, row], 0.0), at.vector(one.link, ours[:3, column], 0.0)
+            found.append(dot(*axes).times(sign))
+    return found
+
+
+def rows(model: oracle.AnyModel, constraints: ConstraintSet, q: ArrayLike) -> tuple[Array, Array, Array]:
+    """φ (m,), G (m, n) and ∂²φ/∂q² (m, n, n) of all rows; `model` is that of the set, or has complex constants."""
+    found = jets(model, constraints, np.asarray(q))
+    return tuple(np.array([getattr(jet, what) for jet in found]) for what in ("value", "gradient", "hessian"))  # type: ignore[return-value]
 
 
 def saddle(M: Array, G: Array, r: Array, s: Array) -> tuple[Array, Array]:
@@ -110,21 +137,21 @@ def saddle(M: Array, G: Array, r: Array, s: Array) -> tuple[Array, Array]:
 
 
 def least_norm(M: Array, G: Array, r: Array, s: Array, rank: int) -> tuple[Array, Array]:
-    """a and the f of least norm where only `rank` rows of G are independent.
+    """a and the f of least norm where only `rank` rows of G are independent, also near q.
 
-    G = Q R of independent columns Q, (m, rank), chosen from the real part; then f = Q g, and the rows Qᵀ G a = Qᵀ s
-    are independent.  A complex-safe basis: Q = G B with B real and fixed, made orthonormal by a complex-safe factor.
+    With a fixed real B, the columns of C = G B span the range of G; f = C g has the least norm, since all f that act
+    alike differ by what is orthogonal to it, and the rows Cᵀ G a = Cᵀ s are independent.
     """
     B = np.linalg.svd(np.real(G))[2][:rank].T
     C = G @ B
-    # rows of G that span the others: f = C g has the least norm, since all f that act alike differ by null(Gᵀ) ⊥ C
-    a, g = saddle(M, C.T @ G, r, C.T @ s)
-    return a, C @ g
+    K = np.block([[M, -G.T @ C], [C.T @ G, np.zeros((rank, rank))]])
+    found = np.linalg.solve(K, np.concatenate([r, C.T @ s]))
+    return found[: len(M)], C @ found[len(M) :]
 
 
 def constrained_dynamics(
     model: oracle.AnyModel,
-    whats: list[dict[str, Any]],
+    constraints: ConstraintSet,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
@@ -134,7 +161,7 @@ def constrained_dynamics(
 ) -> tuple[Array, Array]:
     """a (n,) and f (m,)."""
     v, (alpha, beta) = np.asarray(v), stabilisation
-    phi, G, H = rows(model, whats, q)
+    phi, G, H = rows(model, constraints, q)
     h = oracle.regular_lagrangian(model, q, v, np.zeros(model.n), *loads)
     s = -np.einsum("cjk,j,k->c", H, v, v) - 2 * alpha * (G @ v) - beta**2 * phi
     M, r = oracle.mass_matrix(model, q), np.asarray(tau) - h
@@ -142,10 +169,10 @@ def constrained_dynamics(
 
 
 def impact(
-    model: oracle.AnyModel, whats: list[dict[str, Any]], q: ArrayLike, v: ArrayLike, restitution: float = 0.0
+    model: oracle.AnyModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, restitution: float = 0.0
 ) -> tuple[Array, Array]:
     """v⁺ (n,) and impulses (m,)."""
     v = np.asarray(v)
-    _, G, _ = rows(model, whats, q)
+    _, G, _ = rows(model, constraints, q)
     change, impulses = saddle(oracle.mass_matrix(model, q), G, 0 * v, -(1 + restitution) * (G @ v))
     return v + change, impulses

@@ -12,6 +12,7 @@ from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
     DependentRow,
+    broadcast,
     check_model,
     finish,
     flag,
@@ -65,6 +66,7 @@ __all__ = [
     "Segment",
     "Shape",
     "acceleration_tables",
+    "broadcast",
     "check_arguments",
     "check_model",
     "check_unit",

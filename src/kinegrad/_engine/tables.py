@@ -111,7 +111,9 @@ def _torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tup
     place, first = places(model, "packed")
     where = _where(model, layout)
     numbers = place + SPACE * _rows(model)[place], first, where
-    return (plan(model, loaded), numbers, (stream, block_kinds(where, _zero(model)))), torque_slots(model.n, pairs(model))
+    return (plan(model, loaded), numbers, (stream, block_kinds(where, _zero(model)))), torque_slots(
+        model.n, pairs(model)
+    )
 
 
 def acceleration_tables(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:

@@ -220,9 +220,7 @@ def constrained_derivatives(
             m, plan, q, v, a, force, point, torque, b, blocks, streamed, r, before, out, (X, Y, Z), where, kind, scratch
         )
         if b < blocks:
-            block(
-                m, c, rows, tables, tables_of_derivatives, q, v, a, f, len(force) > 0, law, spare, s, X, r, scratch
-            )
+            block(m, c, rows, tables, tables_of_derivatives, q, v, a, f, len(force) > 0, law, spare, s, X, r, scratch)
             unload_from(df_dq, r, scratch, K, where_f)
             unload_from(df_dv, r, scratch, K + size, where_f)
             unload_from(df_dtau, r, scratch, K + 2 * size, where_f)

@@ -25,8 +25,8 @@ Because ∂φ̇/∂q = Ġ, ∂φ̈/∂q = G̈ and ∂φ̈/∂v = 2Ġ along the m
     Ġ_j = ẇ·J_j + w·J̇_j              J̇ = ψ̇@x + z×ẋ              ψ̇ = Ṡ, ψ̈ = S̈ as in kinematics_derivatives.py
     G̈_j = ẅ·J_j + 2 ẇ·J̇_j + w·J̈_j      J̈ = ψ̈@x + 2 ψ̇_ang×ẋ + z×ẍ
 
-For given multipliers f the curvature is H = Σ f ∂²φ/∂q² = ∂(Gᵀf)/∂q, symmetric.  Of two joints let k be the one that is
-not above the other, j; then q_k changes w and x but not S_j.  With F = Σ f u and N = Σ f a bᵀ over the rows of the pair,
+For given multipliers f the curvature is H = Σ f ∂²φ/∂q² = ∂(Gᵀf)/∂q, symmetric.  Of two joints let k be the one that
+is not above the other, j; then q_k changes w and x but not S_j.  With F = Σ f u and N = Σ f a bᵀ, over a pair's rows,
 
     H_jk = P_k·J_j + Q_k·z_j        T_k = N Z_k − tr N Z_k (k of A)  or  Nᵀ Z_k − tr N Z_k (k of B)
 
