@@ -129,11 +129,9 @@ class Contact(Constraint):
 
     @property
     def summary(self) -> str:
-        units = (
-            self.directions
-            if isinstance(self.directions, str)
-            else ", ".join(_text(tuple(u)) for u in self.units.tolist())
-        )
+        units = self.directions
+        if not isinstance(units, str):
+            units = ", ".join(_text(tuple(u)) for u in self.units.tolist())
         ends = f"{self.link} {_text(self.point)} with {self.other or 'the world'} {_text(self.other_point)}"
         return f"contact {units} of {ends}"
 

@@ -1,4 +1,4 @@
-"""The rows of constraints as kernels want them: the tables of ``_kernels/constraints.py``."""
+"""The rows of constraints as kernels want them: the tables of ``_kernels/constraint_rows.py``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._kernels.constraints import DIRECTION, PAIR, POINT, ROD
+from kinegrad._kernels.constraint_rows import DIRECTION, PAIR, POINT, ROD
 from kinegrad.constraints.descriptions import Constraint, Contact, Coupling, Distance, Given, Loop
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
@@ -32,7 +32,7 @@ _TURNS = {
 
 
 class Tables(NamedTuple):
-    """The arrays of a :class:`kinegrad._kernels.constraints.Constraints`, in its order."""
+    """The arrays of a :class:`kinegrad._kernels.constraint_rows.Constraints`, in its order."""
 
     pair: NDArray[np.int64]
     ends: Array
