@@ -15,6 +15,8 @@ that remain; that of least norm is returned.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,7 @@ from kinegrad.errors import SingularError
 
 __all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source"]
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]  # float64
 METHODS = ("range-space", "null-space", "direct")
 RANK = 1e-9  # singular values below this part of the largest are rounding
 

@@ -114,4 +114,5 @@ def _panels(flags: NDArray[np.bool_]) -> Integers:
 
 def _numbers(rows: int, columns: int, wide: int) -> Integers:
     """Where columns of results are that are rows of slots, `wide` apart: numbers, W a slot."""
-    return np.asarray(((np.arange(rows) * wide)[:, None] + np.arange(columns)).ravel() * WIDTH)
+    slots: Integers = (np.arange(rows) * wide)[:, None] + np.arange(columns)
+    return np.asarray(slots.ravel() * WIDTH, dtype=np.int64)
