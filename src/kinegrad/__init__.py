@@ -13,7 +13,8 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
-constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
+             assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -59,6 +60,8 @@ from kinegrad.constraints import (
     Distance,
     Given,
     Loop,
+    assemble,
+    project_velocity,
 )
 from kinegrad.design import (
     Design,
@@ -213,6 +216,7 @@ __all__ = [
     "Sphere",
     "SplineFunction",
     "Topology",
+    "assemble",
     "bias_forces",
     "bridges",
     "center_of_mass",
@@ -258,6 +262,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
+    "project_velocity",
     "random_configuration",
     "revolute",
     "rotate",
