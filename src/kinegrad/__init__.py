@@ -13,10 +13,15 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
+<<<<<<< HEAD
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
              impact_derivatives
+=======
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
+             assemble, project_velocity
+>>>>>>> w1
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -78,6 +83,8 @@ from kinegrad.constraints import (
     Distance,
     Given,
     Loop,
+    assemble,
+    project_velocity,
 )
 from kinegrad.design import (
     Design,
@@ -238,6 +245,7 @@ __all__ = [
     "Sphere",
     "SplineFunction",
     "Topology",
+    "assemble",
     "bias_forces",
     "bridges",
     "center_of_mass",
@@ -289,6 +297,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
+    "project_velocity",
     "random_configuration",
     "revolute",
     "rotate",

@@ -43,7 +43,7 @@ from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Re
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
-from kinegrad._kernels.compiler.compiling import apart as compile_apart
+from kinegrad._kernels.compiler.jit import kept as keep_compiled
 
 __all__ = [
     "QV",
@@ -71,7 +71,6 @@ __all__ = [
     "check_model",
     "check_unit",
     "checked",
-    "compile_apart",
     "contract",
     "contract_fields",
     "directions",
@@ -85,6 +84,7 @@ __all__ = [
     "free_joint",
     "get_threads",
     "inertial",
+    "keep_compiled",
     "kernel_array",
     "mapped",
     "march",
