@@ -69,7 +69,8 @@ def loose_ends(G: Array, moved: Array) -> Array:
 
 def source(G: Array, f: Array) -> Array:
     """g, (..., n), of least norm with f = G g."""
-    return np.asarray(least_norm(G, f[..., None])[..., 0])
+    found: Array = least_norm(G, f[..., None])[..., 0]
+    return found
 
 
 def least_norm(B: Array, right: Array) -> Array:
@@ -80,7 +81,7 @@ def least_norm(B: Array, right: Array) -> Array:
 
 def T(x: Array) -> Array:
     """Transposed."""
-    return np.swapaxes(x, -1, -2)
+    return x.swapaxes(-1, -2)
 
 
 def _some(S: Array) -> Array:
