@@ -1,4 +1,4 @@
-"""Derivatives of constrained dynamics and of impacts against complex steps of a dense oracle, and what follows from them.
+"""Derivatives of constrained dynamics and of impacts against complex steps of a dense oracle, and what follows.
 
 Along a random direction of q, v and τ at once, a complex step of the oracle is exact to rounding.  That rounding is
 enlarged by the condition of the system; on the cases below results agree to 1e-10 of the largest and better.

@@ -86,7 +86,7 @@ def T(x: Array) -> Array:
 
 def _some(S: Array) -> Array:
     """1 for singular values that are more than rounding, 0 for the others."""
-    return (RANK * S.max(axis=-1, keepdims=True, initial=0.0) < S).astype(np.float64)
+    return np.asarray(S > RANK * S.max(axis=-1, keepdims=True, initial=0.0), dtype=np.float64)
 
 
 def _inverse(S: Array) -> Array:
