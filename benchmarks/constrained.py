@@ -1,11 +1,11 @@
 """Constrained dynamics: the human on both feet
 
-a, the forces of the floor, and their derivatives with respect to q, v and τ, of the 43-degree-of-freedom human whose feet
-are welded to the floor, six directions each; 301 states near a bent posture, limbs 0.1 m thick.  Each state meets the
-constraints, so that Pinocchio's derivatives, of accelerations in axes of the foot, are the same.  Pinocchio is called in a
-Python loop that fills an array, or, for derivatives, leaves the matrices in its memory, where the next state overwrites
-them; kinegrad always delivers all 301.  The last rows are how time grows with the number of constraints: points of links
-held in three directions each.
+a, the forces of the floor, and their derivatives with respect to q, v and τ, of the 43-degree-of-freedom human whose
+feet are welded to the floor, six directions each; 301 states near a bent posture, limbs 0.1 m thick.  Each state meets
+the constraints, so that Pinocchio's derivatives, of accelerations in axes of the foot, are the same.  Pinocchio is
+called in a Python loop that fills an array, or, for derivatives, leaves the matrices in its memory, where the next
+state overwrites them; kinegrad always delivers all 301.  The last rows are how time grows with the number of
+constraints: points of links held in three directions each.
 """
 
 from __future__ import annotations
