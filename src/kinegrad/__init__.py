@@ -20,7 +20,8 @@ energy       kinetic_energy, potential_energy, center_of_mass, momentum
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
-             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
+             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
+             constraint_design_derivatives, constraint_jacobian_design_derivatives
 motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
@@ -64,10 +65,13 @@ from kinegrad.constraints import (
     project_velocity,
 )
 from kinegrad.design import (
+    ConstraintDesignDerivatives,
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
     PointMotionDesignDerivatives,
+    constraint_design_derivatives,
+    constraint_jacobian_design_derivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
@@ -171,6 +175,7 @@ __all__ = [
     "Box",
     "Capsule",
     "ConstraintDerivatives",
+    "ConstraintDesignDerivatives",
     "ConstraintSet",
     "Contact",
     "CoupledCoordinate",
@@ -222,6 +227,8 @@ __all__ = [
     "center_of_mass",
     "center_of_mass_derivatives",
     "compare",
+    "constraint_design_derivatives",
+    "constraint_jacobian_design_derivatives",
     "difference",
     "energy_design_derivatives",
     "forward_dynamics",
