@@ -13,21 +13,19 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
-<<<<<<< HEAD
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
              impact_derivatives
-=======
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, project_velocity
->>>>>>> w1
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
-             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
+             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
+             constraint_design_derivatives, constraint_jacobian_design_derivatives
 motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
@@ -87,10 +85,13 @@ from kinegrad.constraints import (
     project_velocity,
 )
 from kinegrad.design import (
+    ConstraintDesignDerivatives,
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
     PointMotionDesignDerivatives,
+    constraint_design_derivatives,
+    constraint_jacobian_design_derivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
@@ -198,6 +199,7 @@ __all__ = [
     "ConstrainedInverseDynamics",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
+    "ConstraintDesignDerivatives",
     "ConstraintSet",
     "Contact",
     "CoupledCoordinate",
@@ -255,6 +257,8 @@ __all__ = [
     "constrained_dynamics_derivatives",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
+    "constraint_design_derivatives",
+    "constraint_jacobian_design_derivatives",
     "difference",
     "energy_design_derivatives",
     "forward_dynamics",

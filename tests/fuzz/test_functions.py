@@ -23,15 +23,18 @@ from tests.fuzz import test_builders, test_simulate
 from tests.fuzz.arrangements import FILLABLE, arranged, memory, spoiled, used
 from tests.fuzz.cases import cases
 from tests.fuzz.hostile import VALUES, hostile
-from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism, some_loads
+from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism, some_constraints, some_loads
 from tests.fuzz.other_ways import Compared
 
 LONGEST = 1000  # characters of a message
 MATRICES = {"dtau_dq": "n n", "dtau_dv": "n n", "dtau_da": "n n"}
-CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, k points or none, and numbers
+CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, m rows, k points or none
+    "assemble": "q",
     "bias_forces": "n",
     "center_of_mass": "3",
     "center_of_mass_derivatives": "3 n",
+    "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
+    "constraint_jacobian_design_derivatives": "m n p",
     "difference": "n",
     "energy_design_derivatives": {"dkinetic_dp": "p", "dpotential_dp": "p"},
     "forward_dynamics": "n",
@@ -72,10 +75,11 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     },
     "point_motion_design_derivatives": {f"d{x}_dp": "k 3 p" for x in ("position", "velocity", "acceleration")},
     "potential_energy": "",
+    "project_velocity": "n",
     "transform_design_derivatives": "l 4 4 p",
 }
 OTHERS = {"get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}  # tested below
-POSITIONS = ("q", "q0", "q1")
+POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
@@ -139,10 +143,18 @@ class Case:
             "loads": lambda: some_loads(rng, self.model, self.part()),
             "method": lambda: rng.choice(METHODS[self.name]),
             "packed": lambda: rng.random() < 0.5,
+            "constraints": lambda: some_constraints(rng, self.model),
+            "keep": lambda: rng.sample(self.singles, rng.randint(0, min(2, len(self.singles)))),
+            "tolerance": lambda: default,
             "prescribed": lambda: rng.sample(self.model.speed_names, rng.randint(0, n)),
             "threads": lambda: None,
         }
         return values[x]()
+
+    @property
+    def singles(self):
+        """Coordinates of one number."""
+        return [name for name in self.model.coordinate_names if name in self.model.speed_names]
 
     def state(self, x):
         """Random numbers of a part of the state."""
@@ -229,6 +241,7 @@ class Case:
             "l": [model.n],
             "10l": [10 * model.n],
             "p": [self.design.p],
+            "m": [getattr(self.arguments.get("constraints"), "m", 0)],
             "k": points,
         }
         axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]

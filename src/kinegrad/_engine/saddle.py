@@ -87,7 +87,7 @@ def T(x: Array) -> Array:
 def _some(S: Array) -> Array:
     """1 for singular values that are more than rounding, 0 for the others."""
     noise = RANK * S.max(axis=-1, keepdims=True, initial=0.0)
-    return np.asarray(S > noise, dtype=np.float64)
+    return np.asarray(noise < S, dtype=np.float64)
 
 
 def _inverse(S: Array) -> Array:
