@@ -13,6 +13,7 @@ from kinegrad._engine import saddle
 from kinegrad.constrained import (
     REDUNDANT,
     Stabilisation,
+    check_set,
     constrained_dynamics,
     impact,
     restitution_rows,
@@ -140,7 +141,7 @@ def constrained_dynamics_design_derivatives(
         by = constrained_dynamics_derivatives(model, constraints, q, v, tau, loads=acting, **options)
         for name, x in follow.items():
             if x is not None:
-                per, change = name.removesuffix("_dp"), _checked(design, name, x)
+                per, change = name.removesuffix("_dp"), _checked(design, name, x, a.shape[:-1])
                 by_a = by_a + getattr(by, f"da_{per}") @ change
                 by_f = by_f + getattr(by, f"dforces_{per}") @ change
     return ConstrainedDynamicsDesignDerivatives(np.ascontiguousarray(by_a), np.ascontiguousarray(by_f))
@@ -181,7 +182,9 @@ def impact_design_derivatives(
     >>> impact_design_derivatives(Design(arm, ["forearm.mass"]), floor, [0.5, 0.3], [0, 1]).dv_dp.shape
     (2, 1)
     """
-    model, e = model_of(design), restitution_rows(constraints, restitution) if constraints.m else np.zeros(0)
+    model = model_of(design)
+    check_set(model, constraints)
+    e = restitution_rows(constraints, restitution)
     found = impact(model, constraints, q, v, restitution=e, threads=threads)
     before, still = engine.real("v", v), np.zeros(model.nv)
     change = found.v - before
@@ -202,7 +205,7 @@ def impact_design_derivatives(
             ("dv_dp", dv_dp, by.dv_dv, by.dimpulses_dv),
         ):
             if x is not None:
-                follow = _checked(design, name, x)
+                follow = _checked(design, name, x, found.v.shape[:-1])
                 by_v, by_l = by_v + to_v @ follow, by_l + to_l @ follow
     return ImpactDesignDerivatives(np.ascontiguousarray(by_v), np.ascontiguousarray(by_l))
 
@@ -212,12 +215,15 @@ def _pulled(dG: Array, f: Array) -> Array:
     return np.asarray((dG * f[..., :, None, None]).sum(axis=-3))
 
 
-def _checked(design: Design, name: str, given: Any) -> Array:
+def _checked(design: Design, name: str, given: Any, batch: tuple[int, ...]) -> Array:
     """How something follows the parameters, (..., n, p)."""
-    x = engine.real(name, given)
-    if x.shape[-2:] != (design.model.nv, design.p):
-        found = f"`{name}` has shape {x.shape}"
-        raise InputError(f"{found}; expected (..., {design.model.nv}, {design.p}): a column for each parameter")
+    x, shape = engine.real(name, given), (*batch, design.model.nv, design.p)
+    try:
+        if x.ndim < 2:
+            raise ValueError
+        full = np.broadcast_to(x, shape)
+    except ValueError:
+        raise InputError(f"`{name}` has shape {x.shape}; expected one that broadcasts to {shape}") from None
     if not np.isfinite(x).all():
         raise engine.not_finite(name, x)
-    return x
+    return full
