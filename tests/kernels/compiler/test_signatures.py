@@ -160,6 +160,11 @@ def every_call(model, designs, state, loads):
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
     if loads is not None:
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
+    held = kg.ConstraintSet(model, [kg.Given(model.joint_names[0])])
+    kg.constrained_dynamics(model, held, q, v, a, loads=loads)
+    kg.constrained_dynamics_derivatives(model, held, q, v, a, loads=loads, stabilisation=1.0)
+    kg.impact(model, held, q, v, restitution=[0.5])
+    kg.impact_derivatives(model, held, q, v)
     for design in designs:
         acting = None if design.loads is not None else loads
         by_design(design, q, v, a, y, dq, dv, acting)
