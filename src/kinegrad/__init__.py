@@ -13,6 +13,10 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
+constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
+             and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
+             impact_derivatives
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
@@ -53,6 +57,22 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
+from kinegrad.constrained import (
+    ConstrainedDynamics,
+    ConstrainedInverseDynamics,
+    Impact,
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+    impact,
+)
+from kinegrad.constrained_derivatives import (
+    ConstrainedDynamicsDerivatives,
+    ConstrainedLoadDerivatives,
+    ImpactDerivatives,
+    constrained_dynamics_derivatives,
+    constrained_dynamics_load_derivatives,
+    impact_derivatives,
+)
 from kinegrad.constraints import (
     ConstraintDerivatives,
     ConstraintSet,
@@ -174,6 +194,10 @@ __all__ = [
     "DH",
     "Box",
     "Capsule",
+    "ConstrainedDynamics",
+    "ConstrainedDynamicsDerivatives",
+    "ConstrainedInverseDynamics",
+    "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
     "ConstraintDesignDerivatives",
     "ConstraintSet",
@@ -191,6 +215,8 @@ __all__ = [
     "Given",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
+    "Impact",
+    "ImpactDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -227,6 +253,10 @@ __all__ = [
     "center_of_mass",
     "center_of_mass_derivatives",
     "compare",
+    "constrained_dynamics",
+    "constrained_dynamics_derivatives",
+    "constrained_dynamics_load_derivatives",
+    "constrained_inverse_dynamics",
     "constraint_design_derivatives",
     "constraint_jacobian_design_derivatives",
     "difference",
@@ -241,6 +271,8 @@ __all__ = [
     "gravity_forces",
     "hybrid_dynamics",
     "hybrid_dynamics_design_derivatives",
+    "impact",
+    "impact_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",
