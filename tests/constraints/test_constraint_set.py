@@ -273,6 +273,9 @@ def test_lengths_and_places_that_are_left_open():
     q = np.array([0.4, 0.9])
     assert np.abs(held.held_at(q).error(q)[1:]).max() < 1e-15
     assert held.held_at(q).constraints[0] == held.constraints[0]
+    welds = ConstraintSet(model, [Loop("grip", [0.1, 0, 0]), Loop("grip", other="upper_arm", name="between")])
+    assert np.abs(welds.held_at(q).error(q)[:6]).max() < 1e-15
+    assert welds.held_at(q)["between"] == welds["between"]
 
 
 # --- what is refused --------------------------------------------------------------------------------------------

@@ -334,7 +334,7 @@ class ConstraintSet:
         return self.curvature(x[..., None, :], np.eye(self.m), threads=threads)
 
     def held_at(self, q: ArrayLike) -> ConstraintSet:
-        """The same set, in which contacts hold their points where they are at q.
+        """The same set, in which contacts, and loops with the world, hold what they tie where that is at q.
 
         Parameters
         ----------
