@@ -16,7 +16,7 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
-             impact_derivatives
+             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
@@ -72,6 +72,12 @@ from kinegrad.constrained_derivatives import (
     constrained_dynamics_derivatives,
     constrained_dynamics_load_derivatives,
     impact_derivatives,
+)
+from kinegrad.constrained_design import (
+    ConstrainedDynamicsDesignDerivatives,
+    ImpactDesignDerivatives,
+    constrained_dynamics_design_derivatives,
+    impact_design_derivatives,
 )
 from kinegrad.constraints import (
     ConstraintDerivatives,
@@ -196,6 +202,7 @@ __all__ = [
     "Capsule",
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
+    "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
@@ -217,6 +224,7 @@ __all__ = [
     "HybridDynamicsDesignDerivatives",
     "Impact",
     "ImpactDerivatives",
+    "ImpactDesignDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -255,6 +263,7 @@ __all__ = [
     "compare",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
+    "constrained_dynamics_design_derivatives",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
     "constraint_design_derivatives",
@@ -273,6 +282,7 @@ __all__ = [
     "hybrid_dynamics_design_derivatives",
     "impact",
     "impact_derivatives",
+    "impact_design_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",
