@@ -8,7 +8,7 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import crba, energy, hybrid, kinematics
+from kinegrad._kernels import crba, elements, energy, hybrid, kinematics
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
@@ -18,7 +18,7 @@ from kinegrad._kernels.lanes.dual import vary
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
-_crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
+_crba, _elements, _energy, _hybrid = crba.block, elements.block, energy.block, hybrid.block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
@@ -82,4 +82,13 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
             scatter3(position, r, 3 * k, in_world(scratch, i, x))
             scatter3(velocity, r, 3 * k, dx)
             scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
+    return True
+
+
+@kernel
+def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
+    """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
     return True

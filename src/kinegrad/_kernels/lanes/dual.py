@@ -1,9 +1,9 @@
 """Dual lanes: the same kernel source, differentiated along a direction.
 
 A dual u + ε u̇ carries a value and its slope along one direction in the space of states and model constants.  Sums,
-products and quotients follow the rules of differentiation (ε² = 0), sin and cos theirs; nothing else occurs in the
-algorithms, so compiling one of them for duals *is* its derivative: the recursions (62)–(70) of [anderson2002] are what
-the compiler makes of ``aba.py``.
+products and quotients follow the rules of differentiation (ε² = 0), sin, cos and square roots theirs; nothing else
+occurs in the algorithms, so compiling one of them for duals *is* its derivative: the recursions (62)–(70) of
+[anderson2002] are what the compiler makes of ``aba.py``.
 
     Dual      value and slope, both lane values, and the rules of differentiation as its operators
     Pair      two arrays (values, slopes): states, results or scratch; load, store, gather, scatter act on both
@@ -31,6 +31,7 @@ from kinegrad._kernels.lanes.lane import (
     pick,
     scatter,
     spread,
+    sqrt,
     store,
     within,
 )
@@ -187,6 +188,12 @@ def _(u, bound):
 def _(x):
     s, c = sincos(x.value)
     return make(s, c * x.slope), make(c, -(s * x.slope))
+
+
+@sqrt.register(Dual)
+def _(x):
+    root = sqrt(x.value)
+    return make(root, 0.5 * x.slope / root)
 
 
 class _Vary(NamedTuple):

@@ -12,6 +12,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
+    sqrt(u)                             square root
 
 In the place of r may stand ``Rows(first, step)``: the rows first, first + step, … (``stream.py`` says what for).
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.extending import register_model
 
@@ -110,6 +112,19 @@ def _binary(name, instruction):
 for _name, _instruction in {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}.items():
     _binary(_name, _instruction)
 operator_on(operator.neg, (LaneType,), applies=lambda args: args == (lane,))
+
+
+@operation
+def sqrt(u):
+    """The square root; with the JIT disabled u may be complex."""
+    return np.sqrt(u)
+
+
+@sqrt.register(Lane)
+def _(u):
+    kind = ir.FunctionType(VECTOR, [VECTOR])
+    root = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.sqrt.v{WIDTH}f64")
+    return Lane(lane, tracer().builder.call(root, [u.v]))
 
 
 # --- memory -----------------------------------------------------------------------------------------------------
