@@ -184,7 +184,7 @@ def with_forces(tau: Any, Q: Array) -> tuple[Array, NDArray[np.bool_]]:
         shape = None
     if shape is None:
         return x, np.zeros((), dtype=bool)
-    good = np.isfinite(Q).all(axis=-1)
+    good = np.asarray(np.isfinite(Q).all(axis=-1))
     with np.errstate(all="ignore"):
         return x + np.where(good[..., None], Q, 0.0), np.broadcast_to(~good, shape)
 

@@ -8,9 +8,9 @@ A about that place, and V = Σ T_j q̇_j = (ω, ẋ) the velocity of A as seen f
 
     Q_j = F·T_j                                                                                              (1)
 
-Let q_k be larger by ε.  As seen from B, all that is on A's side of joint k is moved by ε T_k = ε (w, x).  So T_j changes
-by T_k × T_j if joint j is on that side and not at all otherwise, and V by δV = T_k × V_k, where V_k sums T_j q̇_j of
-the joints on that side; the velocity of p_A, which has moved by x, changes by δẋ = δV_lin + ω×x.  Hence
+Let q_k be larger by ε.  As seen from B, all that is on A's side of joint k is moved by ε T_k = ε (w, x).  So T_j
+changes by T_k × T_j if joint j is on that side and not at all otherwise, and V by δV = T_k × V_k, where V_k sums
+T_j q̇_j of the joints on that side; the velocity of p_A, which has moved by x, changes by δẋ = δV_lin + ω×x.  Hence
 
     ∂Q_j/∂q_k = T_j·δF_k − [j on A's side of k] T_j·(T_k ×* F),      δF_k = (δn + x×f, δf)                   (2)
     δf = f_x x + f_v δẋ,    δn = n_x w + n_v δω,        ∂Q_j/∂q̇_k = T_j·(n_v w, f_v x)                     (3)
@@ -66,7 +66,6 @@ from kinegrad._kernels.spatial import (
     scale,
     store9,
     sub,
-    zero3,
 )  # fmt: skip
 
 SPRING, BUSHING = 0, 1
@@ -138,7 +137,7 @@ def follow(m, e, v, links, way, numbers, r, scratch):
     n = len(m.parent)
     first, A, B = (n + 1) * N, links[5 * e + 1], links[5 * e + 2]
     x = link_point(m, A, scratch, N, gather3(numbers, r, e * NUMBERS + POINT))
-    W = Motion(zero3(), zero3())
+    W = Motion(scale(0.0, x), scale(0.0, x))
     for k in range(links[5 * e + 3]):
         j = way[n * e + k]
         T = subspace(m, j, scratch, (j + 1) * N).at(x)

@@ -171,8 +171,8 @@ class Bushing(_Element):
 
     With x the origin of the frame in `link` in coordinates of the frame in `other`, and ω, ẋ the velocity of the one as
     seen from the other, the force on `link` is −kᵢ xᵢ − dᵢ ẋᵢ along axis i of the frame in `other`, at the origin of
-    the frame in `link`.  The torque is that of the energy ½ Σ κᵢ φᵢ², where φ = 2 sin(θ/2) n of a turn by the angle θ about
-    the axis n, less δᵢ ωᵢ: for small turns −κᵢ φᵢ − δᵢ ωᵢ, and of a turn about one axis −κ sin θ.  It is smooth
+    the frame in `link`.  The torque is that of the energy ½ Σ κᵢ φᵢ², where φ = 2 sin(θ/2) n of a turn by the angle θ
+    about the axis n, less δᵢ ωᵢ: for small turns −κᵢ φᵢ − δᵢ ωᵢ, and of a turn about one axis −κ sin θ.  It is smooth
     everywhere.  Immutable; compares and hashes by value, and pickles.
 
     Parameters
