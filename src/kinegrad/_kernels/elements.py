@@ -46,7 +46,7 @@ from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.joints import FRAME, FREE, SHIFT, frames, subspace
 from kinegrad._kernels.lanes.finite import finite
-from kinegrad._kernels.lanes.lane import gather, scatter, sqrt
+from kinegrad._kernels.lanes.lane import gather, root, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     Force,
@@ -164,7 +164,7 @@ def spring(e, apart, numbers, r, scratch, at):
     """Stores F of a spring-damper; its length and energy."""
     k, d = gather(numbers, r, e * NUMBERS + STIFFNESS), gather(numbers, r, e * NUMBERS + DAMPING)
     rest = gather(numbers, r, e * NUMBERS + LENGTH)
-    length = sqrt(dot(apart, apart) + COINCIDE * COINCIDE)
+    length = root(dot(apart, apart) + COINCIDE * COINCIDE)
     stretch, closer = length - rest, 1.0 / length
     rate = dot(scale(closer, apart), load_motion(scratch, at + V).v)
     pull = k * (1.0 - rest * closer) + d * rate * closer
@@ -177,7 +177,7 @@ def spring_matrices(e, apart, numbers, r, scratch, at):
     """Stores the four matrices of a spring-damper."""
     k, d = gather(numbers, r, e * NUMBERS + STIFFNESS), gather(numbers, r, e * NUMBERS + DAMPING)
     rest = gather(numbers, r, e * NUMBERS + LENGTH)
-    closer = 1.0 / sqrt(dot(apart, apart) + COINCIDE * COINCIDE)
+    closer = 1.0 / root(dot(apart, apart) + COINCIDE * COINCIDE)
     u, dx = scale(closer, apart), load_motion(scratch, at + V).v
     rate = dot(u, dx)
     pull = k * (1.0 - rest * closer) + d * rate * closer
@@ -223,7 +223,7 @@ def bushing(m, e, links, apart, numbers, r, scratch, at):
         off = sub(a_i, b_i)  # 1 − a·b = ½ |a − b|², which keeps its digits where they are close
         energy = energy + 0.5 * (k[i] * shift * shift + turn[i] * dot(off, off))
     put(scratch, at + F, Force(n, f))
-    return sqrt(dot(apart, apart) + COINCIDE * COINCIDE), energy
+    return root(dot(apart, apart) + COINCIDE * COINCIDE), energy
 
 
 @inline

@@ -80,7 +80,7 @@ def changes(design: Design, q: Any, v: Any, dq: Any = None, dv: Any = None, thre
     (_, length, _), (dQ, _, dU) = engine.run_directions(
         _FORCES, batch, kernel_slopes(plain)[0], pairs, fixed, threads, points
     )
-    engine.check_apart(model, length.reshape(*batch.shape, -1), springs & varies)
+    engine.check_apart(model, length.reshape(*batch.shape, *points), springs & varies)
     dQ_dp = np.ascontiguousarray(np.moveaxis(dQ.reshape(*batch.shape, design.p, batch.n), -2, -1))
     with np.errstate(all="ignore"):  # what overflows is found below
         if at is not None:
