@@ -110,7 +110,7 @@ def _hybrid_with_elements(
     found, forces = run((q, v, pushed, a), out)
     with np.errstate(all="ignore"):  # what overflows is found below
         forces[...] = np.where(held, forces - Q, tau)
-    found[lost] = forces[lost] = np.nan
+    engine.lose(lost, (found, 1), (forces, 1))
     engine.check_sums(forces)
     return found, forces
 

@@ -74,7 +74,7 @@ def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) 
     """
     energy = _sums(model, threads, slice(1, 2), (q,))[..., 0]
     if model.elements:
-        energy = energy + engine.element_forces(model, (q,), threads).energy.sum(axis=-1)
+        energy = np.asarray(energy + engine.element_forces(model, (q,), threads).energy.sum(axis=-1))
         engine.check_sums(energy)
     return energy
 

@@ -168,7 +168,7 @@ def pushed_by_forces(
     q, v, tau = state
     given, lost = with_forces(tau, element_forces(model, state, threads).Q)
     (a,) = run((q, v, given), out)
-    a[lost] = np.nan
+    lose(lost, (a, 1))
     return (a,)
 
 
@@ -187,6 +187,13 @@ def with_forces(tau: Any, Q: Array) -> tuple[Array, NDArray[np.bool_]]:
     good = np.asarray(np.isfinite(Q).all(axis=-1))
     with np.errstate(all="ignore"):
         return x + np.where(good[..., None], Q, 0.0), np.broadcast_to(~good, shape)
+
+
+def lose(lost: NDArray[np.bool_], *results: tuple[Array, int]) -> None:
+    """NaN in the states that are lost, of results with so many axes behind those of the batch."""
+    if lost.any():
+        for x, axes in results:
+            x[np.broadcast_to(lost, x.shape[: x.ndim - axes])] = np.nan
 
 
 def less_derivatives(
@@ -233,8 +240,7 @@ def pushed_derivatives(
     with np.errstate(all="ignore"):  # what overflows is found below
         by_q += inverse @ acting.dQ_dq
         by_v += inverse @ acting.dQ_dv
-    for x in (a, by_q, by_v):
-        x[lost] = np.nan
+    lose(lost, (a, 1), (by_q, 2), (by_v, 2))
     check_sums(a, by_q, by_v)
     return a, by_q, by_v, inverse
 

@@ -315,7 +315,7 @@ def forward_dynamics_along(
         acting, plain = elements.changes(design, q, v, dq, dv, threads), elements.without_elements(design)
         given, lost = engine.with_forces(tau, acting.Q)
         a, da = forward_dynamics_along(plain, (q, v, given), (dq, dv, acting.added("dtau_dp", dtau)), loads, threads)
-        a[lost] = da[lost] = np.nan
+        engine.lose(lost, (a, 1), (da, 2))
         return a, da
     if design.model.coordinates:
         a = forward_dynamics(design.model, *state, loads=loads_of(design, loads), threads=threads)
@@ -425,8 +425,7 @@ def _hybrid_with_elements(
     found, change = hybrid_dynamics_along(plain, (q, v, pushed, a), slopes, names, loads, threads)
     forces = np.where(held, found.tau - acting.Q, tau)
     by_p = np.where(held[:, None], change.dtau_dp - acting.dQ_dp, 0.0 if dtau is None else dtau)
-    for x in (found.a, forces, change.da_dp, by_p):
-        x[lost] = np.nan
+    engine.lose(lost, (found.a, 1), (forces, 1), (change.da_dp, 2), (by_p, 2))
     engine.check_sums(forces, by_p)
     return HybridDynamics(found.a, forces), HybridDynamicsDesignDerivatives(change.da_dp, by_p)
 

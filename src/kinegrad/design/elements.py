@@ -46,10 +46,8 @@ class Changes(NamedTuple):
         if value is None:
             return self.dQ_dp
         x = engine.real(name, value)
-        try:
-            return x + self.dQ_dp if x.shape[-2:] == self.dQ_dp.shape[-2:] else x
-        except ValueError:
-            return x
+        with np.errstate(all="ignore"):  # what overflows is found by the gate
+            return x + self.dQ_dp if _fits(x, self.dQ_dp.shape) else x
 
 
 def without_elements(design: Design) -> Design:
@@ -87,18 +85,24 @@ def changes(design: Design, q: Any, v: Any, dq: Any = None, dv: Any = None, thre
             dQ_dp = at.G.pull(dQ_dp, -2)
         for matrix, name, follow in ((acting.dQ_dq, "dq_dp", dq), (acting.dQ_dv, "dv_dp", dv)):
             if follow is not None:
-                dQ_dp = dQ_dp + matrix @ _checked(design, name, follow, dQ_dp.shape)
+                dQ_dp = dQ_dp + matrix @ _checked(name, follow, dQ_dp.shape)
         dU_dp = dU.sum(axis=-1).reshape(*batch.shape, design.p)
     engine.check_sums(dQ_dp, dU_dp)
     return Changes(acting.Q, dQ_dp, dU_dp)
 
 
-def _checked(design: Design, name: str, value: Any, shape: tuple[int, ...]) -> Array:
+def _checked(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     """A derivative of the state; zero where its shape is wrong or it is not finite, which the gate says."""
     x = engine.real(name, value)
-    fits = x.shape[-2:] == shape[-2:] and np.isfinite(x).all()
+    core = shape[-2:]
+    if not _fits(x, shape) or not np.isfinite(x).all():
+        return np.zeros(core)
+    return np.broadcast_to(x, np.broadcast_shapes(x.shape, core))
+
+
+def _fits(x: Array, shape: tuple[int, ...]) -> bool:
+    """Whether x broadcasts with derivatives of this shape, (..., nv, p), and to its last axes."""
     try:
-        _ = np.broadcast_shapes(x.shape, shape)
+        return np.broadcast_shapes(x.shape, shape)[-2:] == shape[-2:]
     except ValueError:
-        fits = False
-    return x if fits else np.zeros(shape[-2:])
+        return False
