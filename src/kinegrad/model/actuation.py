@@ -111,28 +111,39 @@ class Actuation:
 
 def torques(model: Model, u: ArrayLike) -> Array:
     """τ = S u, (..., nv)."""
-    controls = _given("u", u, model.nu, "actuators", model.name)
-    return np.asarray(controls) if model.actuation is None else controls @ model.actuation.matrix.T
+    given = _given("u", u, model.nu, "actuators", model.name)
+    return given if model.actuation is None else _finite("u", _times(model.actuation.matrix, given))
 
 
 def controls(model: Model, tau: ArrayLike) -> Array:
     """The smallest controls that cause τ, (..., nu), or an InputError."""
-    forces = _given("tau", tau, model.nv, "speeds", model.name)
+    given = _given("tau", tau, model.nv, "speeds", model.name)
     if model.actuation is None:
-        return np.asarray(forces)
-    found = forces @ model.actuation._inverse.T
-    left = np.abs(forces - found @ model.actuation.matrix.T)
-    wrong = left > ROUNDING * np.abs(forces).max(axis=-1, keepdims=True, initial=0.0)
+        return given
+    found = _finite("tau", _times(model.actuation._inverse, given))
+    caused = _finite("tau", _times(model.actuation.matrix, found))
+    wrong = np.abs(given - caused) > ROUNDING * np.abs(given).max(axis=-1, keepdims=True, initial=0.0)
     if wrong.any():
         where = tuple(int(k) for k in np.argwhere(wrong)[0])
         name, state = model.speed_names[where[-1]], where[:-1]
         at = f" in state {state[0] if len(state) == 1 else state}" if state else ""
         raise InputError(
-            f"`tau` of {shown(name)} is {forces[where]:g}{at}, which the actuators of model {shown(model.name)} cannot "
-            f"produce: the nearest is {(forces - (forces - found @ model.actuation.matrix.T))[where]:g}; expected "
-            "torques of the form model.torques(u)"
+            f"`tau` of {shown(name)} is {given[where]:g}{at}, which the actuators of model {shown(model.name)} cannot "
+            f"produce: the nearest is {caused[where]:g}; expected torques of the form model.torques(u)"
         )
-    return np.asarray(found)
+    return found
+
+
+def _times(matrix: Array, x: Array) -> Array:
+    """matrix · x, (..., rows), in a fixed order, so that a state gives the same bits in any batch."""
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        return np.asarray((matrix * x[..., None, :]).sum(axis=-1))
+
+
+def _finite(name: str, result: Array) -> Array:
+    if not np.isfinite(result).all():
+        raise InputError(f"the results overflow float64, where `{name}` is large; expected smaller numbers")
+    return result
 
 
 def _given(name: str, value: Any, width: int, what: str, model: str) -> Array:
