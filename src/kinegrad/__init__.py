@@ -5,7 +5,7 @@ The map
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
              to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
-             PolynomialFunction, SplineFunction
+             PolynomialFunction, SplineFunction; force elements between links: SpringDamper, Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
@@ -148,7 +148,9 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Actuation,
     Box,
+    Bushing,
     Capsule,
     CoupledCoordinate,
     Cylinder,
@@ -164,6 +166,7 @@ from kinegrad.model import (
     Shape,
     Sphere,
     SplineFunction,
+    SpringDamper,
     Topology,
     free,
     planar,
@@ -198,7 +201,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DH",
+    "Actuation",
     "Box",
+    "Bushing",
     "Capsule",
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
@@ -254,6 +259,7 @@ __all__ = [
     "SolveError",
     "Sphere",
     "SplineFunction",
+    "SpringDamper",
     "Topology",
     "assemble",
     "bias_forces",

@@ -271,7 +271,7 @@ class Case:
             "k": points,
         }
         axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]
-        return (len(model.layout.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
+        return (len(model.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
 
     def cores(self):
         """The last axes of each array of a result that is to be there, by name."""

@@ -236,7 +236,7 @@ def _step(phi: Array, G: Array, radius: Array) -> Array:
     long = np.sqrt((bare * bare).sum(axis=-1)) > radius
     if long.any():
         low, high = np.zeros(len(phi)), np.sqrt((s * part * s * part).sum(axis=-1)) / radius + 1e-300
-        for _ in range(60):  # |δ| falls with λ, and is at most |diag(s) Uᵀφ| / λ
+        for _ in range(24):  # |δ| falls with λ, and is at most |diag(s) Uᵀφ| / λ
             middle = 0.5 * (low + high)
             above = length(middle) > radius
             low, high = np.where(above, middle, low), np.where(above, high, middle)

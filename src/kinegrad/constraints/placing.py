@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.configuration import neutral
-from kinegrad.constraints.descriptions import Constraint, Contact, Distance
+from kinegrad.constraints.descriptions import Constraint, Contact, Distance, Loop
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.kinematics import forward_kinematics, point_motion
 from kinegrad.model import Model
@@ -76,16 +76,23 @@ def resolved(model: Model, one: Constraint, name: str) -> Constraint:
 
 
 def held(model: Model, one: Constraint, q: Any) -> Constraint:
-    """A contact that holds its point where it is at q; others as they are."""
+    """A contact, or a loop with the world, that holds what it ties where that is at q; others as they are."""
     x = engine.real("q", q)
     if x.ndim != 1:
         raise InputError(f"`q` has shape {x.shape}; expected one configuration, ({model.nq},)")
-    if not isinstance(one, Contact):
-        return one
-    there = place(model, x, one.link, one.point)
-    if one.other is not None:
-        link, placement = model.locate(one.other)
-        T = forward_kinematics(model, x).transform[link]
-        T = T if placement is None else T @ placement
-        there = T[:3, :3].T @ (there - T[:3, 3])
-    return replace(one, other_point=there)
+    if isinstance(one, Contact):
+        there = place(model, x, one.link, one.point)
+        other = _frame(model, x, one.other)
+        return replace(one, other_point=other[:3, :3].T @ (there - other[:3, 3]))
+    if isinstance(one, Loop) and one.other is None:
+        return replace(one, other_placement=_frame(model, x, one.link) @ np.asarray(one.placement))
+    return one
+
+
+def _frame(model: Model, q: Array, name: str | None) -> Array:
+    """A link or frame, or the world, in the world, (4, 4)."""
+    if name is None:
+        return np.eye(4)
+    link, placement = model.locate(name)
+    T: Array = forward_kinematics(model, q).transform[link]
+    return T if placement is None else T @ placement
