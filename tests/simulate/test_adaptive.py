@@ -12,8 +12,8 @@ import kinegrad as kg
 from kinegrad import Design, samples
 from kinegrad.errors import InputError, SingularError
 from kinegrad.simulate import Feedback, simulate
-from kinegrad.simulate.track import jacobian_of, rate_of
 from kinegrad.simulate.law import Law
+from kinegrad.simulate.track import jacobian_of, rate_of
 from tests.simulate.models import chain, feedback, pendulum
 
 T = np.linspace(0, 2, 21)

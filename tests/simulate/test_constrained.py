@@ -179,5 +179,5 @@ def test_sensitivities_follow_the_projected_start_and_the_loop():
         for name, x in zip("qva", runs, strict=True):
             slope = getattr(found, f"d{name}_dp")[..., k]
             assert np.abs(slope - x).max() < 1e-8 * np.abs(x).max()  # what rounding and tolerance leave in differences
-    with pytest.raises(InputError, match=r"`dq0_dp` .* row 'pin\.x' follows parameter 'coupler\.placement\.x' by .*"):
+    with pytest.raises(InputError, match=r"`dq0_dp` .* row 'pin\.z' follows parameter 'coupler\.placement\.x' by .*"):
         simulate(model, [0, 0, 0], [0, 0, 0], t, constraints=loop, design=design)

@@ -14,9 +14,9 @@ from scipy.interpolate import BPoly, CubicSpline, PPoly, make_interp_spline
 import kinegrad as kg
 from kinegrad import Design, InputError, SingularError, samples
 from kinegrad.simulate import Objective, TorqueSquared, objective_gradient, objective_value, simulate
-from kinegrad.simulate.track import jacobian_of, rate_of
 from kinegrad.simulate.law import Law
 from kinegrad.simulate.prescribed import Prescribed
+from kinegrad.simulate.track import jacobian_of, rate_of
 from tests.limits import LIMIT
 from tests.simulate.models import feedback
 

@@ -298,8 +298,9 @@ def _sample_part(stretch: Stretch, t: Array) -> tuple[Array | None, ...]:
     forces = None
     if isinstance(law, ConstrainedLaw):
         q, v, dq, dv = law.reported(q, v, dq, dv)
-        forces = np.array([law.forces(*x) for x in zip(t.tolist(), q, v, strict=True)])
     a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
+    if isinstance(law, ConstrainedLaw):
+        forces = law.forces(q, v, tau)
     if dq is None:
         return q, v, a, tau, None, None, None, None, forces
     da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))

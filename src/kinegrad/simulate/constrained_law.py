@@ -13,17 +13,16 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.constrained import constrained_dynamics, stabilisation_law
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives
+from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
 from kinegrad.constrained_design import constrained_dynamics_design_derivatives, impact_design_derivatives
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
-from kinegrad.errors import SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
-from kinegrad.simulate.law import Held, Law, finite_slopes
+from kinegrad.simulate.law import Held, Law, finite, finite_slopes
 from kinegrad.simulate.projection import check_consistent, check_slopes, closed, closed_slopes, linearised, still
 
-__all__ = ["ConstrainedLaw"]
+__all__ = ["ConstrainedLaw", "Drawing"]
 
 Array = NDArray[np.float64]
 
@@ -66,16 +65,12 @@ class ConstrainedLaw(Law):
         return constrained_dynamics(self.model, self.constraints, q, v, tau, **self._how).a, tau
 
     @engine.overflow_passes()
-    def forces(self, t: float, q: Array, v: Array) -> Array:
+    def forces(self, q: Array, v: Array, tau: Array) -> Array:
         """Of the constraints, (..., m); NaN where the state is not finite."""
-        tau = self.torques(t, q, v)
         good = self._fit(q, v, tau)
         found = np.full((*q.shape[:-1], self.constraints.m), np.nan)
-        try:
-            state = q[good], v[good], tau[good]
-            found[good] = constrained_dynamics(self.model, self.constraints, *state, **self._how).forces
-        except SingularError as error:
-            raise SingularError(f"at t = {t:.6g} s {error}") from error
+        state = q[good], v[good], tau[good]
+        found[good] = constrained_dynamics(self.model, self.constraints, *state, **self._how).forces
         return found
 
     @engine.overflow_passes()
@@ -99,16 +94,8 @@ class ConstrainedLaw(Law):
         da[good] = self._slopes((q[good], v[good], tau[good]), dq[good], dv[good], dtau[good])
         return da, dtau
 
-    @engine.overflow_passes()
-    def jacobian(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
-        tau = self.torques(t, q, v)
-        if not self._fit(q, v, tau):
-            return np.zeros((self.model.nv, self.model.nv)), np.zeros((self.model.nv, self.model.nv))
-        change = constrained_dynamics_derivatives(self.model, self.constraints, q, v, tau, **self._how)
-        gains = self.gains(t, q, v)
-        if gains is None:
-            return change.da_dq, change.da_dv
-        return change.da_dq + change.da_dtau @ gains[0], change.da_dv + change.da_dtau @ gains[1]
+    def derivatives(self, q: Array, v: Array, tau: Array) -> Any:
+        return constrained_dynamics_derivatives(self.model, self.constraints, q, v, tau, **self._how)
 
     @property
     def projects(self) -> bool:
@@ -116,11 +103,31 @@ class ConstrainedLaw(Law):
         return self.stabilisation is None and self.constraints.m > 0
 
     def drawn(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """The state on the constraints, if it is not stabilised instead."""
+        """States on the constraints, if they are not stabilised instead; those that are not finite as they are."""
         if not self.projects:
             return q, v
-        q = closed(self.constraints, self.normalised(q)).q
-        return q, still(self.constraints, q, v, redundant=self.redundant != "error")
+        good, q, v = finite(q, v), self.normalised(q), v.copy()
+        q[good] = closed(self.constraints, q[good]).q
+        v[good] = still(self.constraints, q[good], v[good], redundant=self.redundant != "error")
+        return q, v
+
+    def drawn_along(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array, Array, Array]:
+        if not self.projects:
+            return q, v, dq, dv
+        good = finite(q, v) & finite_slopes(dq, dv)
+        q, v, dq, dv = q.copy(), v.copy(), dq.copy(), dv.copy()
+        q[good], v[good], dq[good], dv[good] = self._moved(q[good], v[good], dq[good], dv[good])
+        return q, v, dq, dv
+
+    def _moved(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array, Array, Array]:
+        """States on the constraints, with the exact derivative of getting there."""
+        placed = closed(self.constraints, q)
+        speeds = still(self.constraints, placed.q, v, redundant=self.redundant != "error")
+        if self.design is None:
+            return placed.q, speeds, dq, dv
+        dq = closed_slopes(self.constraints, placed, dq, self.design)
+        change = impact_design_derivatives(self.design, self.constraints, placed.q, v, dq_dp=dq, dv_dp=dv)
+        return placed.q, speeds, dq, change.dv_dp
 
     def drawn_slopes(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
         """Slopes of a state on the constraints, (..., n, p), on the linearised ones."""
@@ -137,15 +144,24 @@ class ConstrainedLaw(Law):
         q = self.normalised(q)
         if not project:
             check_consistent(self.constraints, q, v)
-        placed = closed(self.constraints, q)
-        speeds = still(self.constraints, placed.q, v, redundant=self.redundant != "error")
-        if self.design is not None:
-            if not project:
-                check_slopes(self.constraints, placed.q, speeds, dq, dv, self.design)
-            dq = closed_slopes(self.constraints, placed, dq, self.design)
-            follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv}
-            dv = impact_design_derivatives(self.design, self.constraints, placed.q, v, **follow).dv_dp
-        return placed.q, speeds, dq, dv
+            if self.design is not None:
+                check_slopes(self.constraints, q, v, dq, dv, self.design)
+        return self._moved(q, v, dq, dv)
+
+    def placed(self, q: Array, v: Array, *, project: bool) -> tuple[Array, Array]:
+        """Initial states on the constraints, stabilised or not, without slopes."""
+        if not self.constraints.m:
+            return q, v
+        if not project:
+            check_consistent(self.constraints, q, v)
+        q = closed(self.constraints, q).q
+        return q, still(self.constraints, q, v, redundant=self.redundant != "error")
+
+    def by_design(self, q: Array, v: Array, tau: Array) -> Array:
+        """∂a/∂p at fixed state and torques, (..., n, p)."""
+        assert self.design is not None
+        change = constrained_dynamics_design_derivatives(self.design, self.constraints, q, v, tau, **self._how)
+        return change.da_dp
 
     def reported(
         self, q: Array, v: Array, dq: Array | None, dv: Array | None
@@ -155,3 +171,40 @@ class ConstrainedLaw(Law):
         if dq is None or dv is None:
             return q, v, dq, dv
         return q, v, *self.drawn_slopes(q, v, dq, dv)
+
+
+class Drawing:
+    """Derivatives of drawing states (q, v), (steps, ..., n), onto constraints, for gradients that go backwards.
+
+    `always`: initial states, which are drawn even where the motion is stabilised.
+    """
+
+    def __init__(self, law: ConstrainedLaw, q: Array, v: Array, *, always: bool = False) -> None:
+        self.none = not (law.projects or (always and law.constraints.m))
+        if self.none:
+            return
+        n, p = law.model.nv, 0 if law.design is None else law.design.p
+        placed = closed(law.constraints, q)
+        identity = np.broadcast_to(np.eye(n, n + p), (*v.shape, n + p))
+        self.dq = closed_slopes(law.constraints, placed, identity, law.design)
+        change = impact_derivatives(law.model, law.constraints, placed.q, v)
+        self.dv_dq, self.dv_dv, self.dv_dp = change.dv_dq, change.dv_dv, np.zeros((*v.shape, p))
+        if law.design is not None:
+            self.dv_dp = impact_design_derivatives(law.design, law.constraints, placed.q, v).dv_dp
+
+    def pull(self, k: int, by_q: Array, by_v: Array, by_p: Array | None) -> tuple[Array, Array]:
+        """Gradients with respect to q and v before, from those after; adds that by the parameters to `by_p`."""
+        if self.none:
+            return by_q, by_v
+        n = by_q.shape[-1]
+        by_q = by_q + _pull(self.dv_dq[k], by_v)
+        by_all = _pull(self.dq[k], by_q)
+        if by_p is not None:
+            by_p += by_all[..., n:] + _pull(self.dv_dp[k], by_v)
+        return by_all[..., :n], _pull(self.dv_dv[k], by_v)
+
+
+def _pull(matrix: Array, x: Array) -> Array:
+    """matrixᵀ x."""
+    pulled: Array = np.einsum("...ij,...i->...j", matrix, x)
+    return pulled
