@@ -9,7 +9,7 @@ out, how the lower rows change with the first one, changes how Newton's method c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,10 +27,12 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion, check_times
 from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact, check_contacts
 from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
 from kinegrad.simulate.stretches import Integration
+from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.torques import Constant, Spline
 from kinegrad.simulate.track import Stretch, Track, pack, rate_of, slopes_of, state_of
 
@@ -63,6 +65,9 @@ class Simulation(Motion):
         Of the constraints, N or N·m; None without them.
     row_names : tuple of str
         Of the rows of the constraints.
+    phases : tuple of Phase
+        From when to when which of the `contacts` were closed.
+    impacts : tuple of ImpactEvent
     success : bool
         Whether the end was reached.
     status : int
@@ -80,6 +85,8 @@ class Simulation(Motion):
     nfev: int
     njev: int
     steps: int
+    phases: tuple[Phase, ...] = ()
+    impacts: tuple[ImpactEvent, ...] = ()
     _law: Law
     _track: Track = field(compare=False)
 
@@ -115,6 +122,8 @@ def simulate(
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
     project: bool = False,
+    contacts: Iterable[UnilateralContact] | None = None,
+    sticking_speed: float = 1e-3,
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
@@ -154,6 +163,11 @@ def simulate(
     project : bool
         Whether to draw an initial state onto the constraints that is further off than 1e-8 m or rad (or that per s)
         instead of refusing it.
+    contacts : iterable of UnilateralContact, optional
+        Contacts that open and close.  Touch-down is found in the step in which it happens; all that touch then share one
+        impact.  A contact opens when its floor would have to pull.
+    sticking_speed : float
+        What touches its floor more slowly, m/s, stays there, whatever its restitution: bouncing comes to an end.
     design : Design, optional
         Parameters of `model` to differentiate with respect to.
     dq0_dp, dv0_dp : array_like, shape (n, p), optional
@@ -221,6 +235,11 @@ def simulate(
     span = (float(times[0]), float(times[-1]))
     given = (model, tau, lambda samples: _samples(model, times, samples), span, loads, design)
     law: Law
+    switching = None
+    if contacts is not None:
+        if prescribed is not None:
+            raise InputError("`prescribed` and `contacts` are given; expected one of them")
+        constraints = ConstraintSet(model, []) if constraints is None else constraints
     if constraints is None:
         for name, x in (("stabilisation", stabilisation), ("project", project or None)):
             if x is not None:
@@ -229,18 +248,22 @@ def simulate(
     else:
         _check_constrained(model, constraints, prescribed, method, stabilisation)
         law = ConstrainedLaw(*given, constraints, stabilisation)
+        if contacts is not None:
+            switching = Contacts(law, check_contacts(contacts), engine.positive("sticking_speed", sticking_speed))
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp), project)
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
     exact = method in IMPLICIT and law.exact and not law.turning
     integration = Integration(
         law, span, (EXPLICIT | IMPLICIT)[method], options, exact=exact, sparse=method != "LSODA",
-        speed_limit=speed_limit, most=max_evaluations,
+        speed_limit=speed_limit, most=max_evaluations, switching=switching,
     )  # fmt: skip
     with telling(progress, *span) as tell, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if not np.isfinite(rate_of(law, span[0], y0)).all():
             start = f"at the start, t = {times[0]:g} s"
             raise InputError(f"`tau`, or its derivatives, are not finite {start}, or `q0` and `v0` are too large")
         track = integration.run(y0, tell)
+    if switching is not None:
+        track.report |= {"phases": switching.told(float(track.edges[-1])), "impacts": tuple(switching.impacts)}
     return _sample(law, track, times[times <= track.edges[-1]])
 
 
@@ -251,7 +274,7 @@ def _check_constrained(
     check_set(model, constraints)
     if prescribed is not None:
         raise InputError(
-            "`prescribed` and `constraints` are given; expected one of them: Given(joint, value) in the set holds a joint"
+            "`prescribed` and `constraints` are given; expected one of them: Given(joint, value) in a set holds a joint"
         )
     if stabilisation is None and method in UNDRAWN:
         raise InputError(

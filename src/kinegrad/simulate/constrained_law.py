@@ -49,12 +49,8 @@ class ConstrainedLaw(Law):
         self.constraints, self.redundant = constraints, redundant
         self.stabilisation = None if stabilisation is None else stabilisation_law(stabilisation)
         self.kept: Array | None = None  # derivatives of φ, (m, p), of rows that hold a point where it landed
-        self.rows: NDArray[np.int64] = np.arange(constraints.m)  # where its rows are among those that are reported
-
-    @property
-    def row_names(self) -> tuple[str, ...]:
-        """Of the rows whose forces are reported."""
-        return self.constraints.row_names
+        self.row_names = constraints.row_names  # of the rows whose forces are reported
+        self.rows: NDArray[np.int64] = np.arange(constraints.m)  # where the rows that hold are among them
 
     @property
     def _how(self) -> dict[str, Any]:
@@ -66,6 +62,13 @@ class ConstrainedLaw(Law):
 
     @engine.overflow_passes()
     def forces(self, q: Array, v: Array, tau: Array) -> Array:
+        """Of all rows that are reported, (..., k), zero of those that do not hold."""
+        found = np.zeros((*q.shape[:-1], len(self.row_names)))
+        found[..., self.rows] = self.own_forces(q, v, tau)
+        return found
+
+    @engine.overflow_passes()
+    def own_forces(self, q: Array, v: Array, tau: Array) -> Array:
         """Of the constraints, (..., m); NaN where the state is not finite."""
         good = self._fit(q, v, tau)
         found = np.full((*q.shape[:-1], self.constraints.m), np.nan)

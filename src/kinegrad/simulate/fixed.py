@@ -421,12 +421,10 @@ def _check_constrained(model: Any, constraints: Any, method: str) -> None:
     """Refuse what does not go together with constraints."""
     check_set(model, constraints)
     if method == "implicit_midpoint":
-        raise InputError(
-            "`method` is 'implicit_midpoint' and `constraints` are given; expected 'rk4', or no constraints"
-        )
+        raise InputError("`method` is 'implicit_midpoint' and `constraints` are given; expected 'rk4'")
     if model.coordinates and model.layout.balls:
         raise InputError(
-            f"`constraints` are given and model {model.name!r} has quaternions; expected simulate, or a model without them"
+            f"`constraints` are given and model {model.name!r} has quaternions; expected simulate, or another model"
         )
 
 

@@ -39,7 +39,8 @@ from kinegrad.errors import InputError, SingularError, SolveError
 from kinegrad.loads import Loads
 
 __all__ = [
-    "CONSISTENT", "Placed", "check_consistent", "check_slopes", "closed", "closed_slopes", "linearised", "still", "weights",
+    "CONSISTENT", "Placed", "check_consistent", "check_slopes", "closed", "closed_slopes", "linearised", "slope_errors",
+    "still", "weights",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -141,7 +142,7 @@ def linearised(
 
     `kept`, (m, p): what derivatives of φ are meant to be, of rows that hold a point where it landed.
     """
-    off, moving = _slope_errors(constraints, q, v, dq, dv, design)
+    off, moving = slope_errors(constraints, q, v, dq, dv, design)
     off = off if kept is None else off - kept
     B, rows = weights(constraints, q), constraints.derivatives(q, v)
     G = rows.derror_dq
@@ -150,7 +151,7 @@ def linearised(
     return np.asarray(dq - change), np.asarray(dv - B @ saddle.least_norm(G @ B, moving))
 
 
-def _slope_errors(
+def slope_errors(
     constraints: ConstraintSet, q: Array, v: Array, dq: Array, dv: Array, design: Design
 ) -> tuple[Array, Array]:  # fmt: skip
     """Total derivatives of φ and φ̇, (..., m, p)."""
@@ -163,7 +164,7 @@ def check_slopes(
     constraints: ConstraintSet, q: Array, v: Array, dq: Array, dv: Array, design: Design
 ) -> None:  # fmt: skip
     """Refuse slopes of initial states, (..., n, p), along which constraints do not stay met."""
-    for name, x in zip(("dq0_dp", "dv0_dp"), _slope_errors(constraints, q, v, dq, dv, design), strict=True):
+    for name, x in zip(("dq0_dp", "dv0_dp"), slope_errors(constraints, q, v, dq, dv, design), strict=True):
         flat = np.abs(x).reshape(-1, constraints.m, design.p)
         if (flat > CONSISTENT).any():
             _, row, k = (int(i) for i in np.unravel_index(int(np.argmax(flat)), flat.shape))
@@ -171,13 +172,13 @@ def check_slopes(
                 f"row {constraints.row_names[row]!r} follows parameter {design.names[k]!r} by {flat.max():.3g} per unit"
             )
             raise InputError(
-                f"`{name}` does not agree with the constraints: {what}; expected 0, so that the initial state follows the "
-                "design, or `project=True`"
+                f"`{name}` does not agree with the constraints: {what}; expected 0, so that the initial state follows "
+                "the design, or `project=True`"
             )
 
 
 def check_consistent(constraints: ConstraintSet, q: Array, v: Array) -> None:
-    """Refuse initial states that do not meet the constraints, (..., n): the row that is furthest off, and by how much."""
+    """Refuse initial states, (..., n), that do not meet the constraints: which row is furthest off, and by how much."""
     ways = "`project=True` to move it there, or see assemble and project_velocity"
     if (_size(constraints.error(q)) > CONSISTENT).any():
         raise InputError(f"`q0` does not meet the constraints: {_worst(constraints, q, 'off')}; expected 0, or {ways}")

@@ -1,4 +1,4 @@
-"""An integration with error control, stretch by stretch: each is governed by one law, and ends where an event changes it.
+"""An integration with error control, stretch by stretch: one law governs each, and an event that changes it is its end.
 
 After each step the state is drawn onto the constraints, if there are any, and the rate there takes the place of the
 integrator's.  Events are found in the interpolation of the step; a step in which one happens ends there, and the next
@@ -23,6 +23,8 @@ from kinegrad.simulate.watch import Watched
 __all__ = ["Integration", "Switching"]
 
 Array = NDArray[np.float64]
+CALM = 1e-9  # part of the whole time that has to be between events,
+MOST = 100  # or else there may be so many
 
 
 class Switching(Protocol):
@@ -67,7 +69,7 @@ class Integration:
         if exact:
             self.options["jac"] = self.watched.guard(lambda t, y: jacobian_of(self.law, t, y, sparse=sparse))
         self.stretches: list[Stretch] = []
-        self.status, self.trouble, self.counts = 0, "", np.zeros(3, int)
+        self.status, self.trouble, self.counts, self.restless = 0, "", np.zeros(3, int), 0
 
     def run(self, y: Array, tell: Callable[[float], None]) -> Track:
         """From y at the start of the span to its end, or as far as it goes."""
@@ -78,11 +80,16 @@ class Integration:
             event = self._stretch(t, y, tell)
             if event is None or self.switching is None:
                 break
+            calm = event.t - t > CALM * (self.span[1] - self.span[0])
+            self.restless = 0 if calm else self.restless + 1
             t = event.t
             stretch = self.stretches[-1]
             at = self._drawn(stretch(np.array([t]))[0]) if len(stretch.edges) > 1 else stretch.start
             self.law, y = self.switching.follow(event, self.law, at)
-            if not t < self.span[1]:
+            if self.restless > MOST:
+                self.status = -2
+                self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in no time"
+            if self.trouble or not t < self.span[1]:
                 self.stretches.append(Stretch(self.law, np.array([t]), y, None))
                 break
         track = Track(self.stretches)
