@@ -259,6 +259,10 @@ class Motion(Result):
         """The motion at five Gauss points in each of its intervals, with their weights, for integrals over time."""
         return self.gauss(self.t)
 
+    def jumps(self) -> list[tuple[Motion, Motion, Array]]:
+        """Where speeds jump at times that follow the parameters: before, after, and dt/dp, (p,)."""
+        return []
+
     def gauss(self, edges: Array) -> tuple[Motion, Array]:
         """The motion at five Gauss points between each two of some times, and their weights."""
         if len(edges) < 2:
@@ -273,7 +277,8 @@ class Motion(Result):
 
         Variables ``q``, ``v``, ``a``, ``tau`` are over (time, joint) as in NetCDF files of trajectories, of a design
         also ``dq_dp``, … over (time, joint, parameter); a batch of states adds ``batch`` after time (``batch0``, …
-        if it has several axes).  Forces of constraints are over (time, row).  Where coordinates are not joints, q is over ``coordinate`` and all else over
+        if it has several axes).  Forces of constraints are over (time, row).  Where coordinates are not joints, q is
+        over ``coordinate`` and all else over
         ``speed``.  What a simulation reports is among the attributes, so that a file keeps it.
 
         Examples

@@ -1,5 +1,6 @@
 """Motion under constraints that hold at all times: against minimal coordinates, energy, and what is refused."""
 
+import itertools
 import pickle
 
 import numpy as np
@@ -122,7 +123,7 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(InputError, match="`prescribed` and `constraints`"):
         simulate(model, *start, constraints=rod, prescribed={"x": lambda t: (LENGTH, 0, 0)})
     for method in ("BDF", "LSODA"):
-        with pytest.raises(InputError, match="`method` is .* drawn onto constraints"):
+        with pytest.raises(InputError, match=r"`method` is .* drawn onto constraints"):
             simulate(model, *start, constraints=rod, method=method)
         assert simulate(model, *start, constraints=rod, method=method, stabilisation=10.0).success
     with pytest.raises(InputError, match="expected a ConstraintSet"):
@@ -156,14 +157,12 @@ def converged(run, x, k, step):
         return [(a - b) / (2 * h) for a, b in zip(run(x + e), run(x - e), strict=True)]
 
     d = [difference(step / 2**i) for i in range(3)]
-    once = [
-        [(4 * fine - coarse) / 3 for coarse, fine in zip(*pair, strict=True)] for pair in zip(d, d[1:], strict=False)
-    ]
+    once = [[(4 * fine - coarse) / 3 for coarse, fine in zip(*pair, strict=True)] for pair in itertools.pairwise(d)]
     return [(16 * fine - coarse) / 15 for coarse, fine in zip(*once, strict=True)]
 
 
 def test_sensitivities_follow_the_projected_start_and_the_loop():
-    """Of a mass, and of a length that opens the loop at the start; against converged differences of whole simulations."""
+    """Of a mass, and of a length that opens the loop at the start; against converged differences of simulations."""
     model, loop = samples.four_bar()
     design = kg.Design(model, ["rocker.mass", "coupler.placement.x"])
     t = np.array([0, 0.1, 0.2])

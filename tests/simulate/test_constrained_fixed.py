@@ -53,7 +53,7 @@ def test_steps_are_of_order_four_and_on_the_constraints():
     ids=["projected", "feedback", "stabilised"],
 )
 def test_derivatives_are_those_of_the_discrete_motion(four_bar, tau, method, how):
-    """Direct against converged differences of whole runs, adjoint against direct to rounding, and its other gradients."""
+    """Direct against converged differences of whole runs, adjoint against direct to rounding; its other gradients."""
     model, loop, design = four_bar
     options = {"step": 0.03, "steps": STEPS, "project": True, "method": method, "stabilisation": how}
 

@@ -31,6 +31,7 @@ from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact, ch
 from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
+from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.stretches import Integration
 from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.torques import Constant, Spline
@@ -109,6 +110,16 @@ class Simulation(Motion):
         """The motion at five Gauss points in each step, with their weights, for integrals over time."""
         return self.gauss(self._track.edges)
 
+    def jumps(self) -> list[tuple[Motion, Motion, Array]]:
+        """Impacts: the moment before, the moment after, and how their time follows the parameters."""
+        found = []
+        for x in self.impacts:
+            if x.dt_dp is not None:
+                rates = ((x.v_before, x.a_before, x.tau_before), (x.v_after, x.a_after, x.tau_after))
+                sides = (Motion(self.model, [x.t], x.q[None], *(y[None] for y in side)) for side in rates)  # type: ignore[arg-type]
+                found.append((*sides, x.dt_dp))
+        return found  # type: ignore[return-value]
+
 
 def simulate(
     model: Model,
@@ -164,8 +175,8 @@ def simulate(
         Whether to draw an initial state onto the constraints that is further off than 1e-8 m or rad (or that per s)
         instead of refusing it.
     contacts : iterable of UnilateralContact, optional
-        Contacts that open and close.  Touch-down is found in the step in which it happens; all that touch then share one
-        impact.  A contact opens when its floor would have to pull.
+        Contacts that open and close.  Touch-down is found in the step in which it happens; all that touch then share
+        one impact.  A contact opens when its floor would have to pull.
     sticking_speed : float
         What touches its floor more slowly, m/s, stays there, whatever its restitution: bouncing comes to an end.
     design : Design, optional
@@ -222,6 +233,16 @@ def simulate(
     >>> motion = simulate(model, [0, 0, 0], [0, 0, 0], [0, 0.5, 1], constraints=loop)
     >>> motion.row_names, bool(abs(loop.error(motion.q)).max() < 1e-14)
     (('pin.x', 'pin.z'), True)
+
+    A ball falls from 1 m and bounces until it stays:
+
+    >>> from kinegrad import Contact, Inertia, ModelBuilder, prismatic
+    >>> builder = ModelBuilder("ball")
+    >>> _ = builder.add("height", None, prismatic("z"), link="ball", inertia=Inertia.point(0.1, [0, 0, 0]))
+    >>> floor = UnilateralContact(Contact("ball", directions="z", name="floor"), restitution=0.5)
+    >>> motion = simulate(builder.build(), [1.0], [0.0], [0, 0.5, 1, 2], contacts=[floor])
+    >>> len(motion.impacts), motion.impacts[0].impulses.round(4), motion.phases[-1].closed, motion.forces[-1].round(3)
+    (14, array([0.6644]), ('floor',), array([0.981]))
     """
     engine.one_of("method", method, EXPLICIT | IMPLICIT)
     times = check_times(t, least=2)
@@ -235,15 +256,15 @@ def simulate(
     span = (float(times[0]), float(times[-1]))
     given = (model, tau, lambda samples: _samples(model, times, samples), span, loads, design)
     law: Law
+    check_project(project, constraints)
     switching = None
     if contacts is not None:
         if prescribed is not None:
             raise InputError("`prescribed` and `contacts` are given; expected one of them")
         constraints = ConstraintSet(model, []) if constraints is None else constraints
     if constraints is None:
-        for name, x in (("stabilisation", stabilisation), ("project", project or None)):
-            if x is not None:
-                raise InputError(f"`{name}` is given without `constraints`; expected both, or neither")
+        if stabilisation is not None:
+            raise InputError("`stabilisation` is given without `constraints`; expected both, or neither")
         law = Law(*given, None if prescribed is None else Prescribed(model, prescribed, *span))
     else:
         _check_constrained(model, constraints, prescribed, method, stabilisation)
@@ -324,7 +345,7 @@ def _sample_part(stretch: Stretch, t: Array) -> tuple[Array | None, ...]:
     a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
     if isinstance(law, ConstrainedLaw):
         forces = law.forces(q, v, tau)
-    if dq is None:
+    if dq is None or dv is None:
         return q, v, a, tau, None, None, None, None, forces
     da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
     return q, v, a, tau, dq, dv, da, dtau, forces

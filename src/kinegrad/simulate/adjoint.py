@@ -52,6 +52,7 @@ from kinegrad.simulate.fixed import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
+from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn, pull_tangent
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
@@ -138,10 +139,9 @@ def adjoint_gradient(
     q = law.normalised(q)
     check_size(steps, 1, q.size, 0)
     given = q, v
+    check_project(project, constraints)
     if isinstance(law, ConstrainedLaw):
         q, v = law.placed(q, v, project=project)
-    elif project:
-        raise InputError("`project` is given without `constraints`; expected both, or neither")
     backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         if scheme is None:

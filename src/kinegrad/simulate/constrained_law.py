@@ -83,10 +83,12 @@ class ConstrainedLaw(Law):
         a = constrained_dynamics(self.model, self.constraints, q, v, tau, **self._how).a
         return a, tau, self._slopes((q, v, tau), dq, dv, dtau), dtau
 
-    def _slopes(self, state: tuple[Array, Array, Array], dq: Array, dv: Array, dtau: Array) -> Array:
+    def _slopes(self, state: tuple[Array, ...], dq: Array, dv: Array, dtau: Array) -> Array:
         assert self.design is not None
         follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "dtau_dp": dtau}
-        change = constrained_dynamics_design_derivatives(self.design, self.constraints, *state, **follow, **self._how)
+        q, v, tau = state
+        follow |= self._how
+        change = constrained_dynamics_design_derivatives(self.design, self.constraints, q, v, tau, **follow)
         return change.da_dp
 
     @engine.overflow_passes()

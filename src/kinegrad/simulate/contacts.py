@@ -28,8 +28,8 @@ Array = NDArray[np.float64]
 class UnilateralContact(Result):
     """A contact that opens and closes: a point and a floor that pushes it but never pulls.
 
-    Its gap is how far the point is above the floor, along the normal.  When the gap closes there is an impact; from then
-    on the point sticks where it landed, in all directions of the contact, until the floor would have to pull.
+    Its gap is how far the point is above the floor, along the normal.  When the gap closes there is an impact; from
+    then on the point sticks where it landed, in all directions of the contact, until the floor would have to pull.
 
     Parameters
     ----------
@@ -94,8 +94,8 @@ class ImpactEvent(Result):
         s.
     touching : tuple of str
         Names of the contacts whose gaps closed.
-    q, v_before, v_after : ndarray
-        Coordinates, and speeds before and after.
+    q, v_before, v_after, a_before, a_after, tau_before, tau_after : ndarray
+        Coordinates; speeds, accelerations and torques before and after.
     impulses : ndarray, shape (k,)
         One for each of ``row_names`` of the motion, N·s or N·m·s.
     dt_dp : ndarray, shape (p,), or None
@@ -107,6 +107,10 @@ class ImpactEvent(Result):
     q: Array
     v_before: Array
     v_after: Array
+    a_before: Array
+    a_after: Array
+    tau_before: Array
+    tau_after: Array
     impulses: Array
     dt_dp: Array | None
 

@@ -36,6 +36,7 @@ from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
+from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.torques import Constant, PerStep
 from kinegrad.simulate.turning import turning_run
 
@@ -237,10 +238,9 @@ def simulate_fixed(
         q, v = (_one_each(x, len(models)) for x in (q, v))
     check_size(steps, every, q.size, 0 if design is None else design.p)
     dq, dv = (initial_slope(f"d{x}0_dp", given, v.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
+    check_project(project, constraints)
     if isinstance(law, ConstrainedLaw):
         q, v, dq, dv = law.started(q, v, dq, dv, project=project)
-    elif project:
-        raise InputError("`project` is given without `constraints`; expected both, or neither")
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
             with engine.overflow_passes():

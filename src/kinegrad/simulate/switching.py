@@ -172,7 +172,7 @@ class Contacts:
         return min(found)
 
     def _watch(self, law: ConstrainedLaw, piece: Callable[[Any], Array], t: Array) -> Array:
-        """Of open contacts the gap, and of closed ones the force, (times, contacts): an event is where it falls below 0."""
+        """Gaps of open contacts and forces of closed ones, (times, contacts): an event is where one falls below 0."""
         q, v = state_of(law, piece(t).T)
         q = law.normalised(q)
         values = self.floors.error(q)
@@ -218,21 +218,22 @@ class Contacts:
         opening = self.floors.velocity(q, after)
         rest = SMALL * (np.abs(speed).max() + self.sticking_speed)
         staying = [k for k in candidates if opening[k] <= rest]
-        a_before = law.acceleration(event.t, q, v)[0]
+        a_before, tau_before = law.acceleration(event.t, q, v)
         self.opened = {k: (event.t, 1) for k in candidates if k not in staying}
         held_law = self._hold(event.t, q, after, staying)
-        by_p = None
+        (a_after, tau_after), by_p = held_law.acceleration(event.t, q, after), None
         if law.design is not None:
             by_p = -(self.floors.jacobian(q)[event.contact] @ dq + self._gap_slopes(law, q, event.contact))
             by_p = by_p / speed[event.contact]
             moved = dq + v[:, None] * by_p, dv + a_before[:, None] * by_p
             dv = self._struck_slopes(law, pushing, q, v, rows, *moved)
-            dv = dv - held_law.acceleration(event.t, q, after)[0][:, None] * by_p
+            dv = dv - a_after[:, None] * by_p
             dq = moved[0] - after[:, None] * by_p
         whole = np.zeros(self.whole.m)
         whole[self._law(pushing).rows] = impulses
         names = tuple(self.names[k] for k in touching)
-        self.impacts.append(ImpactEvent(event.t, names, q.copy(), v.copy(), after, whole, by_p))
+        rates = (a_before, a_after, tau_before, tau_after)
+        self.impacts.append(ImpactEvent(event.t, names, q.copy(), v.copy(), after, *rates, whole, by_p))
         self._record(event.t)
         self._keep(held_law, q, after, dq, dv)
         return held_law, pack(q, after, dq, dv)
@@ -266,7 +267,8 @@ class Contacts:
 
     def _gap_slopes(self, law: ConstrainedLaw, q: Array, k: int) -> Array:
         assert law.design is not None
-        return np.asarray(constraint_design_derivatives(law.design, self.floors, q).derror_dp)[k]
+        slopes: Array = constraint_design_derivatives(law.design, self.floors, q).derror_dp[k]
+        return slopes
 
     def _hold(self, t: float, q: Array, v: Array, candidates: list[int]) -> ConstrainedLaw:
         """The law of those contacts at rest on their floors that are pushed; others open."""
@@ -291,7 +293,7 @@ class Contacts:
         """Contacts stick where they are."""
         for k in contacts:
             if len(self.given[k].contact.rows) > 1:
-                self.places[k] = held(self.base.model, self.places[k], q)  # type: ignore[assignment]
+                self.places[k] = held(self.base.model, self.places[k], q)
 
     def _keep(self, law: ConstrainedLaw, q: Array, v: Array, dq: Array, dv: Array) -> None:
         """Remember how places where contacts landed follow the design."""
