@@ -5,7 +5,7 @@ The map
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
              to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
-             PolynomialFunction, SplineFunction
+             PolynomialFunction, SplineFunction; force elements between links: SpringDamper, Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
@@ -16,7 +16,7 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
-             impact_derivatives
+             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
@@ -72,6 +72,12 @@ from kinegrad.constrained_derivatives import (
     constrained_dynamics_derivatives,
     constrained_dynamics_load_derivatives,
     impact_derivatives,
+)
+from kinegrad.constrained_design import (
+    ConstrainedDynamicsDesignDerivatives,
+    ImpactDesignDerivatives,
+    constrained_dynamics_design_derivatives,
+    impact_design_derivatives,
 )
 from kinegrad.constraints import (
     ConstraintDerivatives,
@@ -142,7 +148,9 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Actuation,
     Box,
+    Bushing,
     Capsule,
     CoupledCoordinate,
     Cylinder,
@@ -158,6 +166,7 @@ from kinegrad.model import (
     Shape,
     Sphere,
     SplineFunction,
+    SpringDamper,
     Topology,
     free,
     planar,
@@ -192,10 +201,13 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DH",
+    "Actuation",
     "Box",
+    "Bushing",
     "Capsule",
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
+    "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
@@ -217,6 +229,7 @@ __all__ = [
     "HybridDynamicsDesignDerivatives",
     "Impact",
     "ImpactDerivatives",
+    "ImpactDesignDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -246,6 +259,7 @@ __all__ = [
     "SolveError",
     "Sphere",
     "SplineFunction",
+    "SpringDamper",
     "Topology",
     "assemble",
     "bias_forces",
@@ -255,6 +269,7 @@ __all__ = [
     "compare",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
+    "constrained_dynamics_design_derivatives",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
     "constraint_design_derivatives",
@@ -273,6 +288,7 @@ __all__ = [
     "hybrid_dynamics_design_derivatives",
     "impact",
     "impact_derivatives",
+    "impact_design_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",

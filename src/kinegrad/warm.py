@@ -48,6 +48,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     design = kg.Design(arm, ["forearm.mass"])
     pulled = kg.Design(arm, ["forearm.load.force.x"], loads=kg.Loads(force={"forearm": [1.0, 0.0, 0.0]}))
     tip = kg.ConstraintSet(arm, [kg.Contact("forearm")])
+    held = arm.replace(elements={"strap": kg.SpringDamper("forearm", other_point=[0, 1, 0], stiffness=1.0)})
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
 
@@ -96,6 +97,12 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_design_derivatives",
             of_loads(kg.inverse_dynamics_design_derivatives, q, v, a),
         ),
+        "∂τ/∂p of elements": (
+            "inverse_dynamics_design_derivatives",
+            lambda: kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a),
+        ),
+        "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
+        "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
         "∂τ·x": ("inverse_dynamics_jvp", of_arm(kg.inverse_dynamics_jvp, q, v, a, q, v, a)),
         "w·∂τ": ("inverse_dynamics_vjp", of_arm(kg.inverse_dynamics_vjp, q, v, a, v)),

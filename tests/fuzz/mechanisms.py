@@ -1,4 +1,5 @@
-"""Random mechanisms, ordinary and not: trees, samples, floating bodies, long chains, far links, extreme constants."""
+"""Random mechanisms, ordinary and not: trees, samples, floating bodies, long chains, far links, extreme
+constants, force elements."""
 
 import random
 from functools import cache
@@ -10,10 +11,20 @@ from kinegrad import Design, Inertia, Loads, Model, ModelBuilder, samples
 from tests.conftest import random_loads, tree
 from tests.constraints.sets import random_constraints
 from tests.mixed import mixed_loads, mixed_tree
+from tests.reference.elements import random_elements
 
 SMALL = ("two_link", "puma560", "double_pendulum", "cart_pendulum")
 ORDINARY = ("tree", "sample", "floating")
-KINDS = (*["tree"] * 9, *["sample"] * 3, *["floating"] * 2, *["far"] * 3, *["extreme"] * 3, "massless", "chain")
+KINDS = (
+    *["tree"] * 8,
+    *["sample"] * 3,
+    *["floating"] * 2,
+    *["far"] * 3,
+    *["extreme"] * 3,
+    "massless",
+    "sprung",
+    "chain",
+)
 
 
 def mechanism(rng: random.Random, *, largest: int = 8, mixed: bool = True) -> tuple[Model, str]:
@@ -37,7 +48,11 @@ def _mechanism(kind: str, seed: int, largest: int) -> Model:
     if kind == "floating":
         return _floating(seed)
     if kind == "mixed":
-        return mixed_tree(seed, joints=1 + seed % max(largest - 3, 1))
+        model = mixed_tree(seed, joints=1 + seed % max(largest - 3, 1))
+        return model if seed % 4 else model.replace(elements=random_elements(model, seed))
+    if kind == "sprung":
+        model = tree(seed, largest=largest)
+        return model.replace(elements=random_elements(model, seed))
     if kind == "chain":
         return samples.spatial_chain(30 + seed % 40)
     model = tree(seed, largest=largest)

@@ -33,6 +33,19 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "bias_forces": "n",
     "center_of_mass": "3",
     "center_of_mass_derivatives": "3 n",
+    "constrained_dynamics": {"a": "n", "forces": "m"},
+    "constrained_dynamics_derivatives": {
+        "a": "n",
+        "forces": "m",
+        **{f"da_d{x}": "n n" for x in ("q", "v", "tau")},
+        **{f"dforces_d{x}": "m n" for x in ("q", "v", "tau")},
+    },
+    "constrained_dynamics_design_derivatives": {"da_dp": "n p", "dforces_dp": "m p"},
+    "constrained_dynamics_load_derivatives": {
+        **{f"da_d{x}": "n l 3" for x in ("force", "torque", "point")},
+        **{f"dforces_d{x}": "m l 3" for x in ("force", "torque", "point")},
+    },
+    "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "n"},
     "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
     "constraint_jacobian_design_derivatives": "m n p",
     "difference": "n",
@@ -52,6 +65,14 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "gravity_forces": "n",
     "hybrid_dynamics": {"a": "n", "tau": "n"},
     "hybrid_dynamics_design_derivatives": {"da_dp": "n p", "dtau_dp": "n p"},
+    "impact": {"v": "n", "impulses": "m"},
+    "impact_derivatives": {
+        "v": "n",
+        "impulses": "m",
+        **{f"dv_d{x}": "n n" for x in "qv"},
+        **{f"dimpulses_d{x}": "m n" for x in "qv"},
+    },
+    "impact_design_derivatives": {"dv_dp": "n p", "dimpulses_dp": "m p"},
     "integrate": "q",
     "inverse_dynamics": "n",
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
@@ -83,7 +104,8 @@ POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
-           "inverse_dynamics_derivatives": ("spatial", "lagrange")}  # fmt: skip
+           "inverse_dynamics_derivatives": ("spatial", "lagrange"),
+           "constrained_dynamics": ("range-space", "range-space", "null-space", "direct")}  # fmt: skip
 SHAPES = ((), (), (1,), (2,), (5,), (9,), (17,), (0,), (3, 2), (2, 1, 3), (0, 2), (1, 1))
 
 
@@ -146,6 +168,10 @@ class Case:
             "constraints": lambda: some_constraints(rng, self.model),
             "keep": lambda: rng.sample(self.singles, rng.randint(0, min(2, len(self.singles)))),
             "tolerance": lambda: default,
+            "stabilisation": lambda: rng.choice([None, None, 2.0, (1.0, 3.0)]),
+            "redundant": lambda: rng.choice(["error", "error", "least-squares"]),
+            "restitution": lambda: rng.choice([0.0, 0.3, 1.0]),
+            "actuated": lambda: None,
             "prescribed": lambda: rng.sample(self.model.speed_names, rng.randint(0, n)),
             "threads": lambda: None,
         }
@@ -245,7 +271,7 @@ class Case:
             "k": points,
         }
         axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]
-        return (len(model.layout.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
+        return (len(model.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
 
     def cores(self):
         """The last axes of each array of a result that is to be there, by name."""

@@ -47,6 +47,8 @@ def solve(method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool) -
 
 def check_independent(G: Array) -> None:
     """Raise DependentRow for the first state in which a row of G, (..., m, n), follows from others."""
+    if not G.size:
+        return
     with np.errstate(all="ignore"):
         length = np.sqrt((G * G).sum(axis=-1))
         unit = G / np.where(length > 0, length, 1.0)[..., None]

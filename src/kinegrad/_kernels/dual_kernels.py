@@ -8,7 +8,7 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import constraints, crba, energy, hybrid, kinematics
+from kinegrad._kernels import constraints, crba, elements, energy, hybrid, kinematics
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
@@ -19,7 +19,7 @@ from kinegrad._kernels.lanes.dual import Varied, vary
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
-_crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
+_crba, _elements, _energy, _hybrid = crba.block, elements.block, energy.block, hybrid.block
 _errors, _rates, _jacobian, _Entries = constraints.errors, constraints.rates, constraints.jacobian, constraints.Entries
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
@@ -116,4 +116,13 @@ def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
         varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
         frames(varied, q, r, scratch, _N)
         _jacobian(varied, own, r, _Entries(G, n, 1), scratch, at)
+    return True
+
+
+@kernel
+def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
+    """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
     return True
