@@ -83,6 +83,24 @@ def test_frames_that_move():
     assert_equal_to_complex_step(design, held, *random_state(design.model, 3))
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("four_bar", {"ground": 0.5, "crank": 0.2, "coupler": 0.45, "rocker": 0.4}),
+        ("slider_crank", {"crank": 0.1, "rod": 0.3}),
+        ("stewart_platform", {"base": 1.0, "top": 0.6, "height": 1.0}),
+    ],
+)
+def test_samples_are_closed_at_zero_whatever_their_lengths(name, values):
+    """Functions of their lengths, they can be designs; placements and frames follow so that nothing opens."""
+    make = getattr(samples, name)
+    design = Design.from_function(lambda **lengths: make(**lengths)[0], values)
+    found = kg.constraint_design_derivatives(design, make()[1], np.zeros(design.model.n)).derror_dp
+    assert np.abs(found).max() < 1e-14
+    moved = kg.constraint_design_derivatives(design, make()[1], np.full(design.model.n, 0.1)).derror_dp
+    assert np.abs(moved).max() > 1e-3
+
+
 def test_batches_and_many_parameters_share_their_values():
     """Lanes over states or over directions: the same numbers as one state and one parameter at a time."""
     model, held = samples.stewart_platform()
