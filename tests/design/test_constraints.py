@@ -13,6 +13,7 @@ from tests.constraints.sets import random_constraints
 from tests.mixed import mixed_state, mixed_tree
 from tests.reference import constraints as reference
 from tests.reference import oracle
+from tests.reference.elements import random_elements
 
 CLOSE = 1e-12  # complex steps of the same products; a dozen transforms of order one
 
@@ -136,6 +137,25 @@ def test_mapped_coordinates():
         expected = (4 * half - once) / 3
         actual = np.stack([found.derror_dp, found.dvelocity_dp, found.dacceleration_dp])[..., 0]
         np.testing.assert_allclose(np.concatenate([actual, by_p[..., 0].T]), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [tree(5, largest=6), mixed_tree(1)], ids=["joints", "coordinates"])
+def test_force_elements_change_nothing(model):
+    """Springs between links push, but no constraint depends on a force."""
+    sprung = model.replace(elements=random_elements(model, 3))
+    rows = random_constraints(model, 3, loops=("weld",))
+    q, v, a = mixed_state(model, 3)
+    joint = model.joint_names[-1]
+    found = []
+    for each in (model, sprung):
+        held, design = ConstraintSet(each, rows), Design(each, [f"{joint}.placement.x"])
+        change = held.derivatives(q, v, a)
+        by_p = kg.constraint_design_derivatives(design, held, q, v, a)
+        parts = [held.error(q), held.drift(q, v), change.dacceleration_dq, held.curvature(q, np.ones(held.m))]
+        parts += [by_p.dacceleration_dp, kg.constraint_jacobian_design_derivatives(design, held, q)]
+        found.append([*parts, kg.project_velocity(each, held, q, v)])
+    for plain, with_elements in zip(*found, strict=True):
+        assert plain.tobytes() == with_elements.tobytes()
 
 
 def test_another_model_is_refused():
