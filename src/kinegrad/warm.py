@@ -133,8 +133,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
         "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
-        "∂φ": ("ConstraintSet.derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
-        "∂G": ("ConstraintSet.curvature", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
+        "∂φ": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
+        "∂G": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
         "∂φ/∂p": (
             "constraint_design_derivatives",
             lambda: kg.constraint_design_derivatives(design, tip, q),

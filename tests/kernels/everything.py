@@ -51,7 +51,7 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)
     found |= forward_and_derivatives(model, q, v, a, every, links, points)
     found |= by_design(model, q, v, a, one, links, points)
-    found |= constrained(model, q, v, a, every)
+    found |= constrained_motion(model, q, v, a, every)
     found |= in_steps(model, q, v, a, one)
     found |= constrained(model, q, v, a)
     found |= with_elements(model, q, v, a)
@@ -117,7 +117,7 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
     return found
 
 
-def constrained(model, q, v, tau, loads):
+def constrained_motion(model, q, v, tau, loads):
     """Under a contact, a rod and a coupling: values, impacts, and their derivatives."""
     stiff = model.replace(armature=model.armature + 0.5)
     link, (joint, other) = model.link_names[-1], (model.joint_names[0], model.joint_names[-1])
