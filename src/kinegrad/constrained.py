@@ -4,7 +4,7 @@ mechanism needs."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -106,7 +106,7 @@ def constrained_dynamics(
 
     They solve  M a + h = τ + Gᵀ f  and  φ̈ = G a − γ = 0  (or what `stabilisation` says), whatever φ and φ̇ are: that
     the constraints are met, and that v agrees with them, is up to the caller (:func:`assemble`,
-    :func:`project_velocity`).  Springs, dampers, armature and loads are included.
+    :func:`project_velocity`).  Springs, dampers, armature, force elements and loads are included.
 
     Parameters
     ----------
@@ -250,7 +250,8 @@ def constrained_inverse_dynamics(
     q, v, a : array_like, shape (..., n)
         A motion that agrees with the constraints: rad or m, and their time derivatives.
     actuated : names of joints, or array_like of shape (n, k), optional
-        Which joints are driven, or the matrix S from actuators to torques; all joints if not given.
+        Which joints are driven, or the matrix S from actuators to torques; if not given the model's actuation, and all
+        joints if it has none.
     loads : Loads, optional
         External forces and torques on links.
     threads : int, optional
@@ -336,7 +337,7 @@ def restitution_rows(constraints: ConstraintSet, given: Any) -> Array:
 def actuation(model: Model, actuated: Any) -> Array:
     """S, (n, k): from actuators to torques."""
     if actuated is None:
-        return np.eye(model.nv)
+        return np.eye(model.nv) if model.actuation is None else model.actuation.matrix
     try:
         names = None if isinstance(actuated, str | np.ndarray) else list(actuated)
     except Exception:  # whatever a foreign object raises when asked for its items
@@ -398,8 +399,20 @@ def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> e
 
     results = (engine.Result("a", (Axis.ACCELERATION,)), engine.Result("forces", (tables.m,)))
     return engine.Kernel(
-        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True
+        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True,
+        with_elements=_pushed_by_elements,
     )  # fmt: skip
+
+
+def _pushed_by_elements(
+    model: Model, run: Callable[..., Any], state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
+) -> tuple[Array, Array]:
+    """a and f at torques τ + Q, with the forces Q of elements."""
+    q, v, tau = state
+    given, lost = engine.with_forces(tau, engine.element_forces(model, state, threads).Q)
+    a, f = run((q, v, given))
+    engine.lose(lost, (a, 1), (f, 1))
+    return a, f
 
 
 def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
