@@ -50,6 +50,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     held = arm.replace(
         elements={"strap": kg.SpringDamper("forearm", other_point=np.array([0.0, 1.0, 0.0]), stiffness=1.0)}
     )
+    tip = kg.ConstraintSet(arm, [kg.Contact("forearm")])
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
 
@@ -124,6 +125,18 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂x": ("point_motion_derivatives", of_arm(kg.point_motion_derivatives, q, v, a, link="forearm")),
         "∂momentum": ("momentum_derivatives", of_arm(kg.momentum_derivatives, q, v)),
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
+        "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
+        "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
+        "∂φ": ("ConstraintSet.derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
+        "∂G": ("ConstraintSet.curvature", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
+        "∂φ/∂p": (
+            "constraint_design_derivatives",
+            lambda: kg.constraint_design_derivatives(design, tip, q),
+        ),
+        "∂G/∂p": (
+            "constraint_jacobian_design_derivatives",
+            lambda: kg.constraint_jacobian_design_derivatives(design, tip, q),
+        ),
         "regressor": ("inverse_dynamics_regressor", of_arm(kg.inverse_dynamics_regressor, q, v, a)),
         "motion of links": ("forward_kinematics", of_arm(kg.forward_kinematics, q, v, a)),
         "links": ("forward_kinematics", of_arm(kg.forward_kinematics, q)),

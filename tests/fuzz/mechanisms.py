@@ -9,6 +9,7 @@ import numpy as np
 import kinegrad as kg
 from kinegrad import Design, Inertia, Loads, Model, ModelBuilder, samples
 from tests.conftest import random_loads, tree
+from tests.constraints.sets import random_constraints
 from tests.mixed import mixed_loads, mixed_tree
 from tests.reference.elements import random_elements
 
@@ -107,6 +108,12 @@ def design_of(rng: random.Random, model: Model) -> Design:
     if model.mass[model.link_index(link)] == 0.0:
         names = names[3:]
     return Design(model, rng.sample(names, rng.randint(1, 4)))
+
+
+def some_constraints(rng: random.Random, model: Model) -> kg.ConstraintSet:
+    """None to three constraints of any kind."""
+    few = random_constraints(model, rng.randrange(1000), loops=("hinge", "xYZ", "pin"))
+    return kg.ConstraintSet(model, rng.sample(few, rng.randint(0, min(3, len(few)))))
 
 
 def some_loads(rng: random.Random, model: Model, batch: tuple[int, ...]) -> Loads | None:

@@ -4,6 +4,7 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
+from tests.constraints.sets import random_constraints
 
 PACKED = ("dtau_dq", "dtau_dv", "dtau_da")
 
@@ -52,6 +53,7 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
     found |= by_design(model, q, v, a, one, links, points)
     found |= in_steps(model, q, v, a, one)
     found |= with_elements(model, q, v, a)
+    found |= constrained(model, q, v, a)
     flat = {}
     for name, value in found.items():
         fields = {"": value} if isinstance(value, np.ndarray) else vars(value)
@@ -71,6 +73,22 @@ def with_elements(model, q, v, a):
         "energy of elements": kg.potential_energy(held, q),
         "derivatives with elements": kg.inverse_dynamics_derivatives(held, q, v, a),
         "elements by design": kg.inverse_dynamics_design_derivatives(design, q, v, a),
+    }
+
+
+def constrained(model, q, v, a):
+    """Every kind of row: errors, Jacobian, rates, their derivatives, curvature, and by design."""
+    held = kg.ConstraintSet(model, random_constraints(model, 3, loops=("weld", "xYZ", "yXZ")))
+    f = np.random.default_rng(10).normal(size=(*q.shape[:-1], held.m))
+    design = design_of(model)
+    return {
+        "rows": held.error(q),
+        "rows by q": held.jacobian(q),
+        "rows in motion": held.acceleration(q, v, a),
+        "rows by state": held.derivatives(q, v, a),
+        "rows, curvature": held.curvature(q, f),
+        "rows by design": kg.constraint_design_derivatives(design, held, q, v, a),
+        "G by design": kg.constraint_jacobian_design_derivatives(design, held, q),
     }
 
 

@@ -27,6 +27,11 @@ def can_be_mujoco(model: Model) -> bool:
 
 def to_mujoco(model: Model) -> mujoco.MjModel:
     """Body by body; springs, dampers, armature and spring-dampers included.  Depth-first joints keep their numbers."""
+    return mujoco.MjModel.from_xml_string(mujoco_xml(model))
+
+
+def mujoco_xml(model: Model) -> str:
+    """The same as text."""
     assert can_be_mujoco(model), "screws and massless links that branch are not MuJoCo's"
     root = ET.Element("mujoco", model=model.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="false")
@@ -36,7 +41,7 @@ def to_mujoco(model: Model) -> mujoco.MjModel:
         add_body(model, world, np.eye(4), [i])
     if model.elements:
         add_tendons(model, root)
-    return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
+    return ET.tostring(root, encoding="unicode")
 
 
 def add_body(model: Model, above: ET.Element, start: np.ndarray, joints: list[int]) -> None:

@@ -25,12 +25,15 @@ from kinegrad._engine.elements import (
     less_vjp,
     lose,
     pushed_by_forces,
+    pushed_constrained_derivatives,
     pushed_derivatives,
     with_forces,
 )
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    DependentRow,
+    broadcast,
     check_model,
     finish,
     flag,
@@ -56,7 +59,8 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
+from kinegrad._engine.reduction import Reduced, factor_pivot, inertial, solve_hybrid
+from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
@@ -71,6 +75,7 @@ __all__ = [
     "QVTAU",
     "Axis",
     "Batch",
+    "DependentRow",
     "Directions",
     "ElementDerivatives",
     "ElementForces",
@@ -83,9 +88,11 @@ __all__ = [
     "Reduced",
     "Result",
     "Reversal",
+    "SaddleTables",
     "Segment",
     "Shape",
     "acceleration_tables",
+    "broadcast",
     "check_apart",
     "check_arguments",
     "check_model",
@@ -107,6 +114,7 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "inertial",
     "keep_compiled",
     "kernel_array",
     "less_derivatives",
@@ -128,6 +136,7 @@ __all__ = [
     "plan",
     "positive",
     "pushed_by_forces",
+    "pushed_constrained_derivatives",
     "pushed_derivatives",
     "real",
     "run",

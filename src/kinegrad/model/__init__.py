@@ -2,7 +2,7 @@
 
 from kinegrad.model.actuation import Actuation
 from kinegrad.model.builder import ModelBuilder
-from kinegrad.model.coordinates import Coupling, Quaternion
+from kinegrad.model.coordinates import CoupledCoordinate, Quaternion
 from kinegrad.model.dh import DH
 from kinegrad.model.elements import Bushing, SpringDamper
 from kinegrad.model.frames import Frame
@@ -15,7 +15,7 @@ from kinegrad.model.placement import rotate, translate
 from kinegrad.model.topology import Topology
 
 __all__ = [
-    "DH", "Actuation", "Box", "Bushing", "Capsule", "Coupling", "Cylinder", "Frame", "Inertia", "Joint",
+    "DH", "Actuation", "Box", "Bushing", "Capsule", "CoupledCoordinate", "Cylinder", "Frame", "Inertia", "Joint",
     "LinearFunction", "Mesh", "Model", "ModelBuilder", "PolynomialFunction", "Quaternion", "Shape", "Sphere",
     "SplineFunction", "SpringDamper", "Topology",
     "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",

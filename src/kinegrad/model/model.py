@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.actuation import Actuation, controls, torques
-from kinegrad.model.coordinates import Coupling, Layout, Quaternion, check_coordinate_names, check_coordinates
+from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.elements import Element, check_elements, element_numbers, ends, way
 from kinegrad.model.frames import Frame, check_frames
@@ -80,7 +80,7 @@ class Model:
         Frames fixed in links, by names that no link has; they can be named wherever a link can.
     shapes : sequence of Shape, optional
         What to draw.
-    coordinates : sequence of Coupling or Quaternion, optional
+    coordinates : sequence of CoupledCoordinate or Quaternion, optional
         Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
         joints are their own coordinates.
     elements : mapping of str to SpringDamper or Bushing, optional
@@ -122,7 +122,7 @@ class Model:
     dh: DHTable | None = None
     frames: Mapping[str, Frame] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
-    coordinates: tuple[Coupling | Quaternion, ...] = ()
+    coordinates: tuple[CoupledCoordinate | Quaternion, ...] = ()
     elements: Mapping[str, Element] = field(default_factory=dict)
     actuation: Actuation | None = None
 
