@@ -47,10 +47,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     prescribed = [arm.joint_names[0]]
     design = kg.Design(arm, ["forearm.mass"])
     pulled = kg.Design(arm, ["forearm.load.force.x"], loads=kg.Loads(force={"forearm": [1.0, 0.0, 0.0]}))
-    held = arm.replace(
-        elements={"strap": kg.SpringDamper("forearm", other_point=np.array([0.0, 1.0, 0.0]), stiffness=1.0)}
-    )
     tip = kg.ConstraintSet(arm, [kg.Contact("forearm")])
+    held = arm.replace(elements={"strap": kg.SpringDamper("forearm", other_point=[0, 1, 0], stiffness=1.0)})
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
 

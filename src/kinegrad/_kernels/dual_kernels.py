@@ -87,15 +87,6 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
     return True
 
 
-@kernel
-def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
-    """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
-    m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
-        _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
-    return True
-
-
 @inline
 def vary_constraints(c, ends, vector, r):
     """Rows of constraints whose points and directions vary, since frames in links do."""
@@ -125,4 +116,13 @@ def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
         varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
         frames(varied, q, r, scratch, _N)
         _jacobian(varied, own, r, _Entries(G, n, 1), scratch, at)
+    return True
+
+
+@kernel
+def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
+    """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
     return True

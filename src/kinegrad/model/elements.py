@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Bushing", "SpringDamper"]
 
 Array = NDArray[np.float64]
+Kept = Any  # array_like as it is given, an ndarray of its own as it is read
 _AXES = ("x", "y", "z")
 _TURNS = ("rx", "ry", "rz")
 NUMBERS = 37  # of an element, as kernels read them: see `row`
@@ -132,9 +133,9 @@ class SpringDamper(_Element):
     """
 
     link: str
-    point: Array = (0.0, 0.0, 0.0)  # type: ignore[assignment]
+    point: Kept = (0.0, 0.0, 0.0)
     other: str | None = None
-    other_point: Array = (0.0, 0.0, 0.0)  # type: ignore[assignment]
+    other_point: Kept = (0.0, 0.0, 0.0)
     stiffness: float = 0.0
     damping: float = 0.0
     rest_length: float = 0.0
@@ -201,11 +202,11 @@ class Bushing(_Element):
     """
 
     link: str
-    placement: Array = (0.0, 0.0, 0.0)  # type: ignore[assignment]
+    placement: Kept = (0.0, 0.0, 0.0)
     other: str | None = None
-    other_placement: Array = (0.0, 0.0, 0.0)  # type: ignore[assignment]
-    stiffness: Array = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # type: ignore[assignment]
-    damping: Array = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)  # type: ignore[assignment]
+    other_placement: Kept = (0.0, 0.0, 0.0)
+    stiffness: Kept = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    damping: Kept = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         self._check_links()
