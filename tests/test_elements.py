@@ -273,6 +273,26 @@ def test_constrained_dynamics(rng):
     assert away(driven.torques(needed.actuators), needed.tau) < 1e-12
 
 
+def test_casadi_sees_that_branches_are_coupled(rng):
+    """The bridge's sparsity has the entries that the strap adds."""
+    pytest.importorskip("casadi")
+    from kinegrad.bridges import to_casadi
+
+    model, state = two_arms(), rng.normal(size=(3, 5))
+    exact = kg.inverse_dynamics_derivatives(model, *state)
+    by_q, _, _ = to_casadi(model).jacobian()(*state, 0)
+    assert by_q.nnz() == 25
+    assert np.array_equal(by_q.full(), exact.dtau_dq)
+
+
+def test_pinocchio_has_no_elements():
+    """A twin without them would be another mechanism."""
+    from kinegrad.compare.pinocchio_model import to_pinocchio
+
+    with pytest.raises(InputError, match="has force elements, which Pinocchio has not"):
+        to_pinocchio(two_arms())
+
+
 def test_kernels_refuse_what_would_lose_elements():
     """Whatever takes a mechanism's constants straight must not take a model with elements for one without."""
     from kinegrad import _engine as engine
