@@ -35,7 +35,7 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
+from kinegrad._engine.reduction import SpeedBatch, factor_pivot, roles, solve_derivatives, solve_tree
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
@@ -55,11 +55,11 @@ __all__ = [
     "March",
     "Marched",
     "Q",
-    "Reduced",
     "Result",
     "Reversal",
     "Segment",
     "Shape",
+    "SpeedBatch",
     "acceleration_tables",
     "check_arguments",
     "check_model",
@@ -92,6 +92,7 @@ __all__ = [
     "plan",
     "positive",
     "real",
+    "roles",
     "run",
     "run_directions",
     "run_tangents",
@@ -99,7 +100,8 @@ __all__ = [
     "set_threads",
     "share_memory",
     "slopes",
-    "solve_hybrid",
+    "solve_derivatives",
+    "solve_tree",
     "streams",
     "tame",
     "torque_tables",
