@@ -8,7 +8,7 @@ are shaped back.  Nothing of this is public.
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
-from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
+from kinegrad._engine.expansion import Expansion, check_arguments, check_shapes, check_unit
 from kinegrad._engine.gate import (
     Batch,
     check_model,
@@ -63,6 +63,7 @@ __all__ = [
     "acceleration_tables",
     "check_arguments",
     "check_model",
+    "check_shapes",
     "check_unit",
     "checked",
     "compile_apart",

@@ -216,7 +216,7 @@ class Chart:
         count, n, nv = math.prod(self.shape), self.layout.n, self.layout.nv
         found = np.empty((3, count, nv * nv))
         maps = map_table(self.model)[0], entry_table(self.model), kernel_array(self.model.damping)
-        state = self.slope.reshape(count, n), self._bend.reshape(count, -1), *self._motion
+        state = self.slope.reshape(count, n), self._bend.reshape(count, self._bend.shape[-1]), *self._motion
         given = *maps, *state, tau.reshape(count, n), *(x.reshape(count, n * n) for x in by), *found
         _in_parts(lambda start, stop: contract_derivatives(*given, start, stop), count, n * n)
         return list(found.reshape(3, *self.shape, nv, nv))

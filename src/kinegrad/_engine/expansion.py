@@ -23,7 +23,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.coordinates import HINGES
 
-__all__ = ["Expansion", "check_arguments", "check_unit"]
+__all__ = ["Expansion", "check_arguments", "check_shapes", "check_unit"]
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
@@ -52,7 +52,7 @@ class Expansion(Chart):
     """
 
     def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None) -> None:
-        self.given, shape = _check_shapes(model, state, loads)
+        self.given, shape = check_shapes(model, state, loads)
         super().__init__(model, shape, self.given["q"], self.given.get("v"), self.given.get("a"))
         if self.status != FINE:
             _check_numbers(model, self.given)
@@ -111,12 +111,12 @@ def _filled(name: str, out: Any, x: Array) -> Array:
 
 def check_arguments(model: Model, state: dict[str, Any]) -> tuple[dict[str, Array], Shape]:
     """Arguments of shape (..., nq) or (..., nv), finite, with quaternions of unit length; their common batch shape."""
-    given, shape = _check_shapes(model, state)
+    given, shape = check_shapes(model, state)
     _check_numbers(model, given)
     return given, shape
 
 
-def _check_shapes(
+def check_shapes(
     model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None
 ) -> tuple[dict[str, Array], Shape]:
     """Real numbers of shape (..., nq) or (..., nv), and their common batch shape."""
