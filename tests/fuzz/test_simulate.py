@@ -158,7 +158,7 @@ def simulate(mix):
     q0, v0, prescribed = mix.place(), mix.normal(model.nv), None
     if model.nv > 1 and rng.random() < 0.2:
         number, name = mix.odd(0.3), rng.choice(model.coordinate_names)
-        prescribed = {name: lambda t: (number * t, number, 0.0)}
+        prescribed = {name: lambda t: (0.3 * t, number, 0.0)}
         q0, v0 = kg.neutral(model), np.zeros(model.nv)
         q0[model.coordinate_index(name)] = np.nan
         if name in model.speed_names:
