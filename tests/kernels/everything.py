@@ -4,6 +4,7 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
+from tests.mixed import mixed_loads, mixed_state, mixed_tree
 
 PACKED = ("dtau_dq", "dtau_dv", "dtau_da")
 
@@ -51,6 +52,7 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
     found |= forward_and_derivatives(model, q, v, a, every, links, points)
     found |= by_design(model, q, v, a, one, links, points)
     found |= in_steps(model, q, v, a, one)
+    found |= in_coordinates(states)
     flat = {}
     for name, value in found.items():
         fields = {"": value} if isinstance(value, np.ndarray) else vars(value)
@@ -106,6 +108,23 @@ def by_design(model, q, v, a, loads, links, points):
         "design points": kg.point_motion_design_derivatives(design, q, v, a, link=links, point=points),
         "design energy": kg.energy_design_derivatives(design, q, v),
     }
+
+
+def in_coordinates(states):
+    """Coordinates that are not joints: a ball with couplings in series, and couplings across branches."""
+    found = {}
+    for seed in (0, 1):
+        model = mixed_tree(seed, joints=3)
+        q, v, a = mixed_state(model, seed, (states,))
+        loads, held = mixed_loads(model, seed), {"prescribed": model.speed_names[:1]}
+        found |= {
+            f"{seed} tau": kg.inverse_dynamics_derivatives(model, q, v, a, loads=loads),
+            f"{seed} mass": kg.mass_matrix(model, q),
+            f"{seed} a": kg.forward_dynamics_derivatives(model, q, v, a, loads=loads),
+            f"{seed} a by crba": kg.forward_dynamics(model, q, v, a, method="crba"),
+            f"{seed} hybrid": kg.hybrid_dynamics(model, q, v, a, a, loads=loads, **held),
+        }
+    return found
 
 
 def in_steps(model, q, v, tau, loads):
