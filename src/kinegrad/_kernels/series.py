@@ -13,9 +13,8 @@ so that, summed over the joints of a series, with F = g I S,
 
     U = Σ F        D = Σ (2 s − g S)·F + g² armature        u = τ − Σ (g S·p + e·F + g (spring + damper + armature γ))
 
-([featherstone2008] 3.2 has the subspace of a joint with several bodies; D is Σ s·I_body s, each link counted once with
-all that hangs on it: I is what a link and the links of its series outboard have together.)  Then, at the first joint
-alone, as in ``aba.py`` with e in the place of c,
+(I is what a link and the links of its series outboard have together, so that D is Σ s·I s over single links, each with
+what else hangs on it.)  Then, at the first joint alone, as in ``aba.py`` with e in the place of c,
 
     q̈ = (u − U·A_p) / D        I_p += I − U Uᵀ/D        p_p += p + I e + U u/D
 
