@@ -16,7 +16,7 @@ def coupled_across(seed):
     rng = np.random.default_rng(seed)
     joints = rng.permutation(14)[:7]
     functions = [kg.LinearFunction(x) for x in rng.uniform(0.5, 2, 7)]
-    entries = [kg.model.coordinates.Coupling(f"c{k}", tuple(int(j) for j in joints[at]), tuple(functions[at]))
+    entries = [kg.model.coordinates.CoupledCoordinate(f"c{k}", tuple(int(j) for j in joints[at]), tuple(functions[at]))
                for k, at in enumerate((slice(0, 3), slice(3, 5), slice(5, 7)))]  # fmt: skip
     return tree.replace(coordinates=entries, armature=np.full(14, 0.1))
 

@@ -8,9 +8,31 @@ are shaped back.  Nothing of this is public.
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
+from kinegrad._engine.elements import (
+    ELEMENTS,
+    ELEMENTS_DERIVATIVES,
+    ElementDerivatives,
+    ElementForces,
+    check_apart,
+    check_sums,
+    element_derivatives,
+    element_forces,
+    element_table,
+    less_derivatives,
+    less_forces,
+    less_jvp,
+    less_packed_derivatives,
+    less_vjp,
+    lose,
+    pushed_by_forces,
+    pushed_derivatives,
+    with_forces,
+)
 from kinegrad._engine.expansion import Expansion, check_arguments, check_shapes, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    DependentRow,
+    broadcast,
     check_model,
     finish,
     flag,
@@ -22,6 +44,7 @@ from kinegrad._engine.gate import (
     overflow_passes,
     positive,
     real,
+    sprung,
     whole,
 )
 from kinegrad._engine.kernel_constants import (
@@ -35,7 +58,8 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import SpeedBatch, factor_pivot, roles, solve_derivatives, solve_tree
+from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
+from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
@@ -43,12 +67,17 @@ from kinegrad._engine.threads import get_threads, run, run_directions, scratch, 
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
 
 __all__ = [
+    "ELEMENTS",
+    "ELEMENTS_DERIVATIVES",
     "QV",
     "QVA",
     "QVTAU",
     "Axis",
     "Batch",
+    "DependentRow",
     "Directions",
+    "ElementDerivatives",
+    "ElementForces",
     "Expansion",
     "Kernel",
     "Kind",
@@ -57,18 +86,25 @@ __all__ = [
     "Q",
     "Result",
     "Reversal",
+    "SaddleTables",
     "Segment",
     "Shape",
     "SpeedBatch",
     "acceleration_tables",
+    "broadcast",
+    "check_apart",
     "check_arguments",
     "check_model",
     "check_shapes",
+    "check_sums",
     "check_unit",
     "checked",
     "contract",
     "contract_fields",
     "directions",
+    "element_derivatives",
+    "element_forces",
+    "element_table",
     "evaluate",
     "evaluate_with",
     "factor_pivot",
@@ -78,8 +114,15 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "inertial",
     "keep_compiled",
     "kernel_array",
+    "less_derivatives",
+    "less_forces",
+    "less_jvp",
+    "less_packed_derivatives",
+    "less_vjp",
+    "lose",
     "mapped",
     "march",
     "march_slopes",
@@ -92,6 +135,8 @@ __all__ = [
     "places",
     "plan",
     "positive",
+    "pushed_by_forces",
+    "pushed_derivatives",
     "real",
     "roles",
     "run",
@@ -103,6 +148,7 @@ __all__ = [
     "slopes",
     "solve_derivatives",
     "solve_tree",
+    "sprung",
     "streams",
     "tame",
     "torque_tables",
@@ -110,5 +156,6 @@ __all__ = [
     "unit",
     "variable_fields",
     "whole",
+    "with_forces",
     "without_springs",
 ]

@@ -34,6 +34,7 @@ def contract(at: Expansion, results: Sequence[Result], found: Sequence[Array]) -
     axes = [result.axes for result in results]
     if axes == _TORQUE_DERIVATIVES:
         return [at.forces(found[0]), *at.torque_derivatives(*found)]
+    force = next((named[result.name] for result in results if result.axes == (Axis.TORQUE,)), None)
     contracted = []
     for result, x in zip(results, found, strict=True):
         if result.axes == (Axis.TORQUE,):
@@ -46,6 +47,8 @@ def contract(at: Expansion, results: Sequence[Result], found: Sequence[Array]) -
         for k, axis in enumerate(reversed(result.axes), start=1):
             if axis is Axis.TORQUE:
                 y = at.G.pull(y, -k)
+        if result.axes == (Axis.TORQUE, Axis.PER_POSITION) and force is not None:
+            at.add_turn(y, force)
         contracted.append(y)
     return contracted
 

@@ -245,6 +245,16 @@ class Chart:
         return self.G.pull(Da, inner=inner)
 
     @quietly
+    def add_turn(self, onto: Array, tau: Array) -> None:
+        """Add W, (..., nv, nv): how Gᵀ τ̂ changes with δ at fixed τ̂."""
+        for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
+            onto[..., v, v] += self._f(2)[..., k] * tau[..., joint]
+        for ball in self.layout.balls:
+            v = ball[2]
+            for row, column, entry in self._chart_turn(ball, tau):
+                onto[..., v + row, v + column] += entry
+
+    @quietly
     def turn(self, tau: Array, delta: Array) -> Array:
         """W δ, (..., nv)."""
         return self._turn(tau, delta, transposed=False)

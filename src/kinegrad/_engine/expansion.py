@@ -87,13 +87,17 @@ class Expansion(Chart):
 
     def deliver(self, names: Sequence[str], results: Sequence[Array], out: Any = None) -> tuple[Array, ...]:
         """Results by name, checked to be finite, in `out` if that is given."""
-        checked = [self.check(x, x.ndim - len(self.shape)) for x in results]
-        if out is None:
-            return tuple(checked)
-        if type(out) is dict and len(names) > 1:
-            check_apart(out)
-            return tuple(_filled(f"out.{name}", out[name], x) for name, x in zip(names, checked, strict=True))
-        return (_filled("out", out, checked[0]),)
+        return deliver(names, [self.check(x, x.ndim - len(self.shape)) for x in results], out)
+
+
+def deliver(names: Sequence[str], results: Sequence[Array], out: Any = None) -> tuple[Array, ...]:
+    """Results by name, in `out` if that is given."""
+    if out is None:
+        return tuple(results)
+    if type(out) is dict and len(names) > 1:
+        check_apart(out)
+        return tuple(_filled(f"out.{name}", out[name], x) for name, x in zip(names, results, strict=True))
+    return (_filled("out", out, results[0]),)
 
 
 def _filled(name: str, out: Any, x: Array) -> Array:
@@ -109,9 +113,11 @@ def _filled(name: str, out: Any, x: Array) -> Array:
     return out
 
 
-def check_arguments(model: Model, state: dict[str, Any]) -> tuple[dict[str, Array], Shape]:
+def check_arguments(
+    model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None
+) -> tuple[dict[str, Array], Shape]:
     """Arguments of shape (..., nq) or (..., nv), finite, with quaternions of unit length; their common batch shape."""
-    given, shape = check_shapes(model, state)
+    given, shape = check_shapes(model, state, loads)
     _check_numbers(model, given)
     return given, shape
 

@@ -27,7 +27,7 @@ from kinegrad.errors import KinegradError, SingularError
 from kinegrad.model import Model, Topology
 from kinegrad.model.coordinates import HINGES, POSE, Layout
 
-__all__ = ["SpeedBatch", "factor_pivot", "roles", "solve_derivatives", "solve_tree"]
+__all__ = ["SpeedBatch", "factor_pivot", "inertial", "roles", "solve_derivatives", "solve_tree"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -125,6 +125,16 @@ def _elimination(layout: Layout, free: Integers) -> list[int]:
             parents[k] = max(before[k])
             before[parents[k]] |= before[k] - {parents[k]}
     return parents
+
+
+def inertial(model: Model) -> Model:
+    """The model with nothing but its inertia, made once per model."""
+    found: Model | None = model.__dict__.get("_inertial")
+    if found is None:
+        zero = np.zeros(model.n)
+        found = model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero, elements={})
+        object.__setattr__(model, "_inertial", found)
+    return found
 
 
 def factor_pivot(M: Array, size: Array) -> tuple[int, int] | None:

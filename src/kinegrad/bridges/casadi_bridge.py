@@ -156,14 +156,14 @@ def _values(model: Model, q: Any, matrix: PackedMatrix, size: int) -> Any:
 @cache
 def _order(model: Model) -> Any:
     """Of the entries that kinegrad has by rows, CasADi's by columns."""
-    rows, cols = model.layout.pattern
+    rows, cols = model.pattern
     return np.lexsort((rows, cols))
 
 
 @cache
 def _by_columns(model: Model, size: int) -> tuple[Any, Any]:
     """Rows and columns of derivatives with respect to q or v that may differ from zero, in CasADi's order."""
-    rows, cols = model.layout.pattern
+    rows, cols = model.pattern
     found = np.zeros((model.nv, model.nv))
     found[rows, cols] = 1.0
     if size != model.nv:  # four numbers of a quaternion for three speeds, each of which all four can change

@@ -205,6 +205,11 @@ def simulate_fixed(
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
     q, v = initial(one, q0, v0, single=False)
     if models is not None:
+        if one.elements:
+            raise InputError(
+                "several models are given, and they have force elements, so that steps follow one another in Python, "
+                "which know one model; expected a call for each model"
+            )
         if law.feedback is not None:
             raise InputError(
                 "`tau` is a function and several models are given: a function is called between steps in Python, which "
@@ -218,7 +223,7 @@ def simulate_fixed(
             with engine.overflow_passes():
                 found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
         else:
-            run = loop_run if law.feedback is not None or one.coordinates else compiled_run
+            run = loop_run if law.feedback is not None or one.coordinates or one.elements else compiled_run
             if law.turning:
                 run = turning_run
             if models is not None and one.coordinates:  # these loops know one model
@@ -353,6 +358,8 @@ def prepare(
     steps = engine.whole("steps", steps)
     if engine.mapped(model):
         _check_mapped(model, method)
+    if engine.sprung(model) and method == "implicit_midpoint":
+        _check_undamped(model)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
     return law, SCHEMES.get(method), float(h)
 
@@ -366,6 +373,16 @@ def _check_mapped(model: Model, method: str) -> None:
             else ("coupled joints with dampers, whose forces in coordinates change with the configuration")
         )
         raise InputError(f"`method` is 'implicit_midpoint' and model {model.name!r} has {what}; expected 'rk4'")
+
+
+def _check_undamped(model: Model) -> None:
+    """Refuse the implicit method for elements with dampers, whose forces on coordinates change with configuration."""
+    damped = [name for name, element in model.elements.items() if np.any(element.damping)]
+    if damped:
+        raise InputError(
+            f"`method` is 'implicit_midpoint' and element {shown(damped[0])} of model {shown(model.name)} has a "
+            "damper, whose forces on coordinates change with the configuration; expected 'rk4'"
+        )
 
 
 def check_size(steps: int, every: int, numbers: int, p: int) -> None:
