@@ -125,7 +125,7 @@ def constraint_jacobian_design_derivatives(
     check_set(model, constraints)
     at = engine.Expansion(model, {"q": q}) if model.coordinates else None
     if at is not None:
-        state, design = (at.q_hat,), coordinates.primitive_design(design)
+        state, design = (at.q,), coordinates.primitive_design(design)
     batch, (found,) = _run(_JACOBIAN, design, constraints, state, threads)
     batch.results = [found]
     batch.check_results()
