@@ -323,7 +323,7 @@ class ConstraintSet:
         x, weights = self._with_multipliers(q, f)
         if engine.mapped(self.model):
             at, joints = engine.Expansion(self.model, {"q": x}), self._primitive
-            both = (joints.force(at.q_hat, weights), joints.curvature(at.q_hat, weights, threads=threads))
+            both = (joints.force(at.q, weights), joints.curvature(at.q, weights, threads=threads))
             return engine.contract(at, (_FORCE, *_CURVATURE.results), both)[1]
         rows = np.array(weights).reshape(math.prod(weights.shape[:-1]), self.m)
         return self._call(_CURVATURE, (x,), threads, options=[tuple(self._tables), rows], unseen={"f": rows})[0]
