@@ -21,6 +21,7 @@ from kinegrad.constrained import (
     kept_model,
     kernel_of,
     naming_rows,
+    quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
@@ -321,6 +322,7 @@ def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
 # --- dense: coordinates that are not joints, rows that depend on each other ---------------------------------------
 
 
+@quietly
 def _dense(
     model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None,
     law: tuple[float, float], least: bool, threads: int | None,
@@ -347,10 +349,12 @@ def _dense(
     if least:
         moved = constraints.derivatives(q, saddle.source(G, f), threads=threads).dvelocity_dq
         by_f[..., : model.nv] += saddle.loose_ends(G, np.asarray(moved))
+        engine.check_sums(by_f)
     parts = [np.ascontiguousarray(x) for half in (by, by_f) for x in np.split(half, 3, axis=-1)]
     return ConstrainedDynamicsDerivatives(a, f, *parts)
 
 
+@quietly
 def _dense_impact(
     model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, threads: int | None
 ) -> ImpactDerivatives:  # fmt: skip
