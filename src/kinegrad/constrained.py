@@ -4,7 +4,7 @@ mechanism needs."""
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NoReturn, TypeVar
 
@@ -366,6 +366,7 @@ def kept_model(constraints: ConstraintSet, *, moving: bool = True) -> Model:
     kept = constraints.__dict__.setdefault("_kept", {})
     if moving not in kept:
         model = copy.copy(constraints.model if moving else engine.inertial(constraints.model))
+        model.__dict__.pop("without_elements", None)  # of which calls are kept, too
         model.__dict__.update(_singles={}, _cores={})
         kept[moving] = model
     found: Model = kept[moving]
@@ -376,7 +377,7 @@ def saddle_tables(constraints: ConstraintSet) -> engine.SaddleTables:
     """The structure of a set, made once."""
     kept = constraints.__dict__
     if "_saddle" not in kept:
-        kept["_saddle"] = engine.SaddleTables(constraints.model, tuple(constraints._tables))
+        kept["_saddle"] = engine.SaddleTables(constraints.model.without_elements, tuple(constraints._tables))
     found: engine.SaddleTables = kept["_saddle"]
     return found
 
@@ -403,19 +404,8 @@ def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> e
     results = (engine.Result("a", (Axis.ACCELERATION,)), engine.Result("forces", (tables.m,)))
     return engine.Kernel(
         kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True,
-        with_elements=_pushed_by_elements,
+        with_elements=engine.pushed_by_forces,
     )  # fmt: skip
-
-
-def _pushed_by_elements(
-    model: Model, run: Callable[..., Any], state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
-) -> tuple[Array, Array]:
-    """a and f at torques τ + Q, with the forces Q of elements."""
-    q, v, tau = state
-    given, lost = engine.with_forces(tau, engine.element_forces(model, state, threads).Q)
-    a, f = run((q, v, given))
-    engine.lose(lost, (a, 1), (f, 1))
-    return a, f
 
 
 def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -281,25 +280,8 @@ def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> e
     )
     return engine.Kernel(
         kernels.constrained_derivatives, engine.QVTAU, results, tables=arguments, loads=True, pivots=True, together=3,
-        spare=True, with_elements=_pushed_by_elements,
+        spare=True, with_elements=engine.pushed_constrained_derivatives,
     )  # fmt: skip
-
-
-def _pushed_by_elements(
-    model: Model, run: Callable[..., Any], state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
-) -> tuple[Array, ...]:
-    """The same at torques τ + Q, with the forces Q of elements, which change with q and v."""
-    q, v, tau = state
-    acting = engine.element_derivatives(model, state, threads)
-    given, lost = engine.with_forces(tau, acting.Q)
-    a, f, f_q, f_v, f_tau, a_q, a_v, a_tau = found = run((q, v, given))
-    with np.errstate(all="ignore"):  # what overflows is found below
-        for by_q, by_v, by_tau in ((a_q, a_v, a_tau), (f_q, f_v, f_tau)):
-            by_q += by_tau @ acting.dQ_dq
-            by_v += by_tau @ acting.dQ_dv
-    engine.lose(lost, (a, 1), (f, 1), *((x, 2) for x in found[2:]))
-    engine.check_sums(a_q, a_v, f_q, f_v)
-    return tuple(found)
 
 
 def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
