@@ -50,6 +50,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     design = kg.Design(arm, ["forearm.mass"])
     pulled = kg.Design(arm, ["forearm.load.force.x"], loads=kg.Loads(force={"forearm": [1.0, 0.0, 0.0]}))
     tip = kg.ConstraintSet(arm, [kg.Contact("forearm")])
+    floor = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
     held = arm.replace(elements={"strap": kg.SpringDamper("forearm", other_point=[0, 1, 0], stiffness=1.0)})
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
@@ -81,6 +82,13 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_derivatives",
             of_arm(kg.inverse_dynamics_derivatives, q, v, a, method="lagrange"),
         ),
+        "∂(a, f)": (
+            "constrained_dynamics_derivatives",
+            of_arm(lambda arm: kg.constrained_dynamics_derivatives(arm, floor, q, v, a)),
+        ),
+        "∂(v⁺, Λ)": ("impact_derivatives", of_arm(lambda arm: kg.impact_derivatives(arm, floor, q, v))),
+        "a, f": ("constrained_dynamics", of_arm(lambda arm: kg.constrained_dynamics(arm, floor, q, v, a))),
+        "v⁺, Λ": ("impact", of_arm(lambda arm: kg.impact(arm, floor, q, v))),
         "∂(a, τ)/∂p": (
             "hybrid_dynamics_design_derivatives",
             of_design(kg.hybrid_dynamics_design_derivatives, q, v, a, a, prescribed=prescribed),
@@ -133,8 +141,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
         "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
-        "∂φ": ("ConstraintSet.derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
-        "∂G": ("ConstraintSet.curvature", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
+        "∂φ": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
+        "∂G": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
         "∂φ/∂p": (
             "constraint_design_derivatives",
             lambda: kg.constraint_design_derivatives(design, tip, q),
@@ -162,6 +170,10 @@ _SAME = {
     "momentum": "kinetic_energy",
     "center_of_mass_derivatives": "momentum_derivatives",
     "simulate": "forward_dynamics",
+    "constrained_inverse_dynamics": "inverse_dynamics",
+    "constrained_dynamics_load_derivatives": "inverse_dynamics_load_derivatives",
+    "constrained_dynamics_design_derivatives": "inverse_dynamics_design_derivatives",
+    "impact_design_derivatives": "inverse_dynamics_design_derivatives",
 }
 FUNCTIONS = tuple(sorted({function for function, _ in CALLS.values()} | set(_SAME)))
 

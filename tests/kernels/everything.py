@@ -52,6 +52,7 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)
     found |= forward_and_derivatives(model, q, v, a, every, links, points)
     found |= by_design(model, q, v, a, one, links, points)
+    found |= constrained_motion(model, q, v, a, every)
     found |= in_steps(model, q, v, a, one)
     found |= in_coordinates(states)
     found |= constrained(model, q, v, a)
@@ -115,6 +116,24 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
             found[f"tau by state {method} {name}"] = kg.inverse_dynamics_derivatives(model, q, v, a, **options)
             packed = kg.inverse_dynamics_derivatives(model, q, v, a, packed=True, **options)
             found |= {f"packed {field} {method} {name}": vars(packed)[field].values for field in PACKED}
+    return found
+
+
+def constrained_motion(model, q, v, tau, loads):
+    """Under a contact, a rod and a coupling: values, impacts, and their derivatives."""
+    stiff = model.replace(armature=model.armature + 0.5)
+    link, (joint, other) = model.link_names[-1], (model.joint_names[0], model.joint_names[-1])
+    contact, rod = (
+        kg.Contact(link, [0.1, 0.2, 0.3], [[0.6, 0.0, 0.8]]),
+        kg.Distance(link, [0.3, 0, 0], None, [9, 9, 9], 1.0),
+    )
+    held = kg.ConstraintSet(stiff, [contact, rod, kg.Coupling(joint, other, 0.5)])
+    found = {"impact": kg.impact(stiff, held, q, v, restitution=0.5)}
+    found["impact by state"] = kg.impact_derivatives(stiff, held, q, v)
+    for name, given in (("none", None), ("every", loads)):
+        options = {"loads": given, "stabilisation": 2.0}
+        found[f"constrained {name}"] = kg.constrained_dynamics(stiff, held, q, v, tau, **options)
+        found[f"constrained by state {name}"] = kg.constrained_dynamics_derivatives(stiff, held, q, v, tau, **options)
     return found
 
 

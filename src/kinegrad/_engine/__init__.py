@@ -25,6 +25,7 @@ from kinegrad._engine.elements import (
     less_vjp,
     lose,
     pushed_by_forces,
+    pushed_constrained_derivatives,
     pushed_derivatives,
     with_forces,
 )
@@ -136,6 +137,7 @@ __all__ = [
     "plan",
     "positive",
     "pushed_by_forces",
+    "pushed_constrained_derivatives",
     "pushed_derivatives",
     "real",
     "roles",

@@ -390,7 +390,7 @@ class ConstraintSet:
         for one in self.constraints:
             if isinstance(one, Distance):
                 gap = place(self.model, q, one.link, one.point) - place(self.model, q, one.other, one.other_point)
-                if (np.linalg.norm(gap, axis=-1) < SHORT).any():
+                if (np.abs(gap) < SHORT).all(axis=-1).any():
                     found = f"the two points of constraint {shown(one.name)} are at one place"
                     expected = f"expected them {one.length:g} m apart"
                     raise SingularError(f"{found}, so that their distance has no derivative; {expected}")

@@ -16,6 +16,7 @@ from kinegrad.constraints.constraint_set import ConstraintSet
 from kinegrad.constraints.rows import table_slopes
 from kinegrad.design import coordinates
 from kinegrad.design.derivatives import followed, model_of, parameters_last
+from kinegrad.design.elements import without_elements
 from kinegrad.design.parameters import Design, frame_slopes, kernel_slopes
 from kinegrad.kinematics import state_of
 from kinegrad.model import Model
@@ -139,6 +140,7 @@ def _run(
     kernel: engine.Kernel, design: Design, constraints: ConstraintSet, state: tuple[Any, ...], threads: int | None
 ) -> tuple[engine.Batch, list[Array]]:
     """The batch, and slopes, (states, p, columns), of what a kernel of duals finds."""
+    design = without_elements(design)
     batch, pairs, _ = followed(design, kernel, state, [None] * len(kernel.state), None)
     rows = constraints._tables
     still = np.zeros((design.p, rows.ends.size)), np.zeros((design.p, rows.vector.size))
