@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 Axis = engine.Axis
 R = TypeVar("R")
 REDUNDANT = ("error", "least-squares")
+quietly = np.errstate(all="ignore")  # what overflows is found in the end
 Stabilisation = float | tuple[float, float] | None
 
 
@@ -106,7 +107,7 @@ def constrained_dynamics(
 
     They solve  M a + h = τ + Gᵀ f  and  φ̈ = G a − γ = 0  (or what `stabilisation` says), whatever φ and φ̇ are: that
     the constraints are met, and that v agrees with them, is up to the caller (:func:`assemble`,
-    :func:`project_velocity`).  Springs, dampers, armature and loads are included.
+    :func:`project_velocity`).  Springs, dampers, armature, force elements and loads are included.
 
     Parameters
     ----------
@@ -226,6 +227,7 @@ def impact(
     return Impact(*naming_rows(constraints, q, solve))
 
 
+@quietly
 def constrained_inverse_dynamics(
     model: Model,
     constraints: ConstraintSet,
@@ -250,7 +252,8 @@ def constrained_inverse_dynamics(
     q, v, a : array_like, shape (..., n)
         A motion that agrees with the constraints: rad or m, and their time derivatives.
     actuated : names of joints, or array_like of shape (n, k), optional
-        Which joints are driven, or the matrix S from actuators to torques; all joints if not given.
+        Which joints are driven, or the matrix S from actuators to torques; if not given the model's actuation, and all
+        joints if it has none.
     loads : Loads, optional
         External forces and torques on links.
     threads : int, optional
@@ -294,6 +297,7 @@ def constrained_inverse_dynamics(
             f"lacks {np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
         )
     u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
+    engine.check_sums(u, f)
     return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
 
 
@@ -336,7 +340,7 @@ def restitution_rows(constraints: ConstraintSet, given: Any) -> Array:
 def actuation(model: Model, actuated: Any) -> Array:
     """S, (n, k): from actuators to torques."""
     if actuated is None:
-        return np.eye(model.nv)
+        return np.eye(model.nv) if model.actuation is None else model.actuation.matrix
     try:
         names = None if isinstance(actuated, str | np.ndarray) else list(actuated)
     except Exception:  # whatever a foreign object raises when asked for its items
@@ -362,6 +366,7 @@ def kept_model(constraints: ConstraintSet, *, moving: bool = True) -> Model:
     kept = constraints.__dict__.setdefault("_kept", {})
     if moving not in kept:
         model = copy.copy(constraints.model if moving else engine.inertial(constraints.model))
+        model.__dict__.pop("without_elements", None)  # of which calls are kept, too
         model.__dict__.update(_singles={}, _cores={})
         kept[moving] = model
     found: Model = kept[moving]
@@ -372,7 +377,7 @@ def saddle_tables(constraints: ConstraintSet) -> engine.SaddleTables:
     """The structure of a set, made once."""
     kept = constraints.__dict__
     if "_saddle" not in kept:
-        kept["_saddle"] = engine.SaddleTables(constraints.model, tuple(constraints._tables))
+        kept["_saddle"] = engine.SaddleTables(constraints.model.without_elements, tuple(constraints._tables))
     found: engine.SaddleTables = kept["_saddle"]
     return found
 
@@ -398,7 +403,8 @@ def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> e
 
     results = (engine.Result("a", (Axis.ACCELERATION,)), engine.Result("forces", (tables.m,)))
     return engine.Kernel(
-        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True
+        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True,
+        with_elements=engine.pushed_by_forces,
     )  # fmt: skip
 
 
@@ -420,6 +426,7 @@ def solve_dense(
     """The system of dense matrices for right-hand sides (..., n, k) and (..., m, k), or an error that names rows."""
     shape = np.broadcast_shapes(M.shape[:-2], G.shape[:-2], r.shape[:-2], s.shape[:-2])
     M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
+    engine.check_sums(M, G, r, s)
 
     def solve() -> tuple[Array, Array]:
         stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
@@ -430,9 +437,12 @@ def solve_dense(
             saddle.check_independent(G)
         return saddle.solve(method, M, G, r, s, least=least)
 
-    return naming_rows(constraints, q, solve)
+    found = naming_rows(constraints, q, solve)
+    engine.check_sums(*found)
+    return found
 
 
+@quietly
 def _dense_dynamics(
     model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None, method: str,
     law: tuple[float, float], least: bool, threads: int | None,
@@ -451,6 +461,7 @@ def _dense_dynamics(
     return ConstrainedDynamics(np.ascontiguousarray(a[..., 0]), np.ascontiguousarray(f[..., 0]))
 
 
+@quietly
 def _dense_impact(
     model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, threads: int | None
 ) -> Impact:  # fmt: skip

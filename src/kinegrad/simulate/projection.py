@@ -35,12 +35,12 @@ from kinegrad.design import (
 )
 from kinegrad.dynamics import mass_matrix
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
-from kinegrad.errors import InputError, SingularError, SolveError, shown
+from kinegrad.errors import InputError, SingularError, SolveError
 from kinegrad.loads import Loads
 
 __all__ = [
-    "CONSISTENT", "Placed", "check_consistent", "check_project", "check_slopes", "closed", "closed_slopes", "linearised",
-    "slope_errors", "still", "weights",
+    "CONSISTENT", "Placed", "check_consistent", "check_project", "check_slopes", "closed", "closed_slopes",
+    "linearised", "slope_errors", "still", "weights",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -189,9 +189,7 @@ def check_consistent(constraints: ConstraintSet, q: Array, v: Array) -> None:
 
 def check_project(project: object, constraints: ConstraintSet | None) -> None:
     """Refuse what is neither True nor False, and True without constraints."""
-    if not isinstance(project, bool | np.bool_):
-        raise InputError(f"`project` is {shown(project)}; expected True or False")
-    if project and constraints is None:
+    if engine.flag("project", project) and constraints is None:
         raise InputError("`project` is given without `constraints`; expected both, or neither")
 
 
