@@ -262,8 +262,8 @@ class TestRefused:
                 kg.constrained_dynamics(model, constraints, *(state or (zero, zero, zero)), **options)
 
         refused("`model` is a str", model="arm")
-        refused("`constraints` is a list; expected a ConstraintSet", constraints=[kg.Contact("hand")])
-        refused("`constraints` belong to model", model=kg.samples.two_link())
+        refused("`constraints` is [Contact(", constraints=[kg.Contact("hand")])
+        refused("`constraints` are of model", model=kg.samples.two_link())
         refused("`q` has shape (5,)", np.zeros(5), zero, zero)
         refused("`v` at index (0,) is nan", zero, [np.nan, *zero[1:]], zero)
         refused("`tau` holds", zero, zero, "none")
