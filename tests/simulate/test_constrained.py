@@ -128,7 +128,7 @@ def test_what_does_not_go_together_is_refused():
         assert simulate(model, *start, constraints=rod, method=method, stabilisation=10.0).success
     with pytest.raises(InputError, match="expected a ConstraintSet"):
         simulate(model, *start, constraints=[kg.Distance("bead")])
-    with pytest.raises(InputError, match="not 'bead'"):
+    with pytest.raises(InputError, match="are of model 'pendulum', and `model` is 'bead'"):
         simulate(model, *start, constraints=kg.ConstraintSet(pendulum(), []))
     with pytest.raises(InputError, match="`stabilisation` is -1"):
         simulate(model, *start, constraints=rod, stabilisation=-1)

@@ -19,8 +19,8 @@ from scipy.integrate import BDF, DOP853, LSODA, RK45, Radau
 from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
-from kinegrad.constrained import check_set
 from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads

@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.constrained import check_set
 from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.design import Design
 from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.loads import Loads
