@@ -3,6 +3,8 @@
 Sensitivities are compared with converged differences of whole simulations, of many events each.
 """
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -225,3 +227,39 @@ def test_no_contacts_change_nothing():
     np.testing.assert_array_equal(
         simulate(model, [1.0], [0], [0, 1], contacts=[]).q, simulate(model, [1.0], [0], [0, 1]).q
     )
+
+
+def test_bouncing_without_end_is_given_up():
+    """With no speed to stick at, bounces crowd before t = 4.064 s; the motion before is returned."""
+    model, floor = ball(0.8)
+    motion = simulate(model, [1.1], [0.0], np.linspace(0, 6, 7), contacts=floor, sticking_speed=1e-300)
+    assert motion.status == -2
+    assert "given up at t = 4.06371 s: contacts open and close" in motion.message
+    assert len(motion.t) == 5
+
+
+@pytest.mark.parametrize("method", ["RK45", "Radau"])
+def test_integrators_agree(method):
+    model, floor = ball(0.8)
+    t = [x.t for x in simulate(model, [1.1], [0.0], [0, 2], contacts=floor, method=method).impacts]
+    np.testing.assert_allclose(
+        t, [x.t for x in simulate(model, [1.1], [0.0], [0, 2], contacts=floor).impacts], atol=1e-9
+    )
+
+
+def test_results_at_impacts_and_beyond():
+    """At the time of an impact the state is that after it, also where the motion ends; results pickle and compare."""
+    model, floor = ball(0.8)
+    motion = simulate(model, [1.1], [0.0], [0, 1], contacts=floor)
+    first = motion.impacts[0]
+    np.testing.assert_array_equal(motion(first.t).v[0], first.v_after)
+    until = simulate(model, [1.1], [0.0], [0, first.t], contacts=floor)
+    assert until.success
+    np.testing.assert_allclose(until.v[-1], first.v_after, rtol=1e-9)
+    assert pickle.loads(pickle.dumps(motion)) == motion
+    assert motion == simulate(model, [1.1], [0.0], [0, 1], contacts=floor)
+    rest = simulate(
+        model, [0.1], [0.0], [0, 1], contacts=floor, tau=lambda t, q, v: [20 * t]
+    )  # pulled up more and more
+    assert [x.closed for x in rest.phases] == [("floor",), ()]
+    np.testing.assert_allclose(rest.phases[0].end, G / 20, atol=1e-9)

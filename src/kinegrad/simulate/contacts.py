@@ -158,4 +158,4 @@ def complementary(
             pushing = tuple(k for k in pushing if k != worst)
         else:
             pushing = tuple(sorted({*pushing, min(entered, key=lambda k: float(opening[k]))}))
-    raise SolveError(f"{what}: no set of contacts is found in which no floor pulls and none is run into")
+    raise SolveError(f"{what} no set of contacts is found in which no floor pulls and none is run into")

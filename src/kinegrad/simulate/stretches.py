@@ -85,7 +85,11 @@ class Integration:
             t = event.t
             stretch = self.stretches[-1]
             at = self._drawn(stretch(np.array([t]))[0]) if len(stretch.edges) > 1 else stretch.start
-            self.law, y = self.switching.follow(event, self.law, at)
+            try:
+                self.law, y = self.switching.follow(event, self.law, at)
+            except SolveError as error:
+                self.status, self.trouble = -2, f"given up at t = {t:.6g} s: {error}"
+                break
             if self.restless > MOST:
                 self.status = -2
                 self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in no time"

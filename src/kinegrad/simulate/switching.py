@@ -212,9 +212,7 @@ class Contacts:
         candidates = [*before, *touching]
         e = {k: self.given[k].restitution if -speed[k] > self.sticking_speed else 0.0 for k in touching}
         attempt = self._attempt_impact(q, v, e)
-        pushing, (after, impulses, rows) = complementary(
-            candidates, touching, attempt, f"in the impact at t = {event.t:.6g} s"
-        )
+        pushing, (after, impulses, rows) = complementary(candidates, touching, attempt, "in the impact")
         opening = self.floors.velocity(q, after)
         rest = SMALL * (np.abs(speed).max() + self.sticking_speed)
         staying = [k for k in candidates if opening[k] <= rest]
