@@ -13,6 +13,7 @@ kinematics   forward_kinematics, point_motion, jacobian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
+             directional: along many directions of the state at once, exact or by differences
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -64,6 +65,7 @@ from kinegrad.design import (
     point_motion_design_derivatives,
     transform_design_derivatives,
 )
+from kinegrad.directional import Directional, directional
 from kinegrad.dynamics import (
     HybridDynamics,
     bias_forces,
@@ -160,6 +162,7 @@ __all__ = [
     "Coupling",
     "Cylinder",
     "Design",
+    "Directional",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
@@ -202,6 +205,7 @@ __all__ = [
     "center_of_mass_derivatives",
     "compare",
     "difference",
+    "directional",
     "energy_design_derivatives",
     "forward_dynamics",
     "forward_dynamics_derivatives",

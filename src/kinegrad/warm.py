@@ -56,6 +56,9 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     def of_loads(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(pulled, *state, **options)
 
+    def along(function: Callable[..., Any], parts: int, mode: str) -> Callable[[], Any]:
+        return lambda: kg.directional(function, arm, [q] * parts, [np.eye(2)] * parts, mode=mode)
+
     def of_arm(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(arm, *state, **options)
 
@@ -96,6 +99,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             of_loads(kg.inverse_dynamics_design_derivatives, q, v, a),
         ),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
+        "a, along directions": ("directional", along(kg.forward_dynamics, 3, "tangent")),
+        "τ, along directions": ("directional", along(kg.inverse_dynamics, 3, "tangent")),
+        "M, along directions": ("directional", along(kg.mass_matrix, 1, "tangent")),
+        "M, along directions at once": ("directional", along(kg.mass_matrix, 1, "structured")),
         "∂τ·x": ("inverse_dynamics_jvp", of_arm(kg.inverse_dynamics_jvp, q, v, a, q, v, a)),
         "w·∂τ": ("inverse_dynamics_vjp", of_arm(kg.inverse_dynamics_vjp, q, v, a, v)),
         "a, τ": ("hybrid_dynamics", of_arm(kg.hybrid_dynamics, q, v, a, a, prescribed=prescribed)),

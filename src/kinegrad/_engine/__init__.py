@@ -11,6 +11,7 @@ from kinegrad._engine.coordinates import unit
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    broadcast,
     check_model,
     finish,
     flag,
@@ -38,7 +39,7 @@ from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
-from kinegrad._engine.tangents import Directions, directions, run_tangents
+from kinegrad._engine.tangents import Directions, directions, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.compiling import apart as compile_apart
 
@@ -61,6 +62,7 @@ __all__ = [
     "Segment",
     "Shape",
     "acceleration_tables",
+    "broadcast",
     "check_arguments",
     "check_model",
     "check_unit",
@@ -94,6 +96,7 @@ __all__ = [
     "real",
     "run",
     "run_directions",
+    "run_mass_tangents",
     "run_tangents",
     "scratch",
     "set_threads",

@@ -1,4 +1,4 @@
-"""Slopes of torques and accelerations along many directions, on threads: values are shared by up to 64 directions."""
+"""Slopes of torques, accelerations and the mass matrix along many directions, which share values, on threads."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.gate import Batch, kernel_array
+from kinegrad._engine.kernel_constants import mechanism
 from kinegrad._engine.pool import Call
 from kinegrad._engine.signature import Kernel
 from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, workers_asked
+from kinegrad._kernels import crba_tangent
 from kinegrad._kernels import design_tangent as kernels
 from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
+_MATRICES = 16  # the same where a direction takes slots for each joint: so that they stay in the caches
 
 
 class Directions(NamedTuple):
@@ -95,6 +98,32 @@ def run_tangents(
         first, joint = min(stuck)
         raise batch.free_joint(joint, first)
     return todo.found, todo.results.swapaxes(0, 1) if over_states else todo.results
+
+
+def run_mass_tangents(batch: Batch, q: Array, dq: Array, threads: int | None) -> tuple[Array, Array]:
+    """M, (states, n·n), at q, (states, n), and its slopes, (states, n·n, directions), along dq, (states, directions,
+    n).  Lanes run over states or over directions, whichever there are more of."""
+    count, total, n = dq.shape
+    constants, q, values = mechanism(batch.model), kernel_array(q), np.zeros((count, n * n))
+    over_states = count >= total
+    layers, lines = (min(total, _MATRICES), -(-total // _MATRICES)) if over_states else (1, count)
+    along = kernel_array(dq.swapaxes(0, 1) if over_states else dq)
+    results = np.zeros((count, n * n * total))
+    call = Call(lines, along.shape[1], first_rows(n * n * layers), workers_asked(threads, count * total * n))
+
+    def part(line: int, start: int, stop: int) -> None:
+        some = slice(line * layers, (line + 1) * layers)
+        if over_states:
+            given, filled = (q, along[some], values), (results, total, some.start)
+        else:  # values are the same bits from each group of directions
+            given, filled = (q[some], along[some], values[some]), (np.zeros((total, n * n)), 1, 0)
+        memory = scratch(crba_tangent.slots(n, layers))
+        crba_tangent.crba_tangent(constants, *given, *filled, memory, start, stop)
+        if not over_states:
+            results[line].reshape(n * n, total)[:, start:stop] = filled[0][start:stop].T
+
+    call.run(part, alone_first=not compiled(crba_tangent.crba_tangent))
+    return values, results.reshape(count, n * n, total)
 
 
 class _Todo:

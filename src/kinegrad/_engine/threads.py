@@ -183,7 +183,7 @@ def first_rows(work: int) -> int:
 def run_directions(
     kernel: Kernel,
     batch: Batch,
-    slopes: tuple[Array, ...],
+    slopes: tuple[Array, ...] | None,
     state: Sequence[tuple[Array, Array | None]],
     fixed: Sequence[Any],
     threads: int | None,
@@ -195,10 +195,15 @@ def run_directions(
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
     pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
     whichever there are more of.  Slopes that are not finite are left for the caller to find, once all are there.
+    `slopes` are those of the constants; None for a kernel of ``dual_states.py``, whose constants have none.
     """
-    count, directions, model = len(state[0][0]), len(slopes[0]), batch.model
-    constants = flags_if_varied(mechanism(model), slopes)
-    slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
+    count, model = len(state[0][0]), batch.model
+    if slopes is None:
+        directions, constants = next(dx.shape[1] for _, dx in state if dx is not None), mechanism(model)
+    else:
+        directions, constants = len(slopes[0]), flags_if_varied(mechanism(model), slopes)
+        slopes = tuple(map(kernel_array, slopes))
+    none = np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
     fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
     columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
@@ -219,9 +224,9 @@ def run_directions(
         ]
         rest = [_rows_of(x, states, along, count) for x in fixed]
         filled = [Pair(np.zeros((stop - start, width)), np.zeros((stop - start, width))) for width in columns]
-        dm = tuple(x[along] for x in slopes)
+        dm = () if slopes is None else (tuple(x[along] for x in slopes),)
         status = (NO_JOINT.copy(),) if kernel.pivots else ()
-        kernel.function(constants, dm, *pairs, *rest, *filled, *status, scratch_pair(slots), 0, stop - start)
+        kernel.function(constants, *dm, *pairs, *rest, *filled, *status, scratch_pair(slots), 0, stop - start)
         if status and status[0][0] >= 0:
             joint, row = status[0].tolist()
             stuck.append((start + row if over_states else k, joint))

@@ -157,6 +157,11 @@ def every_call(model, designs, state, loads):
     kg.forward_dynamics_derivatives(model, q, v, a, loads=loads)
     kg.inverse_dynamics_jvp(model, q, v, a, dq, dv, y, loads=loads)
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
+    along = [np.asarray(x)[..., None] for x in (dq, dv, y)]
+    for mode in ("tangent", "structured"):
+        kg.directional(kg.mass_matrix, model, [q], along[:1], mode=mode)
+        kg.directional(kg.inverse_dynamics, model, [q, v, a], along, mode=mode, loads=loads)
+        kg.directional(kg.forward_dynamics, model, [q, v, a], along, mode=mode, loads=loads)
     if loads is not None:
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
     for design in designs:
