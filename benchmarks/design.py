@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -49,6 +50,26 @@ def run(repeats: int) -> list[Row]:
         designs = [_time(f"{what}, n = {N}, p = {p}", N, p, states, repeats) for p in PARAMETERS]
         rows += [*chains, _exponent(f"{what}, exponent of n", chains, LINKS, 1.1)]
         rows += [*designs, _exponent(f"{what}, exponent of p", designs, PARAMETERS)]
+    return rows + _of_which(repeats)
+
+
+def _of_which(repeats: int) -> list[Row]:
+    """What values and slopes of a batch along one parameter take: why one parameter gains little."""
+    model, states = spatial_chain(N), STATES[-1]
+    design = Design(model, [f"{model.link_names[0]}.mass"])
+    q, v, _ = sinusoid(N, states)
+    state = 0.3 * q, 0.1 * v, q
+    at = (*state[:2], forward_dynamics(model, *state))
+    rows: list[Row] = []
+    for name, values, slopes, given in (
+        ("a", forward_dynamics, forward_dynamics_design_derivatives, state),
+        ("τ", inverse_dynamics, inverse_dynamics_design_derivatives, at),
+    ):
+        ours, peer = partial(values, model, *given, threads=1), partial(slopes, design, *given, threads=1)
+        what = f"{name} itself, one state of {states}, n = {N}"
+        [row] = compare([Case(what, ours, lambda peer=peer: (peer(), None)[1], f"∂{name}/∂p, p = 1")], repeats)
+        assert isinstance(row, Comparison)
+        rows.append(replace(row, ours=scaled(row.ours, 1 / states), peer=scaled(row.peer, 1 / states)))
     return rows
 
 

@@ -62,24 +62,31 @@ def floating():
 
 
 @pytest.mark.slow
-def test_energy_of_a_double_pendulum_does_not_drift():
-    """1000 s in steps of 0.01 s: errors come and go, and the last are no larger than the first.
+@pytest.mark.parametrize(
+    ("starts", "step", "seconds", "grows"),
+    [([[0.5, 0.3]], 0.05, 1000, 1.02), ([[2.0, 0.5], [1.0, 1.0]], 0.01, 300, 1.5)],
+    ids=["regular", "chaotic"],
+)
+def test_energy_of_a_double_pendulum_does_not_drift(starts, step, seconds, grows):
+    """Errors come and go, and the last are no larger than the first.
 
-    One start swings regularly, two are chaotic, so that their largest error depends on where they happen to come by:
-    found 1.0, 1.1 and 1.1 times that of the first 100 s.  Semi-implicit Euler loses most of the energy.
+    One start swings regularly, two are chaotic, so that their largest error depends on where they happen to come by.
+    Semi-implicit Euler, in steps of 0.01 s, loses most of the energy.
     """
     model = samples.double_pendulum()
-    starts = [[0.5, 0.3], [2.0, 0.5], [1.0, 1.0]]
-    run = {"step": 0.01, "steps": 100_000, "every": 10}
-    motion = simulate_fixed(model, starts, [0.0, 0.0], **run, **MIDPOINT)
+    still = [0.0, 0.0]
+    motion = simulate_fixed(
+        model, starts, still, step=step, steps=round(seconds / step), every=round(0.1 / step), **MIDPOINT
+    )
     assert motion.success
     E = energy(model, motion)
     error, size = np.abs(E - E[0]), np.ptp(kg.potential_energy(model, motion.q), axis=0)
     assert (error.max(axis=0) < 5e-3 * size).all()
-    assert (error[1000:].max(axis=0) < [1.02, 1.5, 1.5] * error[:1000].max(axis=0)).all()
-    assert (error[-2000:].mean(axis=0) < [1.02, 1.5, 1.5] * error[:2000].mean(axis=0)).all()
-    euler = energy(model, simulate_fixed(model, starts, [0.0, 0.0], method="semi_implicit_euler", **run))
-    assert (np.abs(euler - E[0])[-2000:].mean(axis=0) > 100 * error[-2000:].mean(axis=0)).all()
+    assert (error[1000:].max(axis=0) < grows * error[:1000].max(axis=0)).all()
+    assert (error[-1000:].mean(axis=0) < grows * error[:1000].mean(axis=0)).all()
+    run = {"step": 0.01, "steps": 100 * seconds, "every": 10}
+    euler = energy(model, simulate_fixed(model, starts, still, method="semi_implicit_euler", **run))
+    assert (np.abs(euler - E[0])[-1000:].mean(axis=0) > 100 * error[-1000:].mean(axis=0)).all()
 
 
 @pytest.mark.parametrize("model", [samples.double_pendulum(), floating()], ids=["pendulum", "floating"])

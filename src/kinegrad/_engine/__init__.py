@@ -41,7 +41,7 @@ from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Re
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
-from kinegrad._kernels.compiler.compiling import apart as compile_apart
+from kinegrad._kernels.compiler.jit import kept as keep_compiled
 
 __all__ = [
     "QV",
@@ -67,7 +67,6 @@ __all__ = [
     "check_model",
     "check_unit",
     "checked",
-    "compile_apart",
     "contract",
     "contract_fields",
     "directions",
@@ -80,6 +79,7 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "keep_compiled",
     "kernel_array",
     "mapped",
     "march",

@@ -229,8 +229,8 @@ def test_width_and_bounds_checking_change_the_digest(monkeypatch):
     assert cache.digest() in digests
 
 
-def test_a_kernel_from_elsewhere_depends_on_its_file_too(tmp_path):
-    """As those of benchmarks; and one without a file, or with variables of a function around it, is not kept."""
+def test_a_kernel_from_elsewhere_depends_on_its_folder_too(tmp_path):
+    """As those of papers; and one without a file, or with variables of a function around it, is not kept."""
     found = set()
     for text in ("def f(x):\n    return x + 1\n", "def f(x):\n    return x + 2\n"):
         (tmp_path / "some.py").write_text(text)
@@ -238,6 +238,9 @@ def test_a_kernel_from_elsewhere_depends_on_its_file_too(tmp_path):
         exec(compile(text, str(tmp_path / "some.py"), "exec"), names)
         found.add(cache._source(names["f"]))
     assert len(found) == 2
+    (tmp_path / "other.py").write_text("what the first may call")
+    found.add(cache._source(names["f"]))
+    assert len(found) == 3
     (tmp_path / "some.py").unlink()
     assert cache._source(names["f"]) is None
     assert cache._source(lambda: names) is None

@@ -102,9 +102,10 @@ def calls():
     loads = [forms(x.reshape(3, 2, 3 * n)) for x in rng.normal(size=(3, 3, 2, n, 3))]
     for form in state[0]:  # all arguments alike
         every_call(model, designs, [x[form] for x in state], load(*(x[form] for x in loads)))
-        every_call(model, designs, [x[form] for x in state], None)
+        if form in ("one", "many", "none"):  # without loads kernels get the same arrays, whatever the form
+            every_call(model, designs, [x[form] for x in state], None)
     names = [name for name in state[0] if name != "none"]
-    for _ in range(12):  # any with any
+    for _ in range(8):  # any with any
         mixed = [x[names[rng.integers(len(names))]] for x in state]
         acting = load(*(x[names[rng.integers(len(names))]] for x in loads))
         every_call(model, designs, mixed, (None, pushed, acting)[rng.integers(3)])

@@ -254,7 +254,7 @@ _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "ENA
 
 
 def _source(function: Any) -> str | None:
-    """What else code of the function depends on: nothing for kernels of this folder, otherwise its file.
+    """What else code of the function depends on: nothing for kernels of this folder, otherwise all sources of its own.
 
     None if that cannot be known, as of functions typed into a session or made inside others: not to be kept.
     """
@@ -264,7 +264,9 @@ def _source(function: Any) -> str | None:
     if SOURCES in path.parents:
         return ""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(
+            b"".join(source.read_bytes() for source in sorted({path, *path.parent.glob("*.py")}))
+        ).hexdigest()
     except OSError:
         return None
 

@@ -19,7 +19,6 @@ The waiting side uses only what an interrupt cannot leave in a bad state: single
 import _thread
 import atexit
 import contextlib
-import functools
 import os
 import signal
 import sys
@@ -74,13 +73,6 @@ def run(work, *arguments):
     if job.error is not None:
         raise job.error
     return job.result
-
-
-def apart(dispatcher):
-    """Let a function that Numba compiles on its first call do that on the helper thread."""
-    if hasattr(dispatcher, "_compile_for_args"):  # not where the JIT is disabled
-        dispatcher._compile_for_args = functools.partial(run, dispatcher._compile_for_args)
-    return dispatcher
 
 
 def _helper_serves() -> bool:

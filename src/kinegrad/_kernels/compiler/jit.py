@@ -23,7 +23,7 @@ from kinegrad._kernels.compiler import cache, compiling
 from kinegrad._kernels.compiler.cache import BOUNDSCHECK
 from kinegrad._kernels.compiler.trace import traced
 
-__all__ = ["BOUNDSCHECK", "JIT", "exact", "inline", "kernel"]
+__all__ = ["BOUNDSCHECK", "JIT", "exact", "inline", "kept", "kernel"]
 
 JIT = not config.DISABLE_JIT
 
@@ -41,6 +41,14 @@ def kernel(function):
     # both ways in: from a call with arguments of new types, and from the compilation of another function
     dispatcher.compile = functools.partial(_apart, _compile_with_notice, dispatcher, dispatcher.compile)
     dispatcher._compile_for_args = functools.partial(_apart, dispatcher._compile_for_args)
+    return dispatcher
+
+
+def kept(dispatcher):
+    """A function of another package, compiled on first call: on the compiler's thread, and kept on disk."""
+    if JIT:
+        dispatcher._cache = cache.Cache(dispatcher.py_func)
+        dispatcher._compile_for_args = functools.partial(_apart, dispatcher._compile_for_args)
     return dispatcher
 
 
