@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from kinegrad import Loads, Model
+from kinegrad import _engine as engine
 from kinegrad.samples import SAMPLES, random_tree
 
 # A shared machine takes the time it takes, so examples have no deadline; in CI they are the same each time.
@@ -24,6 +25,12 @@ ANY = ("revolute", "prismatic", "screw")
 def rng():
     """Random numbers, the same in every run."""
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def small_grain(monkeypatch):
+    """Threads are woken for any work at all."""
+    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
 
 
 @pytest.fixture(params=SAMPLES)

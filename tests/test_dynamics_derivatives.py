@@ -4,8 +4,6 @@ Two formulations against each other, against the oracle differentiated by comple
 out on paper; then identities, and what is accepted and refused.
 """
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 
 import kinegrad as kg
 from kinegrad import InputError, InverseDynamicsDerivatives, PackedMatrix, samples
-from kinegrad import _engine as engine
 from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import assert_close, difference, parts, random_loads, random_state, tree
 from tests.reference import oracle
@@ -481,71 +478,6 @@ def test_one_state_of_a_packed_batch():
 # --- batches and threads ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_grain(monkeypatch):
-    """Threads are woken for any work at all."""
-    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
-
-
-def everything(model, q, v, a, loads, threads=None):
-    """One row of all that each state gives; q, v, a also serve as directions and weights."""
-    options = {"loads": loads, "threads": threads}
-    found = []
-    for method in METHODS:
-        found += fields(kg.inverse_dynamics_derivatives(model, q, v, a, method=method, **options))
-    packed = kg.inverse_dynamics_derivatives(model, q, v, a, packed=True, **options)
-    found += [getattr(packed, name).values for name in MATRICES]
-    found.append(kg.inverse_dynamics_jvp(model, q, v, a, a, q, v, **options))
-    found += vars(kg.inverse_dynamics_vjp(model, q, v, a, a, **options)).values()
-    found += vars(kg.inverse_dynamics_load_derivatives(model, q, **options)).values()
-    return np.concatenate([x.reshape(len(q), -1) for x in found], axis=1)
-
-
-def rows(loads, part):
-    return kg.Loads(*(x[part] for x in parts(loads)))
-
-
-@pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 23])
-def test_the_place_in_a_batch_does_not_matter(size):
-    model = tree(5)
-    state, loads = np.array(random_state(model, 1, (41,))), random_loads(model, 1, (41,))
-    whole = everything(model, *state, loads)
-    for start in range(0, 42 - size, 7):
-        part = slice(start, start + size)
-        same_bits(everything(model, *state[:, part], rows(loads, part)), whole[part])
-
-
-@pytest.mark.parametrize("threads", [2, 3, 50])
-def test_the_number_of_threads_does_not_matter(small_grain, threads):
-    model = tree(9)
-    state, loads = random_state(model, 1, (97,)), random_loads(model, 1, (97,))
-    same_bits(everything(model, *state, loads, threads), everything(model, *state, loads, 1))
-
-
-def test_calls_from_many_threads_with_two_models(small_grain):
-    """Scratch memory is each thread's own, and what one model left there does not matter to another."""
-    cases = []
-    for model in (tree(9), samples.spatial_chain(5)):
-        state, loads = random_state(model, 2, (19,)), random_loads(model, 2, (19,))
-        cases.append(((model, *state, loads, 2), everything(model, *state, loads, 1)))
-
-    def call(k):
-        arguments, wanted = cases[k % 2]
-        same_bits(everything(*arguments), wanted)
-        return True
-
-    with ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(call, range(24)))
-
-
-def test_stale_scratch_does_not_matter():
-    model = tree(5)
-    state, loads = random_state(model, 1, (WIDTH + 1,)), random_loads(model, 1, (WIDTH + 1,))
-    before = everything(model, *state, loads)
-    engine.threads._local.buffer[...] = np.nan
-    same_bits(everything(model, *state, loads), before)
-
-
 @methods
 def test_batch_shapes_broadcast(method):
     """(5, 1) × (1, 7) × one state × (7,) of loads: the same bits as each state alone."""
@@ -745,12 +677,3 @@ def test_wrong_shape_is_named(name):
         kg.inverse_dynamics_jvp(model, **wrong)
     with pytest.raises(InputError, match=rf"`{name}` \(4,\)"):
         kg.inverse_dynamics_jvp(model, **arguments | {name: np.zeros((4, n))})
-
-
-def test_inputs_are_never_modified():
-    model = tree(5)
-    state, loads = random_state(model, 1, (11,)), random_loads(model, 1, (11,))
-    given = [*state, *parts(loads)]
-    before = [x.tobytes() for x in given]
-    everything(model, *state, loads)
-    assert [x.tobytes() for x in given] == before

@@ -402,52 +402,6 @@ def test_the_first_singular_state_is_named_by_any_number_of_threads(way, monkeyp
 # --- batches and threads ------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def small_grain(monkeypatch):
-    """Threads are woken for any work at all."""
-    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
-
-
-def everything(model, q, v, tau, loads, threads=None):
-    """One row of all that each state gives."""
-    options = {"loads": loads, "threads": threads}
-    found = [kg.forward_dynamics(model, q, v, tau, method=method, **options) for method in METHODS]
-    found += fields(kg.forward_dynamics_derivatives(model, q, v, tau, **options))
-    return np.concatenate([x.reshape(len(q), -1) for x in found], axis=1)
-
-
-def rows(loads, part):
-    return kg.Loads(*(x[part] for x in parts(loads)))
-
-
-@pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 23])
-def test_the_place_in_a_batch_does_not_matter(size):
-    model = tree(5)
-    state, loads = np.array(random_state(model, 1, (41,))), random_loads(model, 1, (41,))
-    whole = everything(model, *state, loads)
-    for start in range(0, 42 - size, 7):
-        part = slice(start, start + size)
-        same_bits(everything(model, *state[:, part], rows(loads, part)), whole[part])
-
-
-@pytest.mark.parametrize("threads", [2, 3, 50])
-def test_the_number_of_threads_does_not_matter(small_grain, threads):
-    model = tree(9)
-    state, loads = random_state(model, 1, (97,)), random_loads(model, 1, (97,))
-    same_bits(everything(model, *state, loads, threads), everything(model, *state, loads, 1))
-
-
-def test_stale_scratch_does_not_matter():
-    """What another model, or NaN, left there; more slots than this model needs, or fewer."""
-    model = tree(5)
-    state, loads = random_state(model, 1, (WIDTH + 1,)), random_loads(model, 1, (WIDTH + 1,))
-    before = everything(model, *state, loads)
-    everything(tree(9), *random_state(tree(9), 2, (3,)), None)
-    same_bits(everything(model, *state, loads), before)
-    engine.threads._local.buffer[...] = np.nan
-    same_bits(everything(model, *state, loads), before)
-
-
 def test_batch_shapes_broadcast():
     """(5, 1) × (1, 7) × one state × (7,) of loads: the same bits as each state alone, whichever argument is it."""
     model = tree(5)
@@ -519,15 +473,6 @@ def test_out_of_any_layout(method):
         assert np.array_equal(out, desired)
     with pytest.raises(InputError, match=rf"`out` is a float64 array of shape \(3, .* of shape \(4, {model.n}\)"):
         kg.forward_dynamics(model, *state, method=method, out=np.empty((3, model.n)))
-
-
-def test_inputs_are_never_modified():
-    model = tree(5)
-    state, loads = random_state(model, 1, (11,)), random_loads(model, 1, (11,))
-    given = [*state, *parts(loads)]
-    before = [x.tobytes() for x in given]
-    everything(model, *state, loads)
-    assert [x.tobytes() for x in given] == before
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

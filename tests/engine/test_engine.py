@@ -31,12 +31,6 @@ def same_bits(x, y):
     assert x.tobytes() == y.tobytes()
 
 
-@pytest.fixture
-def small_grain(monkeypatch):
-    """Threads are woken for any work at all."""
-    monkeypatch.setattr(engine.threads, "_GRAIN", 1)
-
-
 # --- what is refused, and how it is said --------------------------------------------------------------------
 
 

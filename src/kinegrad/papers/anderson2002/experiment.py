@@ -22,6 +22,7 @@ from kinegrad.dynamics import mass_matrix
 from kinegrad.papers.anderson2002.chain import Chain, chain_of
 from kinegrad.papers.anderson2002.extended import extended_derivatives
 from kinegrad.papers.anderson2002.methods import METHODS, idle
+from kinegrad.papers.report.page import Progress
 
 __all__ = [
     "Case",
@@ -44,7 +45,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 SIZES = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 32, 64, 128, 256, 512)
 PAPER_LARGEST = 24  # degrees of freedom, figure 2
 STATES = 64  # that kinegrad gets at once

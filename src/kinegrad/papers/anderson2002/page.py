@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,7 +15,7 @@ from kinegrad import samples
 from kinegrad.papers.anderson2002 import experiment as chains
 from kinegrad.papers.anderson2002 import figures
 from kinegrad.papers.anderson2002 import pendulum as swing
-from kinegrad.papers.anderson2002.experiment import INVERTED, ORDERS, PAPER_LARGEST, RECURSIVE, Progress
+from kinegrad.papers.anderson2002.experiment import INVERTED, ORDERS, PAPER_LARGEST, RECURSIVE
 from kinegrad.papers.anderson2002.findings import (
     crossing_words,
     errors_of,
@@ -26,7 +25,7 @@ from kinegrad.papers.anderson2002.findings import (
 )
 from kinegrad.papers.anderson2002.misprints import MISPRINTS
 from kinegrad.papers.anderson2002.pendulum import Pendulum
-from kinegrad.papers.report.page import Page, duration, number
+from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,15 +51,8 @@ def write_page(folder: Path, report: Report, x: Pendulum, say: Progress) -> Repo
         "figures_4_to_7_sensitivities": lambda: figures.plot_sensitivities(x),
         "perturbations": lambda: figures.plot_perturbations(report.perturbations),
     }
-    pictures = {}
-    for k, (name, make) in enumerate(makers.items()):
-        say("page", k, len(makers))
-        buffer = io.BytesIO()
-        make().savefig(buffer, format="png", dpi=DPI)
-        pictures[name] = buffer.getvalue()
-        (folder / f"{name}.png").write_bytes(pictures[name])
+    pictures = write_figures(folder, makers, DPI, say)
     (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
-    say("page", len(makers), len(makers))
     return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
 
 

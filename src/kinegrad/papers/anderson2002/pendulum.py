@@ -11,7 +11,7 @@ The text of the paper gives neither lengths, masses nor the initial state: those
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import pi
 from typing import Any
@@ -26,12 +26,12 @@ from kinegrad.energy import kinetic_energy
 from kinegrad.motion import Motion
 from kinegrad.papers.anderson2002.chain import chain_of
 from kinegrad.papers.anderson2002.methods import METHODS
+from kinegrad.papers.report.page import Progress
 from kinegrad.simulate import KineticEnergy, simulate
 
 __all__ = ["Deviation", "Pendulum", "Perturbation", "Wild", "deviations", "pendulum", "perturbations", "wild_swing"]
 
 Array = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 VALUES = {"L1": 1.0, "L2": 1.0, "MP": 1.0, "MQ": 1.0}  # m, kg
 START = (pi / 6, 0.0)  # rad, both bars in line, at rest
 WILD = (pi / 2, 0.0)  # rad: chaotic

@@ -25,13 +25,13 @@ from kinegrad.errors import InputError
 from kinegrad.io.whole_file import checked_path
 from kinegrad.papers.anderson2002 import experiment as chains
 from kinegrad.papers.anderson2002 import pendulum as swing
-from kinegrad.papers.anderson2002.experiment import Closest, Crossing, Exponent, Pair, Progress, Rounding, Timing
+from kinegrad.papers.anderson2002.experiment import Closest, Crossing, Exponent, Pair, Rounding, Timing
 from kinegrad.papers.anderson2002.extended import EPSILON
 from kinegrad.papers.anderson2002.findings import findings
 from kinegrad.papers.anderson2002.page import write_page
 from kinegrad.papers.anderson2002.pendulum import Deviation, Pendulum, Perturbation, Wild
 from kinegrad.papers.report.folder import whole_folder
-from kinegrad.papers.report.page import about
+from kinegrad.papers.report.page import Progress, about
 
 __all__ = ["Report", "reproduce"]
 

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import base64
 import datetime
+import io
 import os
 import platform
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import kinegrad
 
-__all__ = ["Page", "about", "duration", "number"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Page", "Progress", "about", "duration", "number", "write_figures"]
+
+Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 STYLE = """
 :root { color-scheme: light; }
@@ -159,6 +166,21 @@ class Page:
             + "\n".join(self._body)
             + "\n</main>\n</body>\n</html>\n"
         )
+
+
+def write_figures(
+    folder: Path, makers: Mapping[str, Callable[[], Figure]], dpi: float, say: Progress
+) -> dict[str, bytes]:
+    """Draw figures and write them into a folder, as PNG; their content by name."""
+    pictures = {}
+    for k, (name, make) in enumerate(makers.items()):
+        say("page", k, len(makers))
+        buffer = io.BytesIO()
+        make().savefig(buffer, format="png", dpi=dpi)
+        pictures[name] = buffer.getvalue()
+        (folder / f"{name}.png").write_bytes(pictures[name])
+    say("page", len(makers), len(makers))
+    return pictures
 
 
 def about(paper: str, out: str | os.PathLike[str], quick: bool, packages: Sequence[str]) -> dict[str, str]:

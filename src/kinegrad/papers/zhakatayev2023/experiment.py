@@ -18,6 +18,7 @@ from kinegrad.compare import numerical_jacobian
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.model import Model
+from kinegrad.papers.report.page import Progress
 from kinegrad.papers.zhakatayev2023.jacobianest import jacobianest
 from kinegrad.papers.zhakatayev2023.peers import pinocchio_derivatives
 
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-Progress = Callable[[str, int, int], None]
 INSTANTS, DURATION = 301, 3.0
 PAPER_ANALYTIC, PAPER_NUMERICAL = 16.6e-3, 2.62e5  # s, section 6
 BREAKDOWN = 1e-3  # of the largest value: an error above it shows in a plot

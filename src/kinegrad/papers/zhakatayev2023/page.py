@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kinegrad.model import Topology
-from kinegrad.papers.report.page import Page, duration, number
+from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
 from kinegrad.papers.zhakatayev2023 import experiment as paper
-from kinegrad.papers.zhakatayev2023.experiment import BREAKDOWN, Entry, Experiment, Progress, Timing
+from kinegrad.papers.zhakatayev2023.experiment import BREAKDOWN, Entry, Experiment, Timing
 from kinegrad.plot.sensitivities import Curve, plot_comparison, plot_curves, plot_error_maps
 from kinegrad.plot.skeleton import plot_skeleton
 from kinegrad.view import draw_branch_graph, draw_joint_graph
@@ -51,15 +50,8 @@ def write_page(folder: Path, report: Report, x: Experiment, say: Progress) -> Re
         "errors_jacobianest": lambda: _error_maps(x, "jacobianest"),
         "errors_central": lambda: _error_maps(x, "central"),
     }
-    pictures = {}
-    for k, (name, make) in enumerate(makers.items()):
-        say("page", k, len(makers))
-        buffer = io.BytesIO()
-        make().savefig(buffer, format="png", dpi=DPI)
-        pictures[name] = buffer.getvalue()
-        (folder / f"{name}.png").write_bytes(pictures[name])
+    pictures = write_figures(folder, makers, DPI, say)
     (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
-    say("page", len(makers), len(makers))
     return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
 
 

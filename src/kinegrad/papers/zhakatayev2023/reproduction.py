@@ -25,9 +25,9 @@ import numpy as np
 from kinegrad.errors import InputError
 from kinegrad.io.whole_file import checked_path
 from kinegrad.papers.report.folder import whole_folder
-from kinegrad.papers.report.page import about
+from kinegrad.papers.report.page import Progress, about
 from kinegrad.papers.zhakatayev2023 import experiment as work
-from kinegrad.papers.zhakatayev2023.experiment import EntryErrors, Experiment, MatrixErrors, Progress, Spike, Timing
+from kinegrad.papers.zhakatayev2023.experiment import EntryErrors, Experiment, MatrixErrors, Spike, Timing
 from kinegrad.papers.zhakatayev2023.page import write_page
 
 __all__ = ["EntryErrors", "MatrixErrors", "Report", "Spike", "Timing", "reproduce"]
