@@ -14,6 +14,8 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives
              directional: along many directions of the state at once, exact or by differences
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
+             assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -51,6 +53,17 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
+from kinegrad.constraints import (
+    ConstraintDerivatives,
+    ConstraintSet,
+    Contact,
+    Coupling,
+    Distance,
+    Given,
+    Loop,
+    assemble,
+    project_velocity,
+)
 from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
@@ -109,7 +122,7 @@ from kinegrad.model import (
     DH,
     Box,
     Capsule,
-    Coupling,
+    CoupledCoordinate,
     Cylinder,
     Frame,
     Inertia,
@@ -159,15 +172,21 @@ __all__ = [
     "DH",
     "Box",
     "Capsule",
+    "ConstraintDerivatives",
+    "ConstraintSet",
+    "Contact",
+    "CoupledCoordinate",
     "Coupling",
     "Cylinder",
     "Design",
     "Directional",
+    "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Frame",
+    "Given",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
     "Inertia",
@@ -180,6 +199,7 @@ __all__ = [
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
+    "Loop",
     "Mesh",
     "Model",
     "ModelBuilder",
@@ -199,6 +219,7 @@ __all__ = [
     "Sphere",
     "SplineFunction",
     "Topology",
+    "assemble",
     "bias_forces",
     "bridges",
     "center_of_mass",
@@ -245,6 +266,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
+    "project_velocity",
     "random_configuration",
     "revolute",
     "rotate",

@@ -1,7 +1,7 @@
 """What a mechanism is: the immutable :class:`Model`, how to build one, and how its joints connect."""
 
 from kinegrad.model.builder import ModelBuilder
-from kinegrad.model.coordinates import Coupling, Quaternion
+from kinegrad.model.coordinates import CoupledCoordinate, Quaternion
 from kinegrad.model.dh import DH
 from kinegrad.model.frames import Frame
 from kinegrad.model.functions import LinearFunction, PolynomialFunction, SplineFunction
@@ -13,7 +13,7 @@ from kinegrad.model.placement import rotate, translate
 from kinegrad.model.topology import Topology
 
 __all__ = [
-    "DH", "Box", "Capsule", "Coupling", "Cylinder", "Frame", "Inertia", "Joint", "LinearFunction", "Mesh", "Model",
-    "ModelBuilder", "PolynomialFunction", "Quaternion", "Shape", "Sphere", "SplineFunction", "Topology",
+    "DH", "Box", "Capsule", "CoupledCoordinate", "Cylinder", "Frame", "Inertia", "Joint", "LinearFunction", "Mesh",
+    "Model", "ModelBuilder", "PolynomialFunction", "Quaternion", "Shape", "Sphere", "SplineFunction", "Topology",
     "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",
 ]  # fmt: skip

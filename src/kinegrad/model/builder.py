@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
-from kinegrad.model.coordinates import HINGES, POSE, Coupling, Quaternion
+from kinegrad.model.coordinates import HINGES, POSE, CoupledCoordinate, Quaternion
 from kinegrad.model.frames import Frame, check_frame_name
 from kinegrad.model.functions import LinearFunction, as_function
 from kinegrad.model.geometry import Shape, Solid
@@ -310,7 +310,7 @@ class ModelBuilder:
         bodies = self._columns["bodies"]
         number = {name: i for i, name in enumerate(self._columns["joint_names"])}
         couplings = [
-            Coupling(name, tuple(number[joint] for joint in moved), tuple(moved.values()))
+            CoupledCoordinate(name, tuple(number[joint] for joint in moved), tuple(moved.values()))
             for name, moved in self._couplings.items()
         ]
         return Model(

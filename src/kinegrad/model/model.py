@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
-from kinegrad.model.coordinates import Coupling, Layout, Quaternion, check_coordinate_names, check_coordinates
+from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.frames import Frame, check_frames
 from kinegrad.model.geometry import Shape, check_shapes
@@ -78,7 +78,7 @@ class Model:
         Frames fixed in links, by names that no link has; they can be named wherever a link can.
     shapes : sequence of Shape, optional
         What to draw.
-    coordinates : sequence of Coupling or Quaternion, optional
+    coordinates : sequence of CoupledCoordinate or Quaternion, optional
         Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
         joints are their own coordinates.
 
@@ -115,7 +115,7 @@ class Model:
     dh: DHTable | None = None
     frames: Mapping[str, Frame] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
-    coordinates: tuple[Coupling | Quaternion, ...] = ()
+    coordinates: tuple[CoupledCoordinate | Quaternion, ...] = ()
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)

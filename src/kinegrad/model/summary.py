@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kinegrad.model.coordinates import Coupling, Quaternion
+    from kinegrad.model.coordinates import CoupledCoordinate, Quaternion
     from kinegrad.model.model import Model
 
 
@@ -34,7 +34,7 @@ def summary(model: Model) -> str:
     return "\n".join([*lines, *("  " + line for line in model.topology.draw_text().splitlines())])
 
 
-def _entry(model: Model, entry: Coupling | Quaternion) -> str:
+def _entry(model: Model, entry: CoupledCoordinate | Quaternion) -> str:
     """One line about coordinates that are not joints."""
     kind = "quaternion" if not hasattr(entry, "functions") else "coupled"
     joints = ", ".join(model.joint_names[joint] for joint in entry.joints)
