@@ -188,6 +188,7 @@ def run_directions(
     fixed: Sequence[Any],
     threads: int | None,
     points: Shape | None = None,
+    options: Sequence[Any] = (),
 ) -> tuple[list[Array], list[Array]]:
     """The results of a kernel of duals, (states, columns) each, and their slopes, (states, directions, columns), along
     all directions for all states.
@@ -195,7 +196,8 @@ def run_directions(
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
     pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
     whichever there are more of.  Slopes that are not finite are left for the caller to find, once all are there.
-    `slopes` are those of the constants; None for a kernel of ``dual_states.py``, whose constants have none.
+    `slopes` are those of the constants; None for a kernel of ``dual_states.py``, whose constants have none.  `options`
+    are what kernels take as it is.
     """
     count, model = len(state[0][0]), batch.model
     if slopes is None:
@@ -222,7 +224,7 @@ def run_directions(
             Pair(x[states], none if dx is None else kernel_array(dx[states, along].reshape(-1, model.n)))
             for x, dx in state
         ]
-        rest = [_rows_of(x, states, along, count) for x in fixed]
+        rest = [*(_rows_of(x, states, along, count) for x in fixed), *options]
         filled = [Pair(np.zeros((stop - start, width)), np.zeros((stop - start, width))) for width in columns]
         dm = () if slopes is None else (tuple(x[along] for x in slopes),)
         status = (NO_JOINT.copy(),) if kernel.pivots else ()
