@@ -16,6 +16,9 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
              directional: along many directions of the state at once, exact or by differences
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, project_velocity
+constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
+             and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
+             impact_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -53,6 +56,22 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
+from kinegrad.constrained import (
+    ConstrainedDynamics,
+    ConstrainedInverseDynamics,
+    Impact,
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+    impact,
+)
+from kinegrad.constrained_derivatives import (
+    ConstrainedDynamicsDerivatives,
+    ConstrainedLoadDerivatives,
+    ImpactDerivatives,
+    constrained_dynamics_derivatives,
+    constrained_dynamics_load_derivatives,
+    impact_derivatives,
+)
 from kinegrad.constraints import (
     ConstraintDerivatives,
     ConstraintSet,
@@ -172,6 +191,10 @@ __all__ = [
     "DH",
     "Box",
     "Capsule",
+    "ConstrainedDynamics",
+    "ConstrainedDynamicsDerivatives",
+    "ConstrainedInverseDynamics",
+    "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
     "ConstraintSet",
     "Contact",
@@ -189,6 +212,8 @@ __all__ = [
     "Given",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
+    "Impact",
+    "ImpactDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -225,6 +250,10 @@ __all__ = [
     "center_of_mass",
     "center_of_mass_derivatives",
     "compare",
+    "constrained_dynamics",
+    "constrained_dynamics_derivatives",
+    "constrained_dynamics_load_derivatives",
+    "constrained_inverse_dynamics",
     "difference",
     "directional",
     "energy_design_derivatives",
@@ -238,6 +267,8 @@ __all__ = [
     "gravity_forces",
     "hybrid_dynamics",
     "hybrid_dynamics_design_derivatives",
+    "impact",
+    "impact_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",

@@ -11,6 +11,7 @@ from kinegrad._engine.coordinates import unit
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    DependentRow,
     broadcast,
     check_model,
     finish,
@@ -36,7 +37,8 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
+from kinegrad._engine.reduction import Reduced, factor_pivot, inertial, solve_hybrid
+from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_mass_tangents, run_tangents
@@ -49,6 +51,7 @@ __all__ = [
     "QVTAU",
     "Axis",
     "Batch",
+    "DependentRow",
     "Directions",
     "Expansion",
     "Kernel",
@@ -59,6 +62,7 @@ __all__ = [
     "Reduced",
     "Result",
     "Reversal",
+    "SaddleTables",
     "Segment",
     "Shape",
     "acceleration_tables",
@@ -79,6 +83,7 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "inertial",
     "keep_compiled",
     "kernel_array",
     "mapped",
