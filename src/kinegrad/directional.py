@@ -9,7 +9,9 @@ With a state x and directions D = (d_1 … d_k), one call gives f(x) and the k d
 
 The first two are there to be compared with; the last is the one to use.  Of the mass matrix it is algorithm 3 of the
 paper, with what does not depend on the direction taken out of its loops; of torques and accelerations, the matrices of
-derivatives that topology leaves (``rnea_derivatives.py``, ``aba_derivatives.py``), times D.
+derivatives that topology leaves (``rnea_derivatives.py``, ``aba_derivatives.py``, ``constrained_derivatives.py``), times
+D.  Constrained dynamics is the solution of a linear system: in both exact modes its matrix is factored once for all
+directions (proposition 3, algorithm 4).
 """
 
 from __future__ import annotations
@@ -23,8 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import dual_states
+from kinegrad._kernels import constraint_rows, dual_states
 from kinegrad.configuration import integrate
+from kinegrad.constrained import check_set, constrained_dynamics
+from kinegrad.constrained_derivatives import constrained_dynamics_derivatives
+from kinegrad.constraints import ConstraintSet
 from kinegrad.dynamics import (
     FORWARD,
     MASS_MATRIX,
@@ -72,6 +77,7 @@ def directional(
     D: Sequence[ArrayLike | None],
     *,
     mode: str = "structured",
+    constraints: ConstraintSet | None = None,
     loads: Loads | None = None,
     step: float | None = None,
     threads: int | None = None,
@@ -82,7 +88,8 @@ def directional(
     ----------
     function : callable
         One of :func:`mass_matrix`, of (q,); :func:`bias_forces`, of (q, v); :func:`inverse_dynamics`, of (q, v, a);
-        :func:`forward_dynamics`, of (q, v, tau).
+        :func:`forward_dynamics`, of (q, v, tau); :func:`constrained_dynamics`, of (q, v, tau), whose value is the
+        accelerations and then the forces of the constraints, (..., n + m).
     model : Model
     state : sequence of array_like, shape (..., n) each
         What `function` takes of the state, in its order and units.
@@ -94,7 +101,10 @@ def directional(
         ``structured`` is exact and exploits what the mechanism is like: values are computed once for all directions,
         and entries are skipped that topology makes zero.  ``tangent`` is exact, too: the chain rule through every
         operation of the algorithm, for each direction anew.  ``forward`` and ``central`` are finite differences.
-        (Where coordinates are not joints, ``tangent`` follows the chain rule through inverse dynamics alone.)
+        (Where coordinates are not joints, ``tangent`` follows the chain rule through inverse dynamics alone, and of
+        constrained dynamics it is the same as ``structured``.)
+    constraints : ConstraintSet, optional
+        Of constrained dynamics, and of nothing else.
     loads : Loads, optional
         External forces and torques on links, held fixed; not for the mass matrix.
     step : float, optional
@@ -112,7 +122,8 @@ def directional(
     Raises
     ------
     SingularError
-        If nothing resists a joint; see :func:`forward_dynamics`.
+        If nothing resists a joint, or constraints depend on each other; see :func:`forward_dynamics` and
+        :func:`constrained_dynamics`.
 
     Examples
     --------
@@ -129,7 +140,7 @@ def directional(
     algorithm = _algorithm(function)
     engine.one_of("mode", mode, MODES)
     size = _step(mode, step)
-    sweep = _Sweep(algorithm, model, state, D, loads, threads)
+    sweep = _Sweep(algorithm, model, state, D, constraints, loads, threads)
     if not sweep.count:
         value = algorithm.value(sweep, sweep.x, sweep.loads)
         return Directional(value, np.zeros((*value.shape, 0)))
@@ -159,9 +170,10 @@ class _Sweep:
     """Checked arguments: states x, (*shape, nq or nv) each, and directions D, (*shape, nv, k) each or None for zero."""
 
     def __init__(
-        self, algorithm: _Algorithm, model: Model, state: Any, D: Any, loads: Loads | None, threads: int | None
+        self, algorithm: _Algorithm, model: Model, state: Any, D: Any, constraints: Any, loads: Any, threads: int | None
     ) -> None:
         self.algorithm, self.model, self.threads, self.given_loads = algorithm, model, threads, loads
+        self.constraints = algorithm.checked(model, constraints)
         if loads is not None and not algorithm.loads:
             raise InputError(f"`loads` are given; {algorithm.names[0]} does not depend on loads, so expected None")
         self.loads = named_loads(model, loads)
@@ -301,6 +313,13 @@ class _Algorithm:
     state: tuple[str, ...]
     loads = True
 
+    def checked(self, model: Model, constraints: Any) -> Any:
+        """The constraints, if there are any where there are to be some."""
+        if constraints is not None:
+            name = self.names[0]
+            raise InputError(f"`constraints` are given; {name} does not depend on constraints, so expected None")
+        return constraints
+
     def value(self, sweep: _Sweep, state: Sequence[Array], loads: dict[str, Array] | None) -> Array:
         """The function at states of any batch shape."""
         raise NotImplementedError
@@ -315,19 +334,24 @@ class _Algorithm:
 
 
 class _MassMatrix(_Algorithm):
-    names, state, loads = ("mass_matrix", "CRBA"), ("q",), False
+    names = ("mass_matrix", "CRBA")
+    state: tuple[str, ...] = ("q",)
+    loads = False
     dual = replace(MASS_MATRIX, function=dual_states.mass_matrix)
 
     def value(self, sweep: _Sweep, state: Sequence[Array], loads: dict[str, Array] | None) -> Array:
         return engine.evaluate(MASS_MATRIX, sweep.model, state, threads=sweep.threads)[0]
 
     def tangent(self, sweep: _Sweep) -> Found:
-        return self._by_columns(sweep) if sweep.model.coordinates else _duals(sweep, self.dual, sweep.x)
+        if sweep.model.coordinates:
+            return self._by_columns(sweep)
+        [(M, slopes)] = _duals(sweep, self.dual, sweep.x, sweep.along)
+        return M, sweep.directions_last(slopes)
 
     def structured(self, sweep: _Sweep) -> Found:
         if sweep.model.coordinates:
             return self._by_columns(sweep)
-        batch, [(q, dq)], _ = _pairs(sweep, MASS_MATRIX, sweep.x)
+        batch, [(q, dq)], _ = _pairs(sweep, MASS_MATRIX, sweep.x, sweep.along)
         assert dq is not None
         values, slopes = engine.run_mass_tangents(batch, q, dq, sweep.threads)
         batch.results = [values]
@@ -360,15 +384,17 @@ class _InverseDynamics(_Algorithm):
 
     def tangent(self, sweep: _Sweep) -> Found:
         motion = self.motion(sweep, sweep.x)
-        if not sweep.model.coordinates:
-            return _duals(sweep, self.dual, motion)
-        slopes = _torque_slopes(sweep, motion, [sweep.along_or_zero(k) for k in range(3)])
-        return self.value(sweep, sweep.x, sweep.loads), sweep.directions_last(slopes)
+        if sweep.model.coordinates:
+            tau = self.value(sweep, sweep.x, sweep.loads)
+            slopes = _torque_slopes(sweep, motion, [sweep.along_or_zero(k) for k in range(3)])
+        else:
+            [(tau, slopes)] = _duals(sweep, self.dual, motion, sweep.along)
+        return tau, sweep.directions_last(slopes)
 
     def structured(self, sweep: _Sweep) -> Found:
         motion = self.motion(sweep, sweep.x)
         found = inverse_dynamics_derivatives(sweep.model, *motion, loads=sweep.given_loads, threads=sweep.threads)
-        return found.tau, _contracted(sweep, [found.dtau_dq, found.dtau_dv, found.dtau_da])
+        return found.tau, _contracted(sweep, found.dtau_dq, found.dtau_dv, found.dtau_da)
 
 
 class _BiasForces(_InverseDynamics):
@@ -390,7 +416,8 @@ class _ForwardDynamics(_Algorithm):
 
     def tangent(self, sweep: _Sweep) -> Found:
         if not sweep.model.coordinates:
-            return _duals(sweep, self.dual, sweep.x)
+            [(a, slopes)] = _duals(sweep, self.dual, sweep.x, sweep.along)
+            return a, sweep.directions_last(slopes)
         a = self.value(sweep, sweep.x, sweep.loads)
         changes = [sweep.along_or_zero(0), sweep.along_or_zero(1), np.zeros(sweep.model.nv)]
         M = mass_matrix(sweep.model, sweep.x[0], threads=sweep.threads)
@@ -400,7 +427,62 @@ class _ForwardDynamics(_Algorithm):
 
     def structured(self, sweep: _Sweep) -> Found:
         found = forward_dynamics_derivatives(sweep.model, *sweep.x, loads=sweep.given_loads, threads=sweep.threads)
-        return found.a, _contracted(sweep, [found.da_dq, found.da_dv, found.da_dtau])
+        return found.a, _contracted(sweep, found.da_dq, found.da_dv, found.da_dtau)
+
+
+class _ConstrainedDynamics(_Algorithm):
+    names = ("constrained_dynamics", "FDCONT")
+    state: tuple[str, ...] = ("q", "v", "tau")
+    dual = engine.Kernel(
+        dual_states.constraints,
+        engine.QVA,
+        (
+            engine.Result("jacobian", (engine.Axis.POINT, engine.Axis.PER_POSITION)),
+            engine.Result("acceleration", (engine.Axis.POINT,)),
+        ),
+        tables=lambda model, loaded, stream: ((), constraint_rows.slots(model.n)),
+    )
+
+    def checked(self, model: Model, constraints: Any) -> Any:
+        check_set(model, constraints)
+        return constraints
+
+    def value(self, sweep: _Sweep, state: Sequence[Array], loads: dict[str, Array] | None) -> Array:
+        acting = None if loads is None else Loads(*loads.values())
+        found = constrained_dynamics(sweep.model, sweep.constraints, *state, loads=acting, threads=sweep.threads)
+        return np.concatenate([found.a, found.forces], axis=-1)
+
+    def tangent(self, sweep: _Sweep) -> Found:
+        """[kudruss2019] algorithm 4: ∂b − ∂K x are slopes of torques and of φ̈ at the solution, and of Gᵀ f."""
+        model, rows = sweep.model, sweep.constraints
+        if model.coordinates:
+            return self.structured(sweep)
+        value = self.value(sweep, sweep.x, sweep.loads)
+        a, f = value[..., : model.n], value[..., model.n :]
+        motion, changes = (*sweep.x[:2], a), (*sweep.along[:2], None)
+        if any(d is not None for d in changes):
+            [(_, dtau)] = _duals(sweep, _InverseDynamics.dual, motion, changes)
+            (G, dG), (_, curve) = _duals(sweep, self.dual, motion, changes, (rows.m,), [tuple(rows._tables)])
+        else:
+            G, dtau, dG, curve = rows.jacobian(sweep.x[0], threads=sweep.threads), 0.0, None, 0.0
+        K = _saddle(mass_matrix(model, sweep.x[0], threads=sweep.threads), G)
+        with np.errstate(all="ignore"):  # what overflows is found in the end
+            right = np.zeros((*sweep.shape, sweep.count, model.n + rows.m))
+            right[..., : model.n] = sweep.along_or_zero(2) - dtau
+            right[..., model.n :] = -curve
+            if dG is not None:
+                right[..., : model.n] += (f[..., None, :, None] * dG).sum(axis=-2)
+            return value, np.ascontiguousarray(np.linalg.solve(K, right.swapaxes(-1, -2)))
+
+    def structured(self, sweep: _Sweep) -> Found:
+        d = constrained_dynamics_derivatives(
+            sweep.model, sweep.constraints, *sweep.x, loads=sweep.given_loads, threads=sweep.threads
+        )
+        by_parts = (
+            _contracted(sweep, d.da_dq, d.da_dv, d.da_dtau),
+            _contracted(sweep, d.dforces_dq, d.dforces_dv, d.dforces_dtau),
+        )
+        return np.concatenate([d.a, d.forces], axis=-1), np.concatenate(by_parts, axis=-2)
 
 
 _ALGORITHMS: dict[Callable[..., Any], _Algorithm] = {
@@ -408,6 +490,7 @@ _ALGORITHMS: dict[Callable[..., Any], _Algorithm] = {
     inverse_dynamics: _InverseDynamics(),
     bias_forces: _BiasForces(),
     forward_dynamics: _ForwardDynamics(),
+    constrained_dynamics: _ConstrainedDynamics(),
 }
 
 
@@ -426,31 +509,39 @@ def _algorithm(function: Any) -> _Algorithm:
 
 
 def _pairs(
-    sweep: _Sweep, kernel: engine.Kernel, state: Sequence[Array]
+    sweep: _Sweep, kernel: engine.Kernel, state: Sequence[Array], changes: Sequence[Array | None]
 ) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
     """The batch; values, (states, n), with slopes, (states, k, n) or None; loads."""
-    batch, rows, loads = engine.checked(kernel, sweep.model, state, sweep.loads)
+    batch, rows, loads = engine.checked(kernel, sweep.model, state, sweep.loads if kernel.loads else None)
     batch.check_finite()
     shape = (batch.states, sweep.count, batch.n)
-    slopes = [None if d is None else d.reshape(shape) for d in sweep.along]
+    slopes = [None if d is None else d.reshape(shape) for d in changes]
     slopes += [None] * (len(rows) - len(slopes))
     values = [engine.kernel_array(np.broadcast_to(x, (batch.states, batch.n))) for x in rows]
     return batch, list(zip(values, slopes, strict=True)), loads
 
 
-def _duals(sweep: _Sweep, kernel: engine.Kernel, state: Sequence[Array]) -> Found:
-    """What a kernel of ``_kernels/dual_states.py`` finds."""
-    batch, pairs, loads = _pairs(sweep, kernel, state)
-    (value,), (slopes,) = engine.run_directions(kernel, batch, None, pairs, loads, sweep.threads)
-    batch.results = [value]
+def _duals(
+    sweep: _Sweep,
+    kernel: engine.Kernel,
+    state: Sequence[Array],
+    changes: Sequence[Array | None],
+    points: engine.Shape | None = None,
+    options: Sequence[Any] = (),
+) -> list[tuple[Array, Array]]:
+    """What a kernel of ``_kernels/dual_states.py`` finds: values, (..., *core), and slopes, (..., k, *core)."""
+    batch, pairs, loads = _pairs(sweep, kernel, state, changes)
+    both = engine.run_directions(kernel, batch, None, pairs, loads, sweep.threads, points, options)
+    batch.results = both[0]
     batch.check_results()
-    core = kernel.results[0].core(sweep.model)
-    found = slopes.reshape(*sweep.shape, sweep.count, *core)
-    return value.reshape(*sweep.shape, *core), sweep.directions_last(found)
+    return [
+        (value.reshape(*sweep.shape, *core), slope.reshape(*sweep.shape, sweep.count, *core))
+        for value, slope, core in zip(*both, kernel.cores(sweep.model, points), strict=True)
+    ]
 
 
-def _contracted(sweep: _Sweep, matrices: Sequence[Any]) -> Array:
-    """Derivatives, (..., nv, nv) each, times the changes of the parts of the state, (..., nv, k)."""
+def _contracted(sweep: _Sweep, *matrices: Any) -> Array:
+    """Derivatives, (..., r, nv) each, times the changes of the parts of the state, (..., nv, k)."""
     with np.errstate(all="ignore"):  # what overflows is found in the end
         products = [m @ d for m, d in zip(matrices, sweep.D, strict=False) if d is not None]
         total: Array = products[0]
@@ -463,3 +554,11 @@ def _torque_slopes(sweep: _Sweep, motion: Sequence[Array], changes: Sequence[Arr
     """Slopes of torques, (..., k, nv), where coordinates are not joints."""
     given = (*sweep.abreast(motion), *changes)
     return engine.evaluate(JVP, sweep.model, given, sweep.loads_abreast, threads=sweep.threads)[0]
+
+
+def _saddle(M: Array, G: Array) -> Array:
+    """K = [M −Gᵀ; G 0]."""
+    n, m = M.shape[-1], G.shape[-2]
+    K = np.zeros((*M.shape[:-2], n + m, n + m))
+    K[..., :n, :n], K[..., :n, n:], K[..., n:, :n] = M, -G.swapaxes(-1, -2), G
+    return K
