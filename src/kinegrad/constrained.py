@@ -178,8 +178,8 @@ def impact(
 ) -> Impact:
     """The speeds after an impact, in which constraints begin to hold at once, and its impulses.
 
-    They solve  M (v⁺ − v) = Gᵀ Λ  and  G v⁺ = −e G v.  The impact takes no time, so that coordinates stay and nothing of
-    ordinary size counts: no torque, load, spring, damper or gravity.
+    They solve  M (v⁺ − v) = Gᵀ Λ  and  G v⁺ = −e G v.  The impact takes no time, so that coordinates stay and nothing
+    of ordinary size counts: no torque, load, spring, damper or gravity.
 
     Parameters
     ----------
@@ -290,8 +290,8 @@ def constrained_inverse_dynamics(
         worst = int(np.argmax(np.abs((B @ supplied[..., None])[..., 0] - needed).reshape(-1, model.nv)[state]))
         at = state_text(state, needed.shape[:-1])
         raise SingularError(
-            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} lacks "
-            f"{np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
+            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
+            f"lacks {np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
         )
     u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
     return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
@@ -491,8 +491,8 @@ def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -
     rows = [constraints.row_names[k] for k in np.flatnonzero(np.abs(others) > NAMED)]
     listed = ", ".join(map(repr, rows[:6])) + (", …" if len(rows) > 6 else "")
     raise SingularError(
-        f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts them; "
-        "leave some out, or ask for redundant='least-squares'"
+        f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
+        "them; leave some out, or ask for redundant='least-squares'"
     )
 
 

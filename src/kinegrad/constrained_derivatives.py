@@ -50,7 +50,7 @@ Axis = engine.Axis
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedDynamicsDerivatives(Result):
-    """Accelerations and forces of constraints, and their derivatives; ``[..., i, j]`` is that of entry i by coordinate j.
+    """Accelerations and forces of constraints, and their derivatives; ``[..., i, j]`` is of entry i by coordinate j.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class ImpactDerivatives(Result):
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedLoadDerivatives(Result):
-    """Derivatives with respect to the load on every link; ``[..., i, l, x]`` is that of entry i by component x on link l.
+    """Derivatives with respect to the load on every link; ``[..., i, l, x]`` is of entry i by component x on link l.
 
     Attributes
     ----------
@@ -130,7 +130,7 @@ def constrained_dynamics_derivatives(
     redundant: str = "error",
     threads: int | None = None,
 ) -> ConstrainedDynamicsDerivatives:
-    """The accelerations that τ causes while constraints hold, the forces of the constraints, and their exact derivatives.
+    """Accelerations that τ causes while constraints hold, forces of the constraints, and their exact derivatives.
 
     One factorisation serves all right-hand sides [kudruss2019].  Derivatives are those of the formulas for any q and v,
     met constraints or not.  With ``redundant="least-squares"`` they are those of the forces of least norm, where the
@@ -318,14 +318,12 @@ def _dense(
     G = np.broadcast_to(rows.derror_dq, (*a.shape[:-1], constraints.m, model.nv))
     H = constraints.curvature(q, f, threads=threads)
     alpha, beta = law
-    s = [
-        rows.dacceleration_dq + 2 * alpha * rows.dvelocity_dq + beta**2 * G,  # type: ignore[operator]
-        rows.dacceleration_dv + 2 * alpha * G,
-        np.zeros_like(G),
-    ]
-    r = [H - torque.dtau_dq, -torque.dtau_dv, np.broadcast_to(np.eye(model.nv), torque.dtau_dq.shape)]  # type: ignore[operator, union-attr]
+    rate, curve, curve_v = map(np.asarray, (rows.dvelocity_dq, rows.dacceleration_dq, rows.dacceleration_dv))
+    s = [curve + 2 * alpha * rate + beta**2 * G, curve_v + 2 * alpha * G, np.zeros_like(G)]
+    by_q, by_v, M = map(np.asarray, (torque.dtau_dq, torque.dtau_dv, torque.dtau_da))
+    r = [H - by_q, -by_v, np.broadcast_to(np.eye(model.nv), M.shape)]
     by, by_f = solve_dense(
-        constraints, q, "range-space", np.asarray(torque.dtau_da), G, np.concatenate(r, axis=-1),
+        constraints, q, "range-space", M, G, np.concatenate(r, axis=-1),
         -np.concatenate(s, axis=-1), least=least,
     )  # fmt: skip
     if least:

@@ -15,6 +15,8 @@ that remain; that of least norm is returned.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -24,7 +26,7 @@ from kinegrad.errors import SingularError
 
 __all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source"]
 
-Array = NDArray[np.float64]
+Array = NDArray[Any]  # float64
 METHODS = ("range-space", "null-space", "direct")
 RANK = 1e-9  # singular values below this part of the largest are rounding
 
@@ -67,7 +69,7 @@ def loose_ends(G: Array, moved: Array) -> Array:
 
 def source(G: Array, f: Array) -> Array:
     """g, (..., n), of least norm with f = G g."""
-    return least_norm(G, f[..., None])[..., 0]
+    return np.asarray(least_norm(G, f[..., None])[..., 0])
 
 
 def least_norm(B: Array, right: Array) -> Array:
@@ -92,8 +94,9 @@ def _inverse(S: Array) -> Array:
 
 
 def _range_space(M: Array, G: Array, r: Array, s: Array, least: bool) -> tuple[Array, Array]:
-    C = np.linalg.cholesky(M)
-    A, z = np.linalg.solve(C, T(G)), np.linalg.solve(C, r)
+    C: Array = np.linalg.cholesky(M)
+    A: Array = np.linalg.solve(C, T(G))
+    z: Array = np.linalg.solve(C, r)
     if least:
         U, S, Vt = np.linalg.svd(A, full_matrices=False)
         y = T(Vt) @ (_inverse(S)[..., None] * (_inverse(S)[..., None] * (Vt @ s) - T(U) @ z))

@@ -1,5 +1,5 @@
-"""The structure of constrained systems as the kernels of ``saddle.py`` want it: tables of whole numbers, made once for a
-set of constraints."""
+"""The structure of constrained systems as the kernels of ``saddle.py`` want it: tables of whole numbers, made once for
+a set of constraints."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from kinegrad._engine.tables import block_kinds, pairs, places, plan, tree
 from kinegrad._kernels import constrained, constrained_derivatives
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.constraints import END, FIRST, LAST, LINK, OTHER, OWN
+from kinegrad._kernels.constraint_rows import END, FIRST, LAST, LINK, OTHER, OWN
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad.model import Model
 
@@ -51,8 +51,8 @@ class SaddleTables:
         return found
 
     def derivatives(self, loaded: bool) -> tuple[tuple[Any, ...], int]:
-        """The argument `tables_of_derivatives` of the kernels of ``constrained_derivatives.py``, and how many slots they
-        need."""
+        """The argument `tables_of_derivatives` of the kernels of ``constrained_derivatives.py``, and how many slots
+        they need."""
         key = "derivatives", loaded
         if key not in self._known:
             model, n = self._model, self._model.n
@@ -82,12 +82,12 @@ class SaddleTables:
         closed = np.zeros_like(found)
         for k in range(self._model.n):  # L⁻ᵀ carries entries to all rows above
             for j in np.flatnonzero(found[:, k]):
-                closed[[j, *self._model.topology.ancestors(int(j))], k] = True
+                closed[[int(j), *self._model.topology.ancestors(int(j))], k] = True
         return closed
 
 
 def _on_path(model: Model, rows: tuple[Any, ...], m: int) -> NDArray[np.bool_]:
-    """Whether joint k is on the path of each row, (n, m): one of the links or joints that it is about, or above them."""
+    """Whether joint k is on the path of each row, (n, m): one of the links or joints it is about, or above them."""
     pair, joint = rows[0], rows[5]
     found = np.zeros((model.n, m), dtype=bool)
     ends = [(k, (row[LINK], row[OTHER])) for row in pair for k in range(row[FIRST], row[LAST])]
@@ -114,4 +114,5 @@ def _panels(flags: NDArray[np.bool_]) -> Integers:
 
 def _numbers(rows: int, columns: int, wide: int) -> Integers:
     """Where columns of results are that are rows of slots, `wide` apart: numbers, W a slot."""
-    return ((np.arange(rows) * wide)[:, None] + np.arange(columns)).ravel() * WIDTH
+    slots: Integers = (np.arange(rows) * wide)[:, None] + np.arange(columns)
+    return np.asarray(slots.ravel() * WIDTH, dtype=np.int64)

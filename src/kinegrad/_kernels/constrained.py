@@ -4,23 +4,23 @@ With the rows φ of ``constraints.py``, their Jacobian G, and what it takes to m
 
     [M  −Gᵀ; G  0] [q̈; f] = [τ − h; −φ̈(q, q̇, 0) − 2α φ̇ − β² φ]                           [kudruss2019] (5)
 
-where α and β draw errors of φ and φ̇ back to zero [baumgarte1972], and are zero unless asked for.  An impact changes q̇ at
-once, so that only impulses count:
+where α and β draw errors of φ and φ̇ back to zero [baumgarte1972], and are zero unless asked for.  An impact changes q̇
+at once, so that only impulses count:
 
     [M  −Gᵀ; G  0] [q̇⁺ − q̇; Λ] = [0; −(1 + e) G q̇]                                        [kudruss2019] (8)
 
-with the restitution e of each row.  ``saddle.py`` solves both.  M is that of ``crba.py``; h is that of ``rnea.py``, with
-gravity added to the accelerations of links where a force is made of them, for φ̈ does not know of it.
+with the restitution e of each row.  ``saddle.py`` solves both.  M is that of ``crba.py``; h is that of ``rnea.py``,
+with gravity added to the accelerations of links where a force is made of them, for φ̈ does not know of it.
 
 Glossary
-    R d V A p   of each link, slots as in kinematics.py, then path slots and work as constraints.py has them
+    R d V A p   of each link, slots as in kinematics.py, then path slots and work as constraint_rows.py has them
     I F         inertia and force of subtrees, 16 slots for each link after all of those, at `sums`; home as in
                 rnea_derivatives.py
     saddle      slots of saddle.py after these
     tables      plan, of rnea_derivatives.py; tree, of tree_solve.py; paths and reach, of saddle.py
 """
 
-from kinegrad._kernels import constraints, saddle
+from kinegrad._kernels import constraint_rows, constraints, saddle
 from kinegrad._kernels.bodies import (
     INERTIA,
     add_sym,
@@ -34,7 +34,8 @@ from kinegrad._kernels.bodies import (
 )
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.constraints import Entries, own_layout, unpack_constraints
+from kinegrad._kernels.constraint_rows import own_layout, unpack_constraints
+from kinegrad._kernels.constraints import Entries
 from kinegrad._kernels.joints import FRAME, SHIFT, frames, handed_on, move, rest, subspace
 from kinegrad._kernels.kinematics import ACCELERATION, VELOCITY, N
 from kinegrad._kernels.lanes.finite import finite, with_results
@@ -50,14 +51,13 @@ FORCE, SUMS = INERTIA, INERTIA + 6  # I | F | slots for each link
 
 def slots(n: int, m: int, pairs: int) -> int:
     """Scratch slots for n joints and m constraints."""
-    return constraints.slots(n) + n * SUMS + saddle.slots(n, m, pairs)
+    return constraint_rows.slots(n) + n * SUMS + saddle.slots(n, m, pairs)
 
 
 @inline
 def sums_slot(n):
-    """Where the sums begin: after the slots of constraints.py."""
-    at = own_layout(n)
-    return at.work + constraints.COLUMNS + constraints.COLUMN * n
+    """Where the sums begin: after the slots of constraint_rows.py."""
+    return own_layout(n).work + constraint_rows.COLUMNS + constraint_rows.COLUMN * n
 
 
 @inline
@@ -84,10 +84,9 @@ def own_sums(m, plan, i, sums, forces, r, force, point, torque, scratch):
     elif plan[i, HOME] == i:
         for k in range(SUMS):
             store(scratch, own + k, 0.0)
-    if forces:
-        if len(force) > 0:
-            acting = load_on(m, i, r, force, point, torque, scratch, N)
-            put(scratch, own + FORCE, load_force(scratch, own + FORCE) - acting)
+    if forces and len(force) > 0:
+        acting = load_on(m, i, r, force, point, torque, scratch, N)
+        put(scratch, own + FORCE, load_force(scratch, own + FORCE) - acting)
 
 
 @inline

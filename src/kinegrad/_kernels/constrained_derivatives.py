@@ -6,8 +6,8 @@ At their solution the equations of ``constrained.py`` hold for every state, so t
     G ∂q̈ = −∂(φ̈ + 2α φ̇ + β² φ)                    at q̈                                  [kudruss2019] Prop. 3
 
 with ∂ID of ``rnea_derivatives.py`` and ∂φ̈/∂q = G̈, ∂φ̈/∂q̇ = 2Ġ, ∂φ̇/∂q = Ġ of ``constraints.py``: three times n right-hand
-sides of one system, whose factors are computed once.  Of an impact, with ID at q̇ = 0 and the acceleration Δ = q̇⁺ − q̇, without
-gravity and springs,
+sides of one system, whose factors are computed once.  Of an impact, with ID at q̇ = 0 and the acceleration Δ = q̇⁺ − q̇,
+without gravity and springs,
 
     M ∂Δ − Gᵀ ∂Λ = −∂ID/∂q ∂q + H ∂q             G ∂Δ = −∂(G q̇⁺)/∂q ∂q − e ∂(G q̇)/∂q ∂q − (1 + e) G ∂q̇
 
@@ -20,16 +20,17 @@ Glossary (slots)
     saddle      slots of saddle.py
     tables      those of constrained.py, and
                 plan, of rnea_derivatives.py, with or without loads; place, where in X the two entries of each pair of
-                joints are; reach of the columns of X, and of Y; blank, the entries of X that ∂ID leaves alone; where, the
-                columns of results, n·n and rows·n, and kind, of the first, as in lanes/stream.py
+                joints are; reach of the columns of X, and of Y; blank, the entries of X that ∂ID leaves alone; where,
+                of the columns of results, n·n and rows·n, and kind, of the first, as in lanes/stream.py
 """
 
-from kinegrad._kernels import constraints, kinematics_derivatives, saddle
+from kinegrad._kernels import constraint_rows, constraints, kinematics_derivatives, saddle
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.constrained import block as solve_block
 from kinegrad._kernels.constrained import factored, impact_block
-from kinegrad._kernels.constraints import Entries, own_layout, unpack_constraints
+from kinegrad._kernels.constraint_rows import own_layout, unpack_constraints
+from kinegrad._kernels.constraints import Entries
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import Rows, gather, load, store
 from kinegrad._kernels.lanes.slots import Slots
@@ -43,7 +44,7 @@ from kinegrad._kernels.tree_solve import COLUMNS, PANEL, divide, gather_up
 def slots(n: int, m: int, pairs: int, solution: int) -> int:
     """Scratch slots for n joints and m constraints; `solution`, those that the solution itself needs."""
     wide = -(-n // PANEL) * PANEL
-    outer = max((n + 1) * N + n * PATH, constraints.slots(n))
+    outer = max((n + 1) * N + n * PATH, constraint_rows.slots(n))
     return max(outer + saddle.slots(n, m, pairs) + 3 * (n + m) * wide, solution)
 
 
@@ -56,7 +57,7 @@ def clear(scratch, first, count):
 @inline
 def outer_slots(n):
     """Slots of the passes over links, which need them one after the other."""
-    return max((n + 1) * N + n * PATH, own_layout(n).work + constraints.COLUMNS + constraints.COLUMN * n)
+    return max((n + 1) * N + n * PATH, own_layout(n).work + constraint_rows.COLUMNS + constraint_rows.COLUMN * n)
 
 
 @inline
