@@ -141,6 +141,83 @@ def test_steps_of_differences():
         assert 0.5 < ratio / 10**order < 2
 
 
+# --- constrained ----------------------------------------------------------------------------------------------------
+
+
+def constrained(make, seed=0, k=5):
+    """A closed mechanism, three states of it that need not close, directions and loads."""
+    model, constraints = make()
+    rng = np.random.default_rng([seed, 12])
+    state = tuple(rng.normal(size=(3, 3, model.n)) * [[[0.3]], [[1.0]], [[1.0]]])
+    return model, constraints, state, tuple(rng.normal(size=(3, 3, model.n, k))), rng.normal(size=(3, model.n, 3))
+
+
+def held(model, *constraints):
+    return model, kg.ConstraintSet(model, constraints)
+
+
+CLOSED = {
+    "cart": lambda: samples.cart_pendulum(constrained=True),
+    "four_bar": samples.four_bar,
+    "slider_crank": samples.slider_crank,
+    "stewart_platform": samples.stewart_platform,
+    "rod": lambda: held(samples.double_pendulum(), kg.Distance("Q", other_point=[0.5, 0, -1.2], length=0.4)),
+    "coupled": lambda: held(
+        samples.multi_pendulum(4), kg.Coupling("hinge1", "hinge3", 0.5), kg.Contact("rod4", directions="x")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CLOSED)
+def test_modes_of_constrained_dynamics_agree(name):
+    """Duals through inverse dynamics and rows of constraints, and the kernel of derivatives: two ways that share only
+    the rows; differences share nothing with them."""
+    model, constraints, state, D, loads = constrained(CLOSED[name])
+    given = {"constraints": constraints, "loads": Loads(*loads)}
+    found = {mode: directional(kg.constrained_dynamics, model, state, D, mode=mode, **given) for mode in MODES}
+    wanted = found["structured"].derivative
+    assert wanted.shape == (3, model.n + constraints.m, 5)
+    assert_close(found["tangent"].derivative, wanted, EXACT)
+    assert_close(found["central"].derivative, wanted, 1e-7)
+    assert_close(found["forward"].derivative, wanted, 1e-4)
+    plain = kg.constrained_dynamics(model, constraints, *state, loads=Loads(*loads))
+    for each in found.values():
+        assert_close(each.value, np.concatenate([plain.a, plain.forces], axis=-1), 1e-12)
+
+
+def test_constrained_dynamics_along_torques_alone():
+    model, constraints, state, (_, _, dtau), _ = constrained(samples.four_bar)
+    D = (None, None, dtau)
+    found = [
+        directional(kg.constrained_dynamics, model, state, D, mode=mode, constraints=constraints).derivative
+        for mode in ("structured", "tangent")
+    ]
+    assert_close(found[0], found[1], EXACT)
+
+
+def test_no_constraints_is_forward_dynamics():
+    model = tree(3)
+    state, D, _ = problem(model, kg.forward_dynamics, 3)
+    empty = kg.ConstraintSet(model, [])
+    for mode in MODES:
+        free = directional(kg.forward_dynamics, model, state, D, mode=mode)
+        same = directional(kg.constrained_dynamics, model, state, D, mode=mode, constraints=empty)
+        assert_close(same.derivative, free.derivative, 1e-11)
+
+
+def test_constraints_where_coordinates_are_not_joints():
+    model, rng = mixed_tree(4), np.random.default_rng(4)
+    constraints = kg.ConstraintSet(model, [kg.Contact(model.link_names[-1], directions="z")])
+    state = mixed_state(model, 4, (2,))
+    D = [rng.normal(size=(2, model.nv, 3)) for _ in state]
+    found = [
+        directional(kg.constrained_dynamics, model, state, D, mode=mode, constraints=constraints).derivative
+        for mode in ("structured", "tangent", "central")
+    ]
+    assert_close(found[1], found[0], EXACT)
+    assert_close(found[2], found[0], 1e-7)
+
+
 # --- shapes and forms -----------------------------------------------------------------------------------------------
 
 
@@ -242,6 +319,19 @@ def test_what_overflows_is_an_error(mode):
 def test_a_joint_that_nothing_resists_is_named(mode):
     with pytest.raises(SingularError, match="nothing resists"):
         directional(kg.forward_dynamics, samples.human43(), [np.zeros(43)] * 3, [np.eye(43)] * 3, mode=mode)
+
+
+def test_constraints_are_asked_for_and_refused():
+    arm = samples.two_link()
+    floor = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
+    with pytest.raises(InputError, match="`constraints` is a NoneType; expected a ConstraintSet"):
+        directional(kg.constrained_dynamics, arm, (Q, Q, Q), (D2, None, None))
+    with pytest.raises(InputError, match="`constraints` are given; mass_matrix does not depend on constraints"):
+        directional(kg.mass_matrix, arm, (Q,), (D2,), constraints=floor)
+    twice = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y", name=name) for name in "ab"])
+    for mode in MODES:
+        with pytest.raises(SingularError, match="redundant"):
+            directional(kg.constrained_dynamics, arm, (Q, Q, Q), (D2, None, None), mode=mode, constraints=twice)
 
 
 def test_model_is_checked_first():

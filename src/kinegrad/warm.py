@@ -47,6 +47,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     prescribed = [arm.joint_names[0]]
     design = kg.Design(arm, ["forearm.mass"])
     pulled = kg.Design(arm, ["forearm.load.force.x"], loads=kg.Loads(force={"forearm": [1.0, 0.0, 0.0]}))
+    held = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
 
@@ -56,8 +57,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     def of_loads(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(pulled, *state, **options)
 
-    def along(function: Callable[..., Any], parts: int, mode: str) -> Callable[[], Any]:
-        return lambda: kg.directional(function, arm, [q] * parts, [np.eye(2)] * parts, mode=mode)
+    def along(function: Callable[..., Any], parts: int, mode: str, **options: Any) -> Callable[[], Any]:
+        return lambda: kg.directional(function, arm, [q] * parts, [np.eye(2)] * parts, mode=mode, **options)
 
     def of_arm(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(arm, *state, **options)
@@ -101,6 +102,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
         "a, along directions": ("directional", along(kg.forward_dynamics, 3, "tangent")),
         "τ, along directions": ("directional", along(kg.inverse_dynamics, 3, "tangent")),
+        "constraints, along directions": (
+            "directional",
+            along(kg.constrained_dynamics, 3, "tangent", constraints=held),
+        ),
         "M, along directions": ("directional", along(kg.mass_matrix, 1, "tangent")),
         "M, along directions at once": ("directional", along(kg.mass_matrix, 1, "structured")),
         "∂τ·x": ("inverse_dynamics_jvp", of_arm(kg.inverse_dynamics_jvp, q, v, a, q, v, a)),

@@ -206,7 +206,8 @@ class Cart:
 
 def _times(A: Numbers, x: Numbers) -> Numbers:
     """A x"""
-    return (A * x[..., None, :]).sum(axis=-1)
+    product: Numbers = A * x[..., None, :]
+    return np.asarray(product.sum(axis=-1))
 
 
 def solve(A: Numbers, B: Numbers) -> Numbers:
