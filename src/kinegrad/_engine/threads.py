@@ -183,31 +183,25 @@ def first_rows(work: int) -> int:
 def run_directions(
     kernel: Kernel,
     batch: Batch,
-    slopes: tuple[Array, ...] | None,
+    slopes: tuple[Array, ...],
     state: Sequence[tuple[Array, Array | None]],
     fixed: Sequence[Any],
     threads: int | None,
     points: Shape | None = None,
-    options: Sequence[Any] = (),
 ) -> tuple[list[Array], list[Array]]:
     """The results of a kernel of duals, (states, columns) each, and their slopes, (states, directions, columns), along
     all directions for all states.
 
-    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
-    pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
-    whichever there are more of.  Slopes that are not finite are left for the caller to find, once all are there.
-    `slopes` are those of the constants; None for a kernel of ``dual_states.py``, whose constants have none.  `options`
-    are what kernels take as it is.
+    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, pairs
+    of rows (states or 1, columns) and slopes (directions, columns), or lists of tables, which kernels get as they are.
+    Lanes run over states or over directions, whichever there are more of.  Slopes that are not finite are left for the
+    caller to find, once all are there.
     """
-    count, model = len(state[0][0]), batch.model
-    if slopes is None:
-        directions, constants = next(dx.shape[1] for _, dx in state if dx is not None), mechanism(model)
-    else:
-        directions, constants = len(slopes[0]), flags_if_varied(mechanism(model), slopes)
-        slopes = tuple(map(kernel_array, slopes))
-    none = np.zeros((1, model.n))
+    count, directions, model = len(state[0][0]), len(slopes[0]), batch.model
+    constants = flags_if_varied(mechanism(model), slopes)
+    slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
-    fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
+    fixed = [x if isinstance(x, list) else _as_kernels_read(x) for x in fixed]
     columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
     values = [np.empty((count, width)) for width in columns]
     results = [np.empty((count, directions, width)) for width in columns]
@@ -224,11 +218,11 @@ def run_directions(
             Pair(x[states], none if dx is None else kernel_array(dx[states, along].reshape(-1, model.n)))
             for x, dx in state
         ]
-        rest = [*(_rows_of(x, states, along, count) for x in fixed), *options]
+        rest = [_rows_of(x, states, along, count) for x in fixed]
         filled = [Pair(np.zeros((stop - start, width)), np.zeros((stop - start, width))) for width in columns]
-        dm = () if slopes is None else (tuple(x[along] for x in slopes),)
+        dm = tuple(x[along] for x in slopes)
         status = (NO_JOINT.copy(),) if kernel.pivots else ()
-        kernel.function(constants, *dm, *pairs, *rest, *filled, *status, scratch_pair(slots), 0, stop - start)
+        kernel.function(constants, dm, *pairs, *rest, *filled, *status, scratch_pair(slots), 0, stop - start)
         if status and status[0][0] >= 0:
             joint, row = status[0].tolist()
             stuck.append((start + row if over_states else k, joint))
@@ -246,8 +240,14 @@ def run_directions(
     return values, results
 
 
+def _as_kernels_read(x: Any) -> Any:
+    return tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x)
+
+
 def _rows_of(x: Any, states: slice, along: slice, count: int) -> Any:
     """What does not depend on a direction, or a pair of rows and slopes, for some of the states and directions."""
+    if isinstance(x, list):
+        return tuple(x)
     if isinstance(x, tuple):
         return Pair(x[0][states] if len(x[0]) == count else x[0], x[1][along])
     return x[states] if x.ndim == 2 and len(x) == count else x

@@ -211,7 +211,7 @@ def _duals(
 ) -> list[tuple[Array, Array]]:
     """What a kernel of ``_kernels/dual_states.py`` finds: values, (..., *core), and slopes, (..., k, *core)."""
     batch, pairs, loads = _pairs(sweep, kernel, state, changes)
-    both = engine.run_directions(kernel, batch, None, pairs, loads, sweep.threads, points, options)
+    both = engine.run_duals(kernel, batch, pairs, loads, sweep.threads, points, options)
     batch.results = both[0]
     batch.check_results()
     return [
