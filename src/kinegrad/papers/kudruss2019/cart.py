@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EXTENDED", "Cart", "solve"]
+__all__ = ["EXTENDED", "Cart", "saddle", "solve"]
 
 Numbers = NDArray[Any]  # float64, complex128 or extended
 EXTENDED = np.longdouble
@@ -145,16 +145,16 @@ class Cart:
     def constrained_dynamics(self, q: Numbers, v: Numbers, tau: Numbers) -> Numbers:
         """Accelerations and then forces: [kudruss2019] (1)."""
         right = np.concatenate([tau - self.bias(q, v), self.gamma(q, v)], axis=-1)
-        return solve(self._saddle(self.mass_matrix(q), self.jacobian(q)), right[..., None])[..., 0]
+        return solve(saddle(self.mass_matrix(q), self.jacobian(q)), right[..., None])[..., 0]
 
     def constrained_dynamics_along(self, q: Numbers, v: Numbers, tau: Numbers, *D: Numbers) -> Numbers:
         """Their slopes: [kudruss2019] algorithm 4."""
         dq, dv, dtau = D
         x = self.constrained_dynamics(q, v, tau)
-        change = self._saddle(self.mass_matrix_along(q, dq), self.jacobian_along(q, dq))
+        change = saddle(self.mass_matrix_along(q, dq), self.jacobian_along(q, dq))
         right = np.concatenate([dtau - self.bias_along(q, v, dq, dv), self.gamma_along(q, v, dq, dv)], axis=-1)
         right = right - _times(change, x)
-        return solve(self._saddle(self.mass_matrix(q), self.jacobian(q)), right[..., None])[..., 0]
+        return solve(saddle(self.mass_matrix(q), self.jacobian(q)), right[..., None])[..., 0]
 
     # --- parts --------------------------------------------------------------------------------------------------
 
@@ -196,12 +196,13 @@ class Cart:
         G[..., PHI] = np.stack(about, axis=-1)
         return G[..., self.coordinates]
 
-    def _saddle(self, H: Numbers, G: Numbers) -> Numbers:
-        """[H −Gᵀ; G 0]."""
-        n, m = H.shape[-1], G.shape[-2]
-        K = np.zeros((*H.shape[:-2], n + m, n + m), dtype=H.dtype)
-        K[..., :n, :n], K[..., :n, n:], K[..., n:, :n] = H, -G.swapaxes(-1, -2), G
-        return K
+
+def saddle(H: Numbers, G: Numbers) -> Numbers:
+    """[H −Gᵀ; G 0], of stacks of matrices."""
+    n, m = H.shape[-1], G.shape[-2]
+    K = np.zeros((*H.shape[:-2], n + m, n + m), dtype=H.dtype)
+    K[..., :n, :n], K[..., :n, n:], K[..., n:, :n] = H, -G.swapaxes(-1, -2), G
+    return K
 
 
 def _times(A: Numbers, x: Numbers) -> Numbers:

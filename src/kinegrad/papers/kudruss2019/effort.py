@@ -1,33 +1,35 @@
 """Figure 2 of [kudruss2019]: what derivatives along k directions cost, in evaluations of the function.
 
 The effort of a mode is the time of function and derivatives together, divided by that of the function alone, for the
-same states on one thread.  All modes and the function are timed in turn, again and again, and the best time of each
-counts.  If the function is, in the median of a measurement, much slower than at its best, or its best gets much worse
-from one half of the measurement to the other, something else was at work on the machine: that is counted and said.
+same states: processor time of one thread.  All modes and the function are timed in turn, again and again, and the best
+time of each counts.  Where times of one and the same work differ much, something else was at work on the machine: that
+is found and said.
 
-The last task is the linear system (1) alone, by LAPACK: differences factor each perturbed matrix, both exact modes
-factor one (proposition 3).
+The last task is the linear system (1) alone: differences factor each perturbed matrix, both exact modes factor one
+(proposition 3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
 from kinegrad.directional import directional
+from kinegrad.papers.kudruss2019 import linear
+from kinegrad.papers.kudruss2019.cart import saddle
 from kinegrad.papers.kudruss2019.systems import MODES, Mechanism, uniform
 from kinegrad.papers.report.page import Progress
 
 __all__ = ["BOUNDS", "SOLVE", "STATES", "Effort", "efforts"]
 
 Array = NDArray[np.float64]
-STATES = 64  # in a call
+STATES = 256  # in a call
+SYSTEMS = 16  # the same of the linear system alone
 SOLVE = "solve (1)"
 BOUNDS: dict[str, Callable[[float], float]] = {  # of the paper's table 1, evaluations for k directions
     "forward": lambda k: 1 + k,
@@ -36,6 +38,8 @@ BOUNDS: dict[str, Callable[[float], float]] = {  # of the paper's table 1, evalu
     "structured": lambda k: 1 + 1.5 * k,
 }
 SLOW, WORSE = 1.5, 1.15  # median over best, and best of one half over that of the other: a machine that is disturbed
+FEWEST = 6  # rounds
+SHORTEST = 5e-5  # s that a measurement takes: what is shorter is done several times in it
 
 
 @dataclass(frozen=True)
@@ -97,66 +101,54 @@ def _evaluating(pendulum: Mechanism, name: str, k: int) -> tuple[dict[str, Calla
 
 
 def _solving(pendulum: Mechanism, k: int) -> tuple[dict[str, Callable[[], Any]], int]:
-    """The system K x = b of one state, and its derivatives along k directions of K and b.
+    """The system K x = b of some states, and its derivatives along k directions of K and b.
 
-    What the perturbed matrices are made from is not counted: for differences they are there, for the exact modes ∂K
-    and ∂b are.
+    That ∂K and ∂b have to come from somewhere is not counted.
     """
     n, rows = pendulum.model.n, pendulum.constraints
     assert rows is not None
-    (q,) = uniform([2021, n], 1, n)
-    M, G = pendulum.value(pendulum.algorithms[0], q), rows.jacobian(q)
-    K = np.block([[M, -G.T], [G, np.zeros((rows.m, rows.m))]])
-    b, db = uniform([2023], n + rows.m), uniform([2024], k, n + rows.m)
-    dK = 1e-3 * uniform([2025], k, *K.shape)
-
-    def differences(signs: Sequence[float], h: float) -> Callable[[], Any]:
-        moved = [[(K + s * h * dK[j], b + s * h * db[j]) for s in signs] for j in range(k)]
-
-        def run() -> Array:
-            x = _solve(_factor(K), b)
-            found = [[_solve(_factor(A), c) for A, c in each] for each in moved]
-            if len(signs) == 2:
-                return np.array([(up - down) / (2 * h) for up, down in found])
-            return np.array([(up - x) / h for (up,) in found])
-
-        return run
-
-    def exact() -> Array:
-        factors = _factor(K)
-        x = _solve(factors, b)
-        return _solve(factors, (db - dK @ x).T).T
-
-    work = {"": lambda: _solve(_factor(K), b), "forward": differences((1.0,), 1e-8)}
-    return work | {"central": differences((1.0, -1.0), 1e-5), "tangent": exact, "structured": exact}, 1
-
-
-def _factor(A: Array) -> tuple[Any, Any]:
-    factors, pivots, _ = lapack.dgetrf(A)
-    return factors, pivots
-
-
-def _solve(factors: tuple[Any, Any], b: Array) -> Array:
-    x: Array = lapack.dgetrs(*factors, b)[0]
-    return x
+    (q,) = uniform([2021, n], 1, SYSTEMS, n)
+    K = saddle(pendulum.value(pendulum.algorithms[0], q), rows.jacobian(q))
+    b, db = uniform([2023], SYSTEMS, n + rows.m), uniform([2024, k], SYSTEMS, k, n + rows.m)
+    dK = 1e-3 * uniform([2025, k], SYSTEMS, k, n + rows.m, n + rows.m)
+    work: dict[str, Callable[[], Any]] = {
+        "": lambda: linear.solution(K, b),
+        "forward": lambda: linear.forward(K, dK, b, db, 1e-8),
+        "central": lambda: linear.central(K, dK, b, db, 1e-5),
+        "tangent": lambda: linear.exact(K, dK, b, db),
+    }
+    return work | {"structured": work["tangent"]}, SYSTEMS
 
 
 def _measure(task: str, k: int, work: dict[str, Callable[[], Any]], states: int, budget: float) -> list[Effort]:
     """Each in turn, again and again within the budget."""
+    counts = {name: _repeats(run) for name, run in work.items()}
     times: dict[str, list[float]] = {name: [] for name in work}
-    for run in work.values():  # compiled, and in the caches
-        run()
     end = perf_counter() + budget
-    while perf_counter() < end or len(times[""]) < 6:
+    while perf_counter() < end or len(times[""]) < FEWEST:
         for name, run in work.items():
-            start = perf_counter()
-            run()
-            times[name].append(perf_counter() - start)
+            times[name].append(_timed(run, counts[name]))
     rounds, function = len(times[""]), min(times[""])
-    off = disturbed(times[""])
     return [
-        Effort(task, mode, k, min(times[mode]) / states, function / states, rounds, off) for mode in work if mode
-    ]
+        Effort(
+            task, mode, k, min(times[mode]) / states, function / states, rounds,
+            disturbed(times[mode]) or disturbed(times[""]),
+        )
+        for mode in work if mode
+    ]  # fmt: skip
+
+
+def _repeats(run: Callable[[], Any]) -> int:
+    """How often in a measurement; what is compiled on a first call is compiled then."""
+    run()
+    return max(1, round(SHORTEST / max(_timed(run, 1), 1e-7)))
+
+
+def _timed(run: Callable[[], Any], repeats: int) -> float:
+    start = thread_time()
+    for _ in range(repeats):
+        run()
+    return (thread_time() - start) / repeats
 
 
 def disturbed(times: Sequence[float]) -> bool:
