@@ -293,7 +293,7 @@ class TestRefused:
     def test_a_joint_that_nothing_resists_is_named(self):
         human = kg.samples.human43()
         held = kg.ConstraintSet(human, [kg.Contact("left_foot")])
-        with pytest.raises(kg.SingularError, match="nothing resists joint 'neck.z'"):
+        with pytest.raises(kg.SingularError, match=r"nothing resists joint 'neck\.z'"):
             kg.constrained_dynamics(human, held, *np.zeros((3, 43)))
 
 
@@ -307,8 +307,8 @@ class TestInverse:
             names = [model.joint_names[k] for k in free]
             tau = np.where(np.isin(np.arange(model.n), free), tau, 0.0)
             S = np.eye(model.n)[:, free]
-            G = held.jacobian(q)
-            if np.linalg.cond(np.concatenate([np.broadcast_to(S, (5, *S.shape)), np.swapaxes(G, 1, 2)], -1)).max() > 1e4:
+            supplied = np.concatenate([np.broadcast_to(S, (5, *S.shape)), np.swapaxes(held.jacobian(q), 1, 2)], axis=-1)
+            if np.linalg.cond(supplied).max() > 1e4:
                 continue
             forward = kg.constrained_dynamics(model, held, q, v, tau)
             for actuated in (names, S):
@@ -330,7 +330,7 @@ class TestInverse:
     def test_what_nothing_can_supply_is_refused(self):
         arm = kg.samples.two_link(gravity=(0, -10, 0))
         wall = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="x")])
-        with pytest.raises(kg.SingularError, match="cannot supply .* in state 0: joint 'elbow' lacks"):
+        with pytest.raises(kg.SingularError, match=r"cannot supply .* in state 0: joint 'elbow' lacks"):
             kg.constrained_inverse_dynamics(arm, wall, np.zeros((2, 2)), [0, 0], [0, 0], actuated=["shoulder"])
         for wrong in (["elbow", "elbow"], np.eye(3), "elbow", [[np.nan], [0.0]], 5):
             with pytest.raises(kg.InputError):

@@ -5,7 +5,7 @@ The map
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
              to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
-             PolynomialFunction, SplineFunction
+             PolynomialFunction, SplineFunction; force elements between links: SpringDamper, Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
@@ -18,13 +18,14 @@ constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, 
              assemble, project_velocity
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
-             impact_derivatives
+             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
-             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
+             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
+             constraint_design_derivatives, constraint_jacobian_design_derivatives
 motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
@@ -72,6 +73,12 @@ from kinegrad.constrained_derivatives import (
     constrained_dynamics_load_derivatives,
     impact_derivatives,
 )
+from kinegrad.constrained_design import (
+    ConstrainedDynamicsDesignDerivatives,
+    ImpactDesignDerivatives,
+    constrained_dynamics_design_derivatives,
+    impact_design_derivatives,
+)
 from kinegrad.constraints import (
     ConstraintDerivatives,
     ConstraintSet,
@@ -84,10 +91,13 @@ from kinegrad.constraints import (
     project_velocity,
 )
 from kinegrad.design import (
+    ConstraintDesignDerivatives,
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
     PointMotionDesignDerivatives,
+    constraint_design_derivatives,
+    constraint_jacobian_design_derivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
@@ -139,7 +149,9 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Actuation,
     Box,
+    Bushing,
     Capsule,
     CoupledCoordinate,
     Cylinder,
@@ -155,6 +167,7 @@ from kinegrad.model import (
     Shape,
     Sphere,
     SplineFunction,
+    SpringDamper,
     Topology,
     free,
     planar,
@@ -189,13 +202,17 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DH",
+    "Actuation",
     "Box",
+    "Bushing",
     "Capsule",
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
+    "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
+    "ConstraintDesignDerivatives",
     "ConstraintSet",
     "Contact",
     "CoupledCoordinate",
@@ -214,6 +231,7 @@ __all__ = [
     "HybridDynamicsDesignDerivatives",
     "Impact",
     "ImpactDerivatives",
+    "ImpactDesignDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -243,6 +261,7 @@ __all__ = [
     "SolveError",
     "Sphere",
     "SplineFunction",
+    "SpringDamper",
     "Topology",
     "assemble",
     "bias_forces",
@@ -252,8 +271,11 @@ __all__ = [
     "compare",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
+    "constrained_dynamics_design_derivatives",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
+    "constraint_design_derivatives",
+    "constraint_jacobian_design_derivatives",
     "difference",
     "directional",
     "energy_design_derivatives",
@@ -269,6 +291,7 @@ __all__ = [
     "hybrid_dynamics_design_derivatives",
     "impact",
     "impact_derivatives",
+    "impact_design_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",

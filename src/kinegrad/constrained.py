@@ -422,6 +422,10 @@ def solve_dense(
     M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
 
     def solve() -> tuple[Array, Array]:
+        stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
+        if stuck is not None:
+            what = "coordinate" if engine.mapped(constraints.model) else "joint"
+            raise engine.free_joint(constraints.model, *stuck, shape, what)
         if not least:
             saddle.check_independent(G)
         return saddle.solve(method, M, G, r, s, least=least)

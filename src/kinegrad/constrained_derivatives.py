@@ -248,7 +248,7 @@ def constrained_dynamics_load_derivatives(
     change = inverse_dynamics_load_derivatives(model, q, loads=loads, threads=threads)
     parts = [change.dtau_dforce, change.dtau_dtorque, change.dtau_dpoint]
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
-    r = -np.concatenate([x.reshape(*x.shape[:-2], -1) for x in parts], axis=-1)
+    r = -np.concatenate([x.reshape(*x.shape[:-2], 3 * model.n) for x in parts], axis=-1)
     s = np.zeros((constraints.m, r.shape[-1]))
     a, f = solve_dense(constraints, q, "range-space", M, G, r, s, least=least)
     by = [np.split(x, 3, axis=-1) for x in (a, f)]

@@ -7,8 +7,8 @@ from tests.constraints.sets import random_constraints
 
 
 def independent_set(model, q, seed, *, most=3, worst=100.0):
-    """Up to `most` random constraints whose rows, made unit vectors, have a condition number below `worst` at all q, and
-    which leave the model some freedom."""
+    """Up to `most` random constraints whose rows, made unit vectors, have a condition number below `worst` at all q,
+    and which leave the model some freedom."""
     rng = np.random.default_rng([seed, 32])
     found = kg.ConstraintSet(model, [])
     for one in rng.permutation(np.array(random_constraints(model, seed), dtype=object)):

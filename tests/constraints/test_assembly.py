@@ -168,5 +168,5 @@ def test_what_is_refused():
             call()
     human = samples.human43()
     foot = ConstraintSet(human, [Contact("right_foot")])
-    with pytest.raises(SingularError, match="the mass matrix of model 'human43' is singular"):
+    with pytest.raises(SingularError, match=r"nothing resists joint '.*' of model 'human43'"):
         project_velocity(human, foot, np.zeros(43), np.ones(43))

@@ -8,6 +8,26 @@ are shaped back.  Nothing of this is public.
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
+from kinegrad._engine.elements import (
+    ELEMENTS,
+    ELEMENTS_DERIVATIVES,
+    ElementDerivatives,
+    ElementForces,
+    check_apart,
+    check_sums,
+    element_derivatives,
+    element_forces,
+    element_table,
+    less_derivatives,
+    less_forces,
+    less_jvp,
+    less_packed_derivatives,
+    less_vjp,
+    lose,
+    pushed_by_forces,
+    pushed_derivatives,
+    with_forces,
+)
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
@@ -24,6 +44,7 @@ from kinegrad._engine.gate import (
     overflow_passes,
     positive,
     real,
+    sprung,
     whole,
 )
 from kinegrad._engine.kernel_constants import (
@@ -46,6 +67,8 @@ from kinegrad._engine.threads import get_threads, run, run_directions, scratch, 
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
 
 __all__ = [
+    "ELEMENTS",
+    "ELEMENTS_DERIVATIVES",
     "QV",
     "QVA",
     "QVTAU",
@@ -53,6 +76,8 @@ __all__ = [
     "Batch",
     "DependentRow",
     "Directions",
+    "ElementDerivatives",
+    "ElementForces",
     "Expansion",
     "Kernel",
     "Kind",
@@ -67,13 +92,18 @@ __all__ = [
     "Shape",
     "acceleration_tables",
     "broadcast",
+    "check_apart",
     "check_arguments",
     "check_model",
+    "check_sums",
     "check_unit",
     "checked",
     "contract",
     "contract_fields",
     "directions",
+    "element_derivatives",
+    "element_forces",
+    "element_table",
     "evaluate",
     "evaluate_with",
     "factor_pivot",
@@ -86,6 +116,12 @@ __all__ = [
     "inertial",
     "keep_compiled",
     "kernel_array",
+    "less_derivatives",
+    "less_forces",
+    "less_jvp",
+    "less_packed_derivatives",
+    "less_vjp",
+    "lose",
     "mapped",
     "march",
     "march_slopes",
@@ -98,6 +134,8 @@ __all__ = [
     "places",
     "plan",
     "positive",
+    "pushed_by_forces",
+    "pushed_derivatives",
     "real",
     "run",
     "run_directions",
@@ -109,6 +147,7 @@ __all__ = [
     "share_memory",
     "slopes",
     "solve_hybrid",
+    "sprung",
     "streams",
     "tame",
     "torque_tables",
@@ -116,5 +155,6 @@ __all__ = [
     "unit",
     "variable_fields",
     "whole",
+    "with_forces",
     "without_springs",
 ]

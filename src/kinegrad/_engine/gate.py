@@ -305,6 +305,11 @@ def mapped(model: Any) -> bool:
     return isinstance(model, Model) and bool(model.coordinates)
 
 
+def sprung(model: Any) -> bool:
+    """Whether it is a model with force elements between its links."""
+    return isinstance(model, Model) and bool(model.elements)
+
+
 def not_finite(name: str, x: Array) -> InputError:
     where = tuple(int(k) for k in np.argwhere(~np.isfinite(x))[0])
     return InputError(f"`{name}` at index {where} is {x[where]}; expected finite numbers")

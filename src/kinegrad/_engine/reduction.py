@@ -94,7 +94,7 @@ def inertial(model: Model) -> Model:
     found: Model | None = model.__dict__.get("_inertial")
     if found is None:
         zero = np.zeros(model.n)
-        found = model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
+        found = model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero, elements={})
         object.__setattr__(model, "_inertial", found)
     return found
 

@@ -47,6 +47,8 @@ def solve(method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool) -
 
 def check_independent(G: Array) -> None:
     """Raise DependentRow for the first state in which a row of G, (..., m, n), follows from others."""
+    if not G.size:
+        return
     with np.errstate(all="ignore"):
         length = np.sqrt((G * G).sum(axis=-1))
         unit = G / np.where(length > 0, length, 1.0)[..., None]
@@ -69,7 +71,8 @@ def loose_ends(G: Array, moved: Array) -> Array:
 
 def source(G: Array, f: Array) -> Array:
     """g, (..., n), of least norm with f = G g."""
-    return np.asarray(least_norm(G, f[..., None])[..., 0])
+    found: Array = least_norm(G, f[..., None])[..., 0]
+    return found
 
 
 def least_norm(B: Array, right: Array) -> Array:
@@ -80,12 +83,13 @@ def least_norm(B: Array, right: Array) -> Array:
 
 def T(x: Array) -> Array:
     """Transposed."""
-    return np.swapaxes(x, -1, -2)
+    return x.swapaxes(-1, -2)
 
 
 def _some(S: Array) -> Array:
     """1 for singular values that are more than rounding, 0 for the others."""
-    return (RANK * S.max(axis=-1, keepdims=True, initial=0.0) < S).astype(np.float64)
+    noise = RANK * S.max(axis=-1, keepdims=True, initial=0.0)
+    return np.asarray(noise < S, dtype=np.float64)
 
 
 def _inverse(S: Array) -> Array:

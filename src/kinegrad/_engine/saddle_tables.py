@@ -109,10 +109,10 @@ def _panels(flags: NDArray[np.bool_]) -> Integers:
     columns = flags.shape[1]
     padded = np.zeros((len(flags), -(-columns // PANEL) * PANEL), dtype=bool)
     padded[:, :columns] = flags
-    return padded.reshape(len(flags), -1, PANEL).any(axis=2).astype(np.int64)
+    return np.asarray(padded.reshape(len(flags), -1, PANEL).any(axis=2), dtype=np.int64)
 
 
 def _numbers(rows: int, columns: int, wide: int) -> Integers:
     """Where columns of results are that are rows of slots, `wide` apart: numbers, W a slot."""
-    slots: Integers = (np.arange(rows) * wide)[:, None] + np.arange(columns)
-    return np.asarray(slots.ravel() * WIDTH, dtype=np.int64)
+    slots = np.add.outer(np.arange(rows) * wide, np.arange(columns))
+    return np.asarray(slots * WIDTH, dtype=np.int64).ravel()

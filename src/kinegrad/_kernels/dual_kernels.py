@@ -8,17 +8,19 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import crba, energy, hybrid, kinematics
+from kinegrad._kernels import constraints, crba, elements, energy, hybrid, kinematics
 from kinegrad._kernels.bodies import link_point
-from kinegrad._kernels.compiler.jit import kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.constraint_rows import Constraints, own_layout, unpack_constraints
 from kinegrad._kernels.joints import frames, places
 from kinegrad._kernels.kinematics import PLACE, in_world, point_acceleration, point_velocity
-from kinegrad._kernels.lanes.dual import vary
+from kinegrad._kernels.lanes.dual import Varied, vary
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
-_crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
+_crba, _elements, _energy, _hybrid = crba.block, elements.block, energy.block, hybrid.block
+_errors, _rates, _jacobian, _Entries = constraints.errors, constraints.rates, constraints.jacobian, constraints.Entries
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
@@ -82,4 +84,45 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
             scatter3(position, r, 3 * k, in_world(scratch, i, x))
             scatter3(velocity, r, 3 * k, dx)
             scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
+    return True
+
+
+@inline
+def vary_constraints(c, ends, vector, r):
+    """Rows of constraints whose points and directions vary, since frames in links do."""
+    return Constraints(c.pair, Varied(c.ends, ends, r), c.kind, Varied(c.vector, vector, r), c.path, c.joint, c.ratio)
+
+
+@kernel
+def constraint_motion(m, dm, q, v, a, c, ends, vector, phi, dphi, ddphi, scratch, start, stop):
+    """φ, φ̇ and φ̈ of constraints, (rows, m) each; slopes of their points and directions, (rows, 6 k) each."""
+    m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
+    at = own_layout(len(m.parent))
+    for r in range(start, stop, WIDTH):
+        varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
+        _motions(varied, q, v, a, r, scratch)
+        _errors(varied, own, q, r, phi, scratch, at)
+        _rates(varied, own, v, a, r, dphi, ddphi, scratch, at)
+    return True
+
+
+@kernel
+def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
+    """G of constraints, (rows, m·n), zero on entry."""
+    m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
+    n = len(m.parent)
+    at = own_layout(n)
+    for r in range(start, stop, WIDTH):
+        varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
+        frames(varied, q, r, scratch, _N)
+        _jacobian(varied, own, r, _Entries(G, n, 1), scratch, at)
+    return True
+
+
+@kernel
+def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
+    """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
     return True

@@ -24,10 +24,10 @@ from kinegrad.configuration import integrate
 from kinegrad.constraints.constraint_set import ConstraintSet
 from kinegrad.constraints.descriptions import Constraint, Loop
 from kinegrad.dynamics import mass_matrix
-from kinegrad.errors import InputError, SingularError, SolveError, shown
+from kinegrad.errors import InputError, ModelError, SolveError, shown
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
-from kinegrad.model.names import find_name
+from kinegrad.model.names import as_tuple, find_name
 
 __all__ = ["assemble", "check_set", "project_velocity"]
 
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-10  # m or rad
 NOISE = 1e-12  # singular values below this part of the largest are rounding
 RADIUS, SMALLEST, LARGEST = 0.5, 1e-12, 8.0  # of the trust region: at first, where it has failed, at most; rad or m
-STEPS = 200
+STEPS, STUCK = 200, 1e-6  # of Gauss–Newton; a step that takes less than this part of |φ|² is the last
 SHAKES = (0.03, 0.1, 0.3, 1.0, 3.0, 3.0, 3.0)  # by how much a guess is moved from which there is no way, rad or m
 
 
@@ -92,10 +92,10 @@ def assemble(
     q = _solve(constraints, start.copy(), free, threads)
     rng = np.random.default_rng(0)
     for size in SHAKES:
-        off = _off(constraints, q)
+        shake, off = size * free * rng.normal(size=model.nv), _off(constraints, q)  # the same for all states
         lost = np.flatnonzero(off > limit)
         if len(lost):
-            shaken = integrate(model, start[lost], size * free * rng.normal(size=(len(lost), model.nv)))
+            shaken = integrate(model, start[lost], shake)
             again = _solve(constraints, shaken, free, threads)
             better = _off(constraints, again) < off[lost]
             q[lost[better]] = again[better]
@@ -132,7 +132,7 @@ def project_velocity(
     Raises
     ------
     SingularError
-        If the mass matrix is singular.
+        If nothing resists a coordinate, so that the mass matrix is singular.
 
     Examples
     --------
@@ -148,21 +148,25 @@ def project_velocity(
     shape = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()))
     x, speeds = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in given.values())
     G, M = constraints.jacobian(x, threads=threads), mass_matrix(model, x, threads=threads)
-    try:
-        root = np.linalg.cholesky(M)
-    except np.linalg.LinAlgError:
-        singular = f"the mass matrix of model {shown(model.name)} is singular"
-        raise SingularError(f"{singular}; expected every coordinate to move some mass") from None
-    weighted = np.swapaxes(np.linalg.solve(root, np.swapaxes(G, -1, -2)), -1, -2)  # G L⁻ᵀ, of M = L Lᵀ
-    U, s, V = np.linalg.svd(weighted, full_matrices=False)
-    inverse = _inverse(s)
-    found = np.array(speeds)
-    for _ in range(2):  # the second takes off what rounding left
-        rate = (G * found[..., None, :]).sum(axis=-1)
-        change = _times(np.swapaxes(V, -1, -2), inverse * _times(np.swapaxes(U, -1, -2), rate))
-        found -= np.linalg.solve(np.swapaxes(root, -1, -2), change[..., None])[..., 0]
+    stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
+    if stuck is not None:
+        raise engine.free_joint(model, *stuck, shape, "coordinate" if model.coordinates else "joint")
+    with np.errstate(all="ignore"):  # what overflows is found below
+        found = _projected(G, M, speeds)
     if not np.isfinite(found).all():
         raise InputError("the results are not finite: they overflow float64; expected smaller numbers")
+    return found
+
+
+def _projected(G: Array, M: Array, v: Array) -> Array:
+    """v less M⁻¹Gᵀ(G M⁻¹Gᵀ)⁺ G v, by the singular values of G L⁻ᵀ, where M = L Lᵀ."""
+    root, found = np.linalg.cholesky(M), np.array(v)
+    weighted = np.swapaxes(np.linalg.solve(root, np.swapaxes(G, -1, -2)), -1, -2)
+    U, s, V = np.linalg.svd(weighted, full_matrices=False)
+    for _ in range(2):  # the second takes off what rounding left
+        part = _inverse(s) * _times(np.swapaxes(U, -1, -2), _times(G, found))
+        change = _times(np.swapaxes(V, -1, -2), part)
+        found -= np.linalg.solve(np.swapaxes(root, -1, -2), change[..., None])[..., 0]
     return found
 
 
@@ -179,6 +183,7 @@ def check_set(model: Any, constraints: Any) -> None:
 # --- Gauss–Newton -----------------------------------------------------------------------------------------------
 
 
+@np.errstate(all="ignore")  # a step that overflows is none
 def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], threads: int | None) -> Array:
     """Steps of all states, (states, nq), until none falls any more."""
     model, radius = constraints.model, np.full(len(q), RADIUS)
@@ -201,8 +206,8 @@ def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], thread
         grown = np.minimum(np.maximum(radius[active], 2 * length), LARGEST)
         radius[active] = np.where(wider, grown, np.where(better, radius[active], 0.25 * length))
         still = (promised > 0.0) & (radius[active] > SMALLEST) & (error[active] != 0.0).any(axis=-1)
-        slow = better & (fallen < 1e-14 * size)
-        active = active[still & ~slow]
+        stuck = better & (fallen < STUCK * size)
+        active = active[still & ~stuck]
     return q
 
 
@@ -231,7 +236,7 @@ def _step(phi: Array, G: Array, radius: Array) -> Array:
     long = np.sqrt((bare * bare).sum(axis=-1)) > radius
     if long.any():
         low, high = np.zeros(len(phi)), np.sqrt((s * part * s * part).sum(axis=-1)) / radius + 1e-300
-        for _ in range(60):  # |δ| falls with λ, and is at most |diag(s) Uᵀφ| / λ
+        for _ in range(24):  # |δ| falls with λ, and is at most |diag(s) Uᵀφ| / λ
             middle = 0.5 * (low + high)
             above = length(middle) > radius
             low, high = np.where(above, middle, low), np.where(above, high, middle)
@@ -261,11 +266,13 @@ def _balls(model: Model) -> dict[str, slice]:
 
 def _free_speeds(model: Model, keep: Any) -> NDArray[np.bool_]:
     """Which speeds may change, (nv,)."""
-    if isinstance(keep, str) or not isinstance(keep, Iterable):
-        raise InputError(f"`keep` is {shown(keep)}; expected names of coordinates, as in keep=['knee']")
+    try:
+        names = as_tuple("keep", keep, "names of coordinates, as in keep=['knee']")
+    except ModelError as error:
+        raise InputError(str(error)) from None
     balls, free = _balls(model), np.ones(model.nv, dtype=bool)
     single = [name for name in model.speed_names if name in model.coordinate_names]
-    for name in keep:
+    for name in names:
         if isinstance(name, str) and name in balls:
             free[balls[name]] = False
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -324,7 +325,7 @@ class ConstraintSet:
             at, joints = engine.Expansion(self.model, {"q": x}), self._primitive
             both = (joints.force(at.q_hat, weights), joints.curvature(at.q_hat, weights, threads=threads))
             return engine.contract(at, (_FORCE, *_CURVATURE.results), both)[1]
-        rows = engine.kernel_array(np.ascontiguousarray(weights).reshape(-1, self.m))
+        rows = np.array(weights).reshape(math.prod(weights.shape[:-1]), self.m)
         return self._call(_CURVATURE, (x,), threads, options=[tuple(self._tables), rows], unseen={"f": rows})[0]
 
     def jacobian_derivatives(self, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -333,7 +334,7 @@ class ConstraintSet:
         return self.curvature(x[..., None, :], np.eye(self.m), threads=threads)
 
     def held_at(self, q: ArrayLike) -> ConstraintSet:
-        """The same set, in which contacts hold their points where they are at q.
+        """The same set, in which contacts, and loops with the world, hold what they tie where that is at q.
 
         Parameters
         ----------

@@ -53,6 +53,9 @@ class Constraint:
     def __hash__(self) -> int:
         return hash(self._key)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in fields(self))  # type: ignore[arg-type]
+
     def __repr__(self) -> str:
         parts = ((field.name, getattr(self, field.name)) for field in fields(self))  # type: ignore[arg-type]
         shown_ = [f"{name}={_text(x)}" for name, x in parts if name != "name" or x]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.configuration import neutral
-from kinegrad.constraints.descriptions import Constraint, Contact, Distance
-from kinegrad.errors import InputError, shown
+from kinegrad.constraints.descriptions import Constraint, Contact, Distance, Loop
+from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.kinematics import forward_kinematics, point_motion
 from kinegrad.model import Model
+from kinegrad.model.names import as_tuple
 
 __all__ = ["all_of", "held", "names_of", "place", "resolved"]
 
@@ -24,9 +25,10 @@ Array = NDArray[np.float64]
 def all_of(given: Any) -> tuple[Constraint, ...]:
     """Descriptions in a tuple, or an InputError."""
     expected = "Contact, Loop, Distance, Coupling or Given objects"
-    if isinstance(given, Constraint | str) or not isinstance(given, Iterable):
-        raise InputError(f"`constraints` is {shown(given)}; expected a list of {expected}")
-    found = tuple(given)
+    try:
+        found = as_tuple("constraints", given, f"a list of {expected}")
+    except ModelError as error:
+        raise InputError(str(error)) from None
     for one in found:
         if not isinstance(one, Constraint):
             raise InputError(f"`constraints` holds {shown(one)}; expected {expected}")
@@ -64,7 +66,8 @@ def resolved(model: Model, one: Constraint, name: str) -> Constraint:
             gap = place(model, q, one.link, one.point) - place(model, q, one.other, one.other_point)
         except InputError as error:
             raise InputError(f"constraint {shown(name)}: {error}") from None
-        length = float(np.linalg.norm(gap))
+        with np.errstate(over="ignore"):
+            length = float(np.linalg.norm(gap))
         if not length > 0:
             found = f"constraint {shown(name)} is of two points that are at one place in the neutral configuration"
             raise InputError(f"{found}; expected `length`")
@@ -73,16 +76,23 @@ def resolved(model: Model, one: Constraint, name: str) -> Constraint:
 
 
 def held(model: Model, one: Constraint, q: Any) -> Constraint:
-    """A contact that holds its point where it is at q; others as they are."""
+    """A contact, or a loop with the world, that holds what it ties where that is at q; others as they are."""
     x = engine.real("q", q)
     if x.ndim != 1:
         raise InputError(f"`q` has shape {x.shape}; expected one configuration, ({model.nq},)")
-    if not isinstance(one, Contact):
-        return one
-    there = place(model, x, one.link, one.point)
-    if one.other is not None:
-        link, placement = model.locate(one.other)
-        T = forward_kinematics(model, x).transform[link]
-        T = T if placement is None else T @ placement
-        there = T[:3, :3].T @ (there - T[:3, 3])
-    return replace(one, other_point=there)
+    if isinstance(one, Contact):
+        there = place(model, x, one.link, one.point)
+        other = _frame(model, x, one.other)
+        return replace(one, other_point=other[:3, :3].T @ (there - other[:3, 3]))
+    if isinstance(one, Loop) and one.other is None:
+        return replace(one, other_placement=_frame(model, x, one.link) @ np.asarray(one.placement))
+    return one
+
+
+def _frame(model: Model, q: Array, name: str | None) -> Array:
+    """A link or frame, or the world, in the world, (4, 4)."""
+    if name is None:
+        return np.eye(4)
+    link, placement = model.locate(name)
+    T: Array = forward_kinematics(model, q).transform[link]
+    return T if placement is None else T @ placement

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.coordinates import HINGES
 
-__all__ = ["Tables", "tables"]
+__all__ = ["Tables", "table_slopes", "tables"]
 
 Array = NDArray[np.float64]
 WORLD = -1
@@ -45,7 +45,21 @@ class Tables(NamedTuple):
 
 def tables(model: Model, constraints: Sequence[Constraint]) -> Tables:
     """Of constraints of a model, with their names and lengths."""
-    made = _Rows(model)
+    return _filled(_Rows(model), constraints)
+
+
+def table_slopes(model: Model, constraints: Sequence[Constraint], frames: Mapping[str, Array]) -> tuple[Array, Array]:
+    """Slopes of `ends` and `vector`, (p, 6 pairs) and (p, 6 rows), where frames vary with slopes (p, 4, 4) by name.
+
+    Both are linear in the placements of frames, so that slopes in their place, and zero for all that does not vary,
+    give slopes.
+    """
+    count = len(next(iter(frames.values())))
+    found = [_filled(_Rows(model, {name: x[k] for name, x in frames.items()}), constraints) for k in range(count)]
+    return np.array([x.ends.ravel() for x in found]), np.array([x.vector.ravel() for x in found])
+
+
+def _filled(made: _Rows, constraints: Sequence[Constraint]) -> Tables:
     for constraint in constraints:
         where = f"constraint {shown(constraint.name)}"
         if isinstance(constraint, Contact):
@@ -81,10 +95,11 @@ def _loop(made: _Rows, loop: Loop, where: str) -> None:
 
 
 class _Rows:
-    """Tables in the making."""
+    """Tables in the making, or their slopes: with `slopes` of frames, links and the world count as zero."""
 
-    def __init__(self, model: Model) -> None:
-        self.model, self.count = model, 0
+    def __init__(self, model: Model, slopes: Mapping[str, Array] | None = None) -> None:
+        self.model, self.slopes, self.count = model, slopes, 0
+        self.still = np.eye(4) if slopes is None else np.zeros((4, 4))
         self.pairs, self.ends = list[list[int]](), list[Any]()
         self.kinds, self.vectors, self.path = list[int](), list[Any](), list[int]()
         self.joints, self.ratios = list[list[int]](), list[list[float]]()
@@ -94,7 +109,7 @@ class _Rows:
         point: Any = None, other_point: Any = None,
     ) -> None:  # fmt: skip
         """The rows (kind, a, b or u) of two points; of a contact joints on both paths count, a loop's u turns."""
-        (A, ours), (B, theirs) = self._locate(where, constraint.link), (WORLD, np.eye(4))
+        (A, ours), (B, theirs) = self._locate(where, constraint.link), (WORLD, self.still)
         if constraint.other is not None:
             B, theirs = self._locate(where, constraint.other)
         if A == B:
@@ -112,10 +127,9 @@ class _Rows:
         self.pairs.append([A, B, carrier, meet, first, self.count, *starts.tolist()])
         self.ends.append([*x[:3], *y[:3]])
         for kind, a, b in rows:
-            fixed = theirs[:3, :3] if "turning" in how else np.eye(3)
+            turned = (ours if kind == DIRECTION else self.still)[:3, :3] @ a
             self.kinds.append(kind)
-            a = ours[:3, :3] @ a if kind == DIRECTION else np.asarray(a)
-            self.vectors.append([*a, *(fixed @ b)])
+            self.vectors.append([*turned, *((theirs if "turning" in how else self.still)[:3, :3] @ b)])
 
     def joint(self, where: str, joint: str, other: str | None, ratio: float, offset: float) -> None:
         """The row of one joint, or of two."""
@@ -136,7 +150,9 @@ class _Rows:
             raise InputError(
                 f"{where} is on {shown(name)}, which is inside a ball joint and not a body; expected a link"
             )
-        return link, np.eye(4) if placement is None else placement
+        if self.slopes is not None:
+            return link, self.slopes.get(name, self.still)
+        return link, self.still if placement is None else placement
 
     def _joint(self, where: str, name: str) -> int:
         try:

@@ -25,6 +25,10 @@ def summary(model: Model) -> str:
     if model.frames:
         named = ", ".join(f"{name} in {frame.link}" for name, frame in model.frames.items())
         lines.append(f"  {len(model.frames)} frames: {named}")
+    for name, element in model.elements.items():
+        lines.append(f"  {name!r}: {element}")
+    if model.actuation is not None:
+        lines.append(f"  {model.nu} actuators: {', '.join(model.actuator_names)}")
     if model.shapes:
         lines.append(f"  {len(model.shapes)} shapes")
     for entry in model.coordinates:
