@@ -103,6 +103,18 @@ def test_where_coordinates_are_not_joints(function):
         assert_close(found["central"], found["structured"], 1e-7)
 
 
+@pytest.mark.parametrize("function", STATES)
+def test_force_elements_are_differentiated(function):
+    """Elements between links are no part of the kernels of duals: exact modes agree, with differences, too."""
+    strap = kg.SpringDamper("forearm", other_point=[0.1, 1, 0], stiffness=30.0, damping=2.0, rest_length=0.3)
+    arm, rng = samples.two_link(gravity=(0, -10, 0)).replace(elements={"strap": strap}), np.random.default_rng(9)
+    parts = len(STATES[function])
+    state, D = list(rng.normal(size=(parts, 2, 2))), list(rng.normal(size=(parts, 2, 2, 3)))
+    found = {mode: directional(function, arm, state, D, mode=mode).derivative for mode in MODES}
+    assert_close(found["tangent"], found["structured"], EXACT)
+    assert_close(found["central"], found["structured"], 1e-7)
+
+
 def test_the_mass_matrix_keeps_its_structure():
     """Symmetric, and exact zeros between branches, along every direction."""
     model = samples.human43()

@@ -61,7 +61,8 @@ class _MassMatrix(Algorithm):
         zero = np.zeros(sweep.model.nv)
         q, dq = sweep.x[0][..., None, None, :], sweep.along_or_zero(0)[..., :, None, :]
         a = np.vstack([zero, np.eye(sweep.model.nv)])
-        (found,) = engine.evaluate(JVP, sweep.model, (q, zero, a, dq, zero, zero), threads=sweep.threads)
+        plain, given = sweep.model.without_elements, (q, zero, a, dq, zero, zero)
+        (found,) = engine.evaluate(JVP, plain, given, threads=sweep.threads)
         return self.value(sweep, sweep.x, None), sweep.directions_last(found[..., 1:, :] - found[..., :1, :])
 
 
@@ -80,11 +81,11 @@ class _InverseDynamics(Algorithm):
 
     def tangent(self, sweep: Sweep) -> Found:
         motion = self.motion(sweep, sweep.x)
-        if sweep.model.coordinates:
+        if sweep.plain:
+            [(tau, slopes)] = _duals(sweep, self.dual, motion, sweep.along)
+        else:
             tau = self.value(sweep, sweep.x, sweep.loads)
             slopes = _torque_slopes(sweep, motion, [sweep.along_or_zero(k) for k in range(3)])
-        else:
-            [(tau, slopes)] = _duals(sweep, self.dual, motion, sweep.along)
         return tau, sweep.directions_last(slopes)
 
     def structured(self, sweep: Sweep) -> Found:
@@ -111,7 +112,7 @@ class _ForwardDynamics(Algorithm):
         return engine.evaluate(FORWARD["aba"], sweep.model, state, loads, threads=sweep.threads)[0]
 
     def tangent(self, sweep: Sweep) -> Found:
-        if not sweep.model.coordinates:
+        if sweep.plain:
             [(a, slopes)] = _duals(sweep, self.dual, sweep.x, sweep.along)
             return a, sweep.directions_last(slopes)
         a = self.value(sweep, sweep.x, sweep.loads)
@@ -151,7 +152,7 @@ class _ConstrainedDynamics(Algorithm):
     def tangent(self, sweep: Sweep) -> Found:
         """[kudruss2019] algorithm 4: ∂b − ∂K x are slopes of torques and of φ̈ at the solution, and of Gᵀ f."""
         model, rows = sweep.model, sweep.constraints
-        if model.coordinates:
+        if not sweep.plain:
             return self.structured(sweep)
         value = self.value(sweep, sweep.x, sweep.loads)
         a, f = value[..., : model.n], value[..., model.n :]
@@ -192,7 +193,9 @@ def _pairs(
     sweep: Sweep, kernel: engine.Kernel, state: Sequence[Array], changes: Sequence[Array | None]
 ) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
     """The batch; values, (states, n), with slopes, (states, k, n) or None; loads."""
-    batch, rows, loads = engine.checked(kernel, sweep.model, state, sweep.loads if kernel.loads else None)
+    batch, rows, loads = engine.checked(
+        kernel, sweep.model.without_elements, state, sweep.loads if kernel.loads else None
+    )
     batch.check_finite()
     shape = (batch.states, sweep.count, batch.n)
     slopes = [None if d is None else d.reshape(shape) for d in changes]
@@ -231,7 +234,7 @@ def _contracted(sweep: Sweep, *matrices: Any) -> Array:
 
 
 def _torque_slopes(sweep: Sweep, motion: Sequence[Array], changes: Sequence[Array]) -> Array:
-    """Slopes of torques, (..., k, nv), where coordinates are not joints."""
+    """Slopes of torques, (..., k, nv), where coordinates are not joints or force elements act."""
     given = (*sweep.abreast(motion), *changes)
     return engine.evaluate(JVP, sweep.model, given, sweep.loads_abreast, threads=sweep.threads)[0]
 

@@ -85,8 +85,8 @@ def directional(
         ``structured`` is exact and exploits what the mechanism is like: values are computed once for all directions,
         and entries are skipped that topology makes zero.  ``tangent`` is exact, too: the chain rule through every
         operation of the algorithm, for each direction anew.  ``forward`` and ``central`` are finite differences.
-        (Where coordinates are not joints, ``tangent`` follows the chain rule through inverse dynamics alone, and of
-        constrained dynamics it is the same as ``structured``.)
+        (Where coordinates are not joints, or force elements act, ``tangent`` follows the chain rule through inverse
+        dynamics alone, and of constrained dynamics it is the same as ``structured``.)
     constraints : ConstraintSet, optional
         Of constrained dynamics, and of nothing else.
     loads : Loads, optional

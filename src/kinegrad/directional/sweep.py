@@ -76,6 +76,11 @@ class Sweep:
         whole = (*self.shape, model.nv, self.count)
         self.D = [np.broadcast_to(changes[name], whole) if name in changes else None for name in names]
 
+    @property
+    def plain(self) -> bool:
+        """Whether joints are all there is: neither coordinates that are not joints nor force elements."""
+        return not (self.model.coordinates or self.model.elements)
+
     @cached_property
     def along(self) -> list[Array | None]:
         """Directions one after the other, (*shape, k, nv) each, or None for zero."""

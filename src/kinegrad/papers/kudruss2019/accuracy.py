@@ -63,7 +63,8 @@ class Accuracy:
 
 @dataclass(frozen=True)
 class StepError:
-    """The median error of differences, relative to the largest entry of a state's derivatives, with a given step."""
+    """The median error of differences, relative to the largest entry of a state's derivatives, with a given step; of ED
+    with a step of zero."""
 
     cart: str
     algorithm: str
@@ -114,16 +115,16 @@ def _states(cart: Mechanism, part: int, samples: int) -> Array:
 
 
 def step_errors(carts: Sequence[Mechanism], steps: Sequence[float], samples: int, say: Progress) -> list[StepError]:
-    """Errors of differences of accelerations, of both carts, by step."""
+    """Errors of differences of accelerations, of both carts, by step; and of ED."""
     rows = []
-    for done, step in enumerate(steps):
-        say("steps", done, len(steps))
+    for done, step in enumerate((0.0, *steps)):
+        say("steps", done, len(steps) + 1)
+        modes: dict[str, float | None] = {mode: step for mode in STEPS} if step else {"structured": None}
         for cart in carts:
             algorithm = cart.algorithms[-1]
-            found = _errors(cart, algorithm, dict.fromkeys(STEPS, step), 0, samples)
-            for mode, (errors, sizes) in found.items():
+            for mode, (errors, sizes) in _errors(cart, algorithm, modes, 0, samples).items():
                 rows.append(StepError(cart.name, algorithm.name, mode, step, float(np.median(errors / sizes))))
-    say("steps", len(steps), len(steps))
+    say("steps", len(steps) + 1, len(steps) + 1)
     return rows
 
 

@@ -111,11 +111,12 @@ def _solving(pendulum: Mechanism, k: int) -> tuple[dict[str, Callable[[], Any]],
     K = saddle(pendulum.value(pendulum.algorithms[0], q), rows.jacobian(q))
     b, db = uniform([2023], SYSTEMS, n + rows.m), uniform([2024, k], SYSTEMS, k, n + rows.m)
     dK = 1e-3 * uniform([2025, k], SYSTEMS, k, n + rows.m, n + rows.m)
+    none = np.zeros((SYSTEMS, 0, *K.shape[1:])), np.zeros((SYSTEMS, 0, *b.shape[1:]))
     work: dict[str, Callable[[], Any]] = {
-        "": lambda: linear.solution(K, b),
-        "forward": lambda: linear.forward(K, dK, b, db, 1e-8),
-        "central": lambda: linear.central(K, dK, b, db, 1e-5),
-        "tangent": lambda: linear.exact(K, dK, b, db),
+        "": lambda: linear.solutions(K, none[0], b, none[1], 0.0, 0),
+        "forward": lambda: linear.solutions(K, dK, b, db, 1e-8, 1),
+        "central": lambda: linear.solutions(K, dK, b, db, 1e-5, 2),
+        "tangent": lambda: linear.solutions(K, dK, b, db, 0.0, 0),
     }
     return work | {"structured": work["tangent"]}, SYSTEMS
 

@@ -86,7 +86,7 @@ def plot_efforts(rows: Sequence[Effort]) -> Figure:
     return figure
 
 
-def plot_steps(rows: Sequence[StepError], rounding: dict[str, float]) -> Figure:
+def plot_steps(rows: Sequence[StepError]) -> Figure:
     """Errors of differences by step, beside the levels of the exact mode, for both carts."""
     from matplotlib.figure import Figure
 
@@ -99,7 +99,8 @@ def plot_steps(rows: Sequence[StepError], rounding: dict[str, float]) -> Figure:
                 [row.step for row in some], [row.relative for row in some], color=COLOURS[mode], marker=MARKERS[mode],
                 markersize=5, linewidth=1.8, label=f"{MODES[mode]}, {mode}",
             )  # fmt: skip
-        ax.axhline(rounding[cart], color=COLOURS["structured"], linewidth=2.2, label="ED, structured")
+        (exact,) = (row.relative for row in rows if (row.cart, row.mode) == (cart, "structured"))
+        ax.axhline(exact, color=COLOURS["structured"], linewidth=2.2, label="ED, structured")
         name = next(row.algorithm for row in rows if row.cart == cart)
         ax.set_title(f"{name}, {cart}", loc="left", fontweight="bold", fontsize=12, color=INK)
         ax.set_xlabel("step, relative to the state", fontsize=12)

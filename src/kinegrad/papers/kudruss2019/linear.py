@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 
-__all__ = ["central", "exact", "forward", "solution"]
+__all__ = ["solutions"]
 
 Array = NDArray[np.float64]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -39,11 +39,13 @@ def factor(A: Any, swaps: Any) -> None:
     """A = P L U by elimination with pivots, in place."""
     n = len(A)
     for k in range(n):
-        pivot = k + np.argmax(np.abs(A[k:, k]))
+        pivot = k
+        for i in range(k + 1, n):
+            if abs(A[i, k]) > abs(A[pivot, k]):
+                pivot = i
         swaps[k] = pivot
-        if pivot != k:
-            for j in range(n):
-                A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
+        for j in range(n):
+            A[k, j], A[pivot, j] = A[pivot, j], A[k, j]
         for i in range(k + 1, n):
             A[i, k] /= A[k, k]
             for j in range(k + 1, n):
@@ -69,58 +71,42 @@ def substitute(A: Any, swaps: Any, x: Any) -> None:
 
 
 @inner
-def _solution(K: Array, b: Array) -> Any:
-    A, x, swaps = K.copy(), b.copy(), np.empty(len(b), np.int64)
+def solve_moved(K: Any, dK: Any, b: Any, db: Any, h: float, A: Any, swaps: Any, x: Any) -> None:
+    """x, the solution of (K + h ∂K) x = b + h ∂b; A are its factors."""
+    for i in range(len(b)):
+        x[i] = b[i] + h * db[i]
+        for j in range(len(b)):
+            A[i, j] = K[i, j] + h * dK[i, j]
     factor(A, swaps)
     substitute(A, swaps, x)
-    return x
+
+
+@inner
+def changed(dK: Any, x: Any, right: Any) -> None:
+    """right − ∂K x, in place."""
+    for i in range(len(x)):
+        total = right[i]
+        for j in range(len(x)):
+            total -= dK[i, j] * x[j]
+        right[i] = total
 
 
 @compiled
-def solution(K: Array, b: Array) -> Any:
-    """x, (S, N)."""
-    found = np.empty(b.shape)
+def solutions(K: Array, dK: Array, b: Array, db: Array, h: float, sides: int) -> tuple[Array, Array]:
+    """x, (S, N), and ∂x, (S, k, N): with the factors of x if `sides` is 0, or by differences on one or two sides."""
+    n, directions = b.shape[1], db.shape[1]
+    A, swaps, other, x, found = np.empty((n, n)), np.empty(n, np.int64), np.empty(n), np.empty(b.shape), db.copy()
     for s in range(len(K)):
-        found[s] = _solution(K[s], b[s])
-    return found
-
-
-@compiled
-def forward(K: Array, dK: Array, b: Array, db: Array, h: float) -> Any:
-    """∂x, (S, k, N), by forward differences."""
-    found = np.empty(db.shape)
-    for s in range(len(K)):
-        x = _solution(K[s], b[s])
-        for k in range(db.shape[1]):
-            found[s, k] = (_solution(K[s] + h * dK[s, k], b[s] + h * db[s, k]) - x) / h
-    return found
-
-
-@compiled
-def central(K: Array, dK: Array, b: Array, db: Array, h: float) -> Any:
-    """∂x, (S, k, N), by central differences; and x, which they do not need, but who asks for ∂x does."""
-    found = np.empty(db.shape)
-    for s in range(len(K)):
-        _solution(K[s], b[s])
-        for k in range(db.shape[1]):
-            up = _solution(K[s] + h * dK[s, k], b[s] + h * db[s, k])
-            found[s, k] = (up - _solution(K[s] - h * dK[s, k], b[s] - h * db[s, k])) / (2 * h)
-    return found
-
-
-@compiled
-def exact(K: Array, dK: Array, b: Array, db: Array) -> Any:
-    """∂x, (S, k, N), with the factors of x."""
-    swaps, found = np.empty(b.shape[1], np.int64), db.copy()
-    for s in range(len(K)):
-        A, x = K[s].copy(), b[s].copy()
-        factor(A, swaps)
-        substitute(A, swaps, x)
-        for k in range(db.shape[1]):
-            for i in range(len(x)):
-                total = found[s, k, i]
-                for j in range(len(x)):
-                    total -= dK[s, k, i, j] * x[j]
-                found[s, k, i] = total
-            substitute(A, swaps, found[s, k])
-    return found
+        solve_moved(K[s], K[s], b[s], b[s], 0.0, A, swaps, x[s])
+        for k in range(directions):
+            if sides == 0:
+                changed(dK[s, k], x[s], found[s, k])
+                substitute(A, swaps, found[s, k])
+            else:
+                solve_moved(K[s], dK[s, k], b[s], db[s, k], h, A, swaps, found[s, k])
+                other[:] = x[s]
+                if sides == 2:
+                    solve_moved(K[s], dK[s, k], b[s], db[s, k], -h, A, swaps, other)
+                for i in range(n):
+                    found[s, k, i] = (found[s, k, i] - other[i]) / (sides * h)
+    return x, found

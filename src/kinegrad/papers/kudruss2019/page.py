@@ -30,11 +30,10 @@ SOURCES = "<code>papers/kudruss2019/{}.py</code>"
 
 def write_page(folder: Path, report: Report, say: Progress) -> Report:
     """Write figures and page into a folder; the report with the figures' final paths."""
-    rounding = {row.cart: row.relative for row in report.errors if row.mode == "structured"}  # the last algorithm's
     makers: dict[str, Callable[[], Figure]] = {
         "figure_1_errors": lambda: figures.plot_errors(report.errors),
         "figure_2_efforts": lambda: figures.plot_efforts(report.efforts),
-        "steps": lambda: figures.plot_steps(report.steps, rounding),
+        "steps": lambda: figures.plot_steps(report.steps),
     }
     pictures = write_figures(folder, makers, DPI, say)
     (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
@@ -181,7 +180,7 @@ def _steps(page: Page, pictures: dict[str, bytes]) -> None:
     )
     page.figure(
         pictures["steps"], "Errors by step",
-        "Median over the states of the errors relative to a state’s largest derivative. Level lines: ED, on average.",
+        "Median over the states of the errors relative to a state’s largest derivative. Level lines: ED.",
         "Errors of forward and central differences by step on logarithmic axes: they fall and rise again as "
         "steps shrink; "
         "the exact mode is a level line far below.",
