@@ -119,7 +119,7 @@ def step_errors(carts: Sequence[Mechanism], steps: Sequence[float], samples: int
     rows = []
     for done, step in enumerate((0.0, *steps)):
         say("steps", done, len(steps) + 1)
-        modes: dict[str, float | None] = {mode: step for mode in STEPS} if step else {"structured": None}
+        modes: dict[str, float | None] = dict.fromkeys(STEPS, step) if step else {"structured": None}
         for cart in carts:
             algorithm = cart.algorithms[-1]
             for mode, (errors, sizes) in _errors(cart, algorithm, modes, 0, samples).items():
