@@ -223,6 +223,26 @@ def test_loads():
         assert relative(getattr(d, f"dforces_d{name}"), wanted[model.n :]) < EXACT
 
 
+def test_force_elements():
+    # compiled: at torques τ + Q; the dense way knows elements only through inverse dynamics and its derivatives
+    model, held, q, v, tau = random_case(16)
+    links = model.link_names
+    strap = kg.SpringDamper(links[-1], [0.1, 0, 0], links[0], [0, 0.5, 3], stiffness=40.0, damping=3.0, rest_length=0.3)
+    sprung = model.replace(elements={"strap": strap})
+    held = kg.ConstraintSet(sprung, held)
+    found = kg.constrained_dynamics_derivatives(sprung, held, q, v, tau, stabilisation=LAW)
+    value = kg.constrained_dynamics(sprung, held, q, v, tau, stabilisation=LAW)
+    assert value.a.tobytes() == found.a.tobytes()
+    force = kg.bias_forces(model, q, v) - kg.bias_forces(sprung, q, v)
+    plain = kg.constrained_dynamics(model, kg.ConstraintSet(model, held), q, v, tau + force, stabilisation=LAW)
+    assert relative(found.a, plain.a) < EXACT
+    dense = kg.constrained_dynamics_derivatives(sprung, held, q, v, tau, stabilisation=LAW, redundant="least-squares")
+    for name, x in vars(found).items():
+        assert relative(getattr(dense, name), x) < EXACT
+    after = kg.impact(sprung, held, q, v)
+    assert after == kg.impact(model, kg.ConstraintSet(model, held), q, v)
+
+
 def test_an_empty_set():
     model, _, q, v, tau = random_case(1)
     none = kg.ConstraintSet(model, [])

@@ -106,7 +106,7 @@ def constrained_dynamics(
 
     They solve  M a + h = τ + Gᵀ f  and  φ̈ = G a − γ = 0  (or what `stabilisation` says), whatever φ and φ̇ are: that
     the constraints are met, and that v agrees with them, is up to the caller (:func:`assemble`,
-    :func:`project_velocity`).  Springs, dampers, armature and loads are included.
+    :func:`project_velocity`).  Springs, dampers, armature, force elements and loads are included.
 
     Parameters
     ----------
@@ -250,7 +250,8 @@ def constrained_inverse_dynamics(
     q, v, a : array_like, shape (..., n)
         A motion that agrees with the constraints: rad or m, and their time derivatives.
     actuated : names of joints, or array_like of shape (n, k), optional
-        Which joints are driven, or the matrix S from actuators to torques; all joints if not given.
+        Which joints are driven, or the matrix S from actuators to torques; if not given the model's actuation, and all
+        joints if it has none.
     loads : Loads, optional
         External forces and torques on links.
     threads : int, optional
@@ -336,7 +337,7 @@ def restitution_rows(constraints: ConstraintSet, given: Any) -> Array:
 def actuation(model: Model, actuated: Any) -> Array:
     """S, (n, k): from actuators to torques."""
     if actuated is None:
-        return np.eye(model.nv)
+        return np.eye(model.nv) if model.actuation is None else model.actuation.matrix
     try:
         names = None if isinstance(actuated, str | np.ndarray) else list(actuated)
     except Exception:  # whatever a foreign object raises when asked for its items
@@ -362,6 +363,7 @@ def kept_model(constraints: ConstraintSet, *, moving: bool = True) -> Model:
     kept = constraints.__dict__.setdefault("_kept", {})
     if moving not in kept:
         model = copy.copy(constraints.model if moving else engine.inertial(constraints.model))
+        model.__dict__.pop("without_elements", None)  # of which calls are kept, too
         model.__dict__.update(_singles={}, _cores={})
         kept[moving] = model
     found: Model = kept[moving]
@@ -372,7 +374,7 @@ def saddle_tables(constraints: ConstraintSet) -> engine.SaddleTables:
     """The structure of a set, made once."""
     kept = constraints.__dict__
     if "_saddle" not in kept:
-        kept["_saddle"] = engine.SaddleTables(constraints.model, tuple(constraints._tables))
+        kept["_saddle"] = engine.SaddleTables(constraints.model.without_elements, tuple(constraints._tables))
     found: engine.SaddleTables = kept["_saddle"]
     return found
 
@@ -398,7 +400,8 @@ def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> e
 
     results = (engine.Result("a", (Axis.ACCELERATION,)), engine.Result("forces", (tables.m,)))
     return engine.Kernel(
-        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True
+        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True,
+        with_elements=engine.pushed_by_forces,
     )  # fmt: skip
 
 

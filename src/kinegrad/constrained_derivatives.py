@@ -279,7 +279,7 @@ def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> e
     )
     return engine.Kernel(
         kernels.constrained_derivatives, engine.QVTAU, results, tables=arguments, loads=True, pivots=True, together=3,
-        spare=True,
+        spare=True, with_elements=engine.pushed_constrained_derivatives,
     )  # fmt: skip
 
 

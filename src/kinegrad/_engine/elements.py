@@ -167,9 +167,9 @@ def pushed_by_forces(
     """a = a₀ at torques τ + Q."""
     q, v, tau = state
     given, lost = with_forces(tau, element_forces(model, state, threads).Q)
-    (a,) = run((q, v, given), out)
-    lose(lost, (a, 1))
-    return (a,)
+    results = run((q, v, given), out)  # accelerations, and forces of constraints where there are any
+    lose(lost, *((x, 1) for x in results))
+    return results
 
 
 def with_forces(tau: Any, Q: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -243,6 +243,24 @@ def pushed_derivatives(
     lose(lost, (a, 1), (by_q, 2), (by_v, 2))
     check_sums(a, by_q, by_v)
     return a, by_q, by_v, inverse
+
+
+def pushed_constrained_derivatives(
+    model: Model, run: Run, state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
+) -> tuple[Array, ...]:
+    """a and f, forces of constraints; ∂f/∂(q, v, τ) and ∂a/∂(q, v, τ)."""
+    q, v, tau = state
+    acting = element_derivatives(model, state, threads)
+    given, lost = with_forces(tau, acting.Q)
+    results = run((q, v, given), out)
+    a, f, *matrices = results
+    with np.errstate(all="ignore"):  # what overflows is found below
+        for by_q, by_v, by_tau in (matrices[:3], matrices[3:]):
+            by_q += by_tau @ acting.dQ_dq
+            by_v += by_tau @ acting.dQ_dv
+    lose(lost, (a, 1), (f, 1), *((x, 2) for x in matrices))
+    check_sums(*matrices)
+    return results
 
 
 def less_jvp(

@@ -16,6 +16,7 @@ from kinegrad.constraints.constraint_set import ConstraintSet
 from kinegrad.constraints.rows import table_slopes
 from kinegrad.design import coordinates
 from kinegrad.design.derivatives import followed, model_of, parameters_last
+from kinegrad.design.elements import without_elements
 from kinegrad.design.parameters import Design, frame_slopes, kernel_slopes
 from kinegrad.kinematics import state_of
 from kinegrad.model import Model
@@ -124,7 +125,7 @@ def constraint_jacobian_design_derivatives(
     check_set(model, constraints)
     at = engine.Expansion(model, {"q": q}) if model.coordinates else None
     if at is not None:
-        state, design = (at.q_hat,), coordinates.primitive_design(design)
+        state, design = (at.q,), coordinates.primitive_design(design)
     batch, (found,) = _run(_JACOBIAN, design, constraints, state, threads)
     batch.results = [found]
     batch.check_results()
@@ -139,6 +140,7 @@ def _run(
     kernel: engine.Kernel, design: Design, constraints: ConstraintSet, state: tuple[Any, ...], threads: int | None
 ) -> tuple[engine.Batch, list[Array]]:
     """The batch, and slopes, (states, p, columns), of what a kernel of duals finds."""
+    design = without_elements(design)
     batch, pairs, _ = followed(design, kernel, state, [None] * len(kernel.state), None)
     rows = constraints._tables
     still = np.zeros((design.p, rows.ends.size)), np.zeros((design.p, rows.vector.size))

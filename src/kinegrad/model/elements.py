@@ -198,7 +198,7 @@ class Bushing(_Element):
     >>> mount = Bushing("forearm", [0, 0, 0], None, [0.8, 0, 0], stiffness=[0, 100, 0, 0, 0, 5])
     >>> mounted = arm.replace(elements={"mount": mount})
     >>> inverse_dynamics(mounted, [0.1, 0.0], [0, 0], [0, 0]).round(4)
-    array([6.8567, 3.6778])
+    array([6.8566, 3.6779])
     """
 
     link: str
