@@ -103,14 +103,16 @@ def test_where_coordinates_are_not_joints(function):
         assert_close(found["central"], found["structured"], 1e-7)
 
 
-@pytest.mark.parametrize("function", STATES)
+@pytest.mark.parametrize("function", [*STATES, kg.constrained_dynamics])
 def test_force_elements_are_differentiated(function):
     """Elements between links are no part of the kernels of duals: exact modes agree, with differences, too."""
     strap = kg.SpringDamper("forearm", other_point=[0.1, 1, 0], stiffness=30.0, damping=2.0, rest_length=0.3)
     arm, rng = samples.two_link(gravity=(0, -10, 0)).replace(elements={"strap": strap}), np.random.default_rng(9)
-    parts = len(STATES[function])
+    parts = len(STATES.get(function, "qvt"))
     state, D = list(rng.normal(size=(parts, 2, 2))), list(rng.normal(size=(parts, 2, 2, 3)))
-    found = {mode: directional(function, arm, state, D, mode=mode).derivative for mode in MODES}
+    held = {"constraints": kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])}
+    options = held if function is kg.constrained_dynamics else {}
+    found = {mode: directional(function, arm, state, D, mode=mode, **options).derivative for mode in MODES}
     assert_close(found["tangent"], found["structured"], EXACT)
     assert_close(found["central"], found["structured"], 1e-7)
 

@@ -167,6 +167,7 @@ def every_call(model, designs, state, loads):
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
     tied = kg.ConstraintSet(model, [kg.Given(model.joint_names[0])])
     kg.constrained_dynamics(model, tied, q, v, a, loads=loads)
+    kg.directional(kg.constrained_dynamics, model, [q, v, a], along, mode="tangent", constraints=tied, loads=loads)
     kg.constrained_dynamics_derivatives(model, tied, q, v, a, loads=loads, stabilisation=1.0)
     kg.impact(model, tied, q, v, restitution=[0.5])
     kg.impact_derivatives(model, tied, q, v)
