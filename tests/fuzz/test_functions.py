@@ -424,7 +424,8 @@ def test_inertial_parameters():
             kg.inertial_parameters(value)
 
 
-PARTS = {kg.mass_matrix: "q", kg.bias_forces: "qv", kg.inverse_dynamics: "qva", kg.forward_dynamics: "qva"}
+PARTS = {kg.mass_matrix: "q", kg.bias_forces: "qv"}
+PARTS |= dict.fromkeys((kg.inverse_dynamics, kg.forward_dynamics, kg.constrained_dynamics), "qva")
 MODES = ("structured", "tangent", "forward", "central")
 
 
@@ -452,6 +453,8 @@ def test_directional():
         state, D = directions_of(case, function)
         case.arguments = {"function": function, "model": case.model, "state": state, "D": D}
         case.arguments["mode"] = case.rng.choice(MODES)
+        if function is kg.constrained_dynamics:
+            case.arguments["constraints"] = some_constraints(case.rng, case.model)
         try:
             result = case.call()
             assert bits(case.call(threads=1)) == bits(case.call(threads=2)) == bits(result)
