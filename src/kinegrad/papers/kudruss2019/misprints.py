@@ -21,8 +21,7 @@ MISPRINTS = (
         "after (1)",
         "<i>γ</i> = (∂<b>g</b>(<b>q</b>)/∂<i>t</i>) <b>q̇</b>",
         "<i>γ</i> = <b>Ġ</b> <b>q̇</b>, the time derivative of the Jacobian: ∂<b>g</b>/∂<i>t</i> is zero for "
-        "scleronomic "
-        "constraints",
+        "scleronomic constraints",
     ),
     Misprint(
         "definition 2",
@@ -38,9 +37,8 @@ MISPRINTS = (
         "algorithm 3, line 13",
         "∂<b>I</b><sup>c</sup><sub>λ</sub> += [<b>S</b>∂<i>q</i> ×*] <b>I</b><sup>c</sup> − <b>I</b><sup>c</sup> "
         "[<b>S</b>∂<i>q</i> ×], <b>S</b> in body <i>i</i>",
-        "and + <b>X</b>* ∂<b>I</b><sup>c</sup><sub><i>i</i></sub> <b>X</b>, what changed further out; <b>S</b> "
-        "in the frame "
-        "of the parent, as <b>I</b><sup>c</sup> is",
+        "and + <b>X</b>* ∂<b>I</b><sup>c</sup><sub><i>i</i></sub> <b>X</b>, what changed further out; <b>S</b> in "
+        "the frame of the parent, as <b>I</b><sup>c</sup> is",
         tested=True,
     ),
     Misprint(

@@ -95,27 +95,20 @@ def _modes(page: Page) -> None:
     page.section("What is compared, and how", "modes")
     page.paragraph(
         "A function <i>f</i> of dynamics at a state <i>x</i> and its derivatives along <i>k</i> directions "
-        "<i>d</i>, in "
-        "one call of <code>directional</code>. The algorithms are the paper’s: <b>CRBA</b>, the mass matrix; "
-        "<b>NEFF</b>, "
-        "nonlinear effects or bias forces; <b>RNEA</b>, inverse dynamics; <b>ABA</b>, forward dynamics; "
-        "<b>FDCONT</b>, "
-        "forward dynamics with constraints, accelerations and forces. The modes are"
+        "<i>d</i>, in one call of <code>directional</code>. The algorithms are the paper’s: <b>CRBA</b>, the mass "
+        "matrix; <b>NEFF</b>, nonlinear effects or bias forces; <b>RNEA</b>, inverse dynamics; <b>ABA</b>, forward "
+        "dynamics; <b>FDCONT</b>, forward dynamics with constraints, accelerations and forces. The modes are"
     )
     page.points([
         "<b>FD</b>, forward differences (<i>f</i>(<i>x</i> + <i>hd</i>) − <i>f</i>(<i>x</i>))/<i>h</i>, where "
-        "<i>hd</i> is "
-        "1.5·10<sup>−8</sup> of the state;",
+        "<i>hd</i> is 1.5·10<sup>−8</sup> of the state;",
         "<b>FDC</b>, central differences, where it is 6.1·10<sup>−6</sup>;",
-        "<b>AD</b>, the chain rule through every operation: the algorithm compiled for dual numbers, which "
-        "carry a value "
-        "and a slope, for each direction anew. Of FDCONT it gives the right-hand sides of algorithm 4, and the "
-        "matrix of "
-        "(1) is factored once;",
-        "<b>ED</b>, structure exploited: algorithm 3 with all that does not depend on the direction taken out of its "
-        "inner loops; and for the others, matrices of derivatives of which topology leaves the entries that "
-        "are not zero, "
-        "times the directions.",
+        "<b>AD</b>, the chain rule through every operation: the algorithm compiled for dual numbers, which carry a "
+        "value and a slope, for each direction anew. Of FDCONT it gives the right-hand sides of algorithm 4, and "
+        "the matrix of (1) is factored once;",
+        "<b>ED</b>, structure exploited: algorithm 3 with all that does not depend on the direction taken out of "
+        "its inner loops; and for the others, matrices of derivatives of which topology leaves the entries that are "
+        "not zero, times the directions.",
     ])  # fmt: skip
 
 
@@ -126,22 +119,19 @@ def _errors(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.paragraph(
         f"{report.samples:,} states".replace(",", "\u202f") + " and their directions, 3<i>n</i> of them at each, are "
         "uniform in [−π, π]. The text of the paper does not say what its cart-pendulum is made of. Here the box has "
-        f"{box.box_mass:g} kg and {number(box.box_inertia)} kg m<sup>2</sup>, the slender rod {box.rod_mass:g} "
-        "kg and "
-        f"{2 * box.rod_centre:g} m. In minimal coordinates there are two degrees of freedom; as a free box in "
-        "the plane "
-        "there are four, and two wheels that stay on the ground are two constraints. The derivatives in closed form ("
+        f"{box.box_mass:g} kg and {number(box.box_inertia)} kg m<sup>2</sup>, the slender rod {box.rod_mass:g} kg "
+        f"and {2 * box.rod_centre:g} m. In minimal coordinates there are two degrees of freedom; as a free box in "
+        "the plane there are four, and two wheels that stay on the ground are two constraints. The derivatives in "
+        "closed form ("
         + SOURCES.format("cart")
         + f") are evaluated in extended precision, <i>ε</i> = {number(report.epsilon)}."
     )
     page.figure(
         pictures["figure_1_errors"], "Figure 1",
-        "Errors of the worst entry and direction of a state. Thick bars hold half of the states, thin ones 98 "
-        "%, white "
-        "lines are medians. Dashed: what the text of the paper says, at worst, for FD, FDC, and AD and ED.",
-        "Errors of four modes for each algorithm on a logarithmic axis, two panels: forward differences are "
-        "worst, central "
-        "ones some three orders of magnitude better, both exact modes at rounding.",
+        "Errors of the worst entry and direction of a state. Thick bars hold half of the states, thin ones 98 %, "
+        "white lines are medians. Dashed: what the text of the paper says, at worst, for FD, FDC, and AD and ED.",
+        "Errors of four modes for each algorithm on a logarithmic axis, two panels: forward differences are worst, "
+        "central ones some three orders of magnitude better, both exact modes at rounding.",
     )  # fmt: skip
     rows = []
     for cart, name in dict.fromkeys((row.cart, row.algorithm) for row in report.errors):
@@ -152,8 +142,7 @@ def _errors(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.table(
         ["cart", "algorithm", *names, *(f"{name}, relative" for name in names)], rows, "Table 1",
         "Mean errors: as they are, of the free box within 60° of level; and relative to the largest entry of a "
-        "state’s "
-        "derivatives, of all states.",
+        "state’s derivatives, of all states.",
         words=2,
     )  # fmt: skip
     rows = [
@@ -164,9 +153,8 @@ def _errors(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     ]
     page.table(
         ["FDCONT", "median", "mean within 60° of level", "mean", "largest"], rows, "Table 2",
-        "What states near upright do to the errors of constrained dynamics: there the constraints become "
-        "dependent on "
-        "each other, and derivatives themselves grow without bound.",
+        "What states near upright do to the errors of constrained dynamics: there the constraints become dependent "
+        "on each other, and derivatives themselves grow without bound.",
     )  # fmt: skip
 
 
@@ -174,37 +162,32 @@ def _steps(page: Page, pictures: dict[str, bytes]) -> None:
     page.section("What the step does to differences", "steps")
     page.paragraph(
         "The paper states what is left at best: about <i>ε</i><sup>1/2</sup> for forward differences and "
-        "<i>ε</i><sup>2/3</sup> for central ones. Larger steps err by curvature, smaller ones by rounding; "
-        "exact modes "
-        "know no step."
+        "<i>ε</i><sup>2/3</sup> for central ones. Larger steps err by curvature, smaller ones by rounding; exact "
+        "modes know no step."
     )
     page.figure(
         pictures["steps"], "Errors by step",
         "Median over the states of the errors relative to a state’s largest derivative. Level lines: ED.",
-        "Errors of forward and central differences by step on logarithmic axes: they fall and rise again as "
-        "steps shrink; "
-        "the exact mode is a level line far below.",
+        "Errors of forward and central differences by step on logarithmic axes: they fall and rise again as steps "
+        "shrink; the exact mode is a level line far below.",
     )  # fmt: skip
 
 
 def _efforts(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.section("Figure 2: effort by number of directions", "efforts")
     page.paragraph(
-        "A pendulum of ten rods in a plane; for FDCONT its tip is pinned, two constraints. The effort is the time of "
-        "function and derivatives together, divided by that of the function. kinegrad evaluates states in batches, "
-        f"several at once in the registers of a processor: here {effort.STATES} in a call, so that what a call "
-        "costs by "
-        "itself, in Python, counts little. Modes and function are timed in turn, again and again, as processor "
-        "time of "
-        "one thread; the best counts. <b>solve (1)</b> is the linear system alone, with its "
+        "A pendulum of ten rods in a plane; for FDCONT its tip is pinned, two constraints. The effort is the time "
+        "of function and derivatives together, divided by that of the function. kinegrad evaluates states in "
+        f"batches, several at once in the registers of a processor: here {effort.STATES} in a call, so that what a "
+        "call costs by itself, in Python, counts little. Modes and function are timed in turn, again and again, as "
+        "processor time of one thread; the best counts. <b>solve (1)</b> is the linear system alone, with its "
         "matrix and the derivatives of that given."
     )
     page.figure(
         pictures["figure_2_efforts"], "Figure 2",
         "Effort in evaluations of the function. Dashed: bounds of the paper’s table 1, for FD, FDC, and AD and ED.",
-        "Effort by number of directions, six panels with a line for each of four modes: differences and duals "
-        "grow in "
-        "proportion, the structured mode is nearly level.",
+        "Effort by number of directions, six panels with a line for each of four modes: differences and duals grow "
+        "in proportion, the structured mode is nearly level.",
     )  # fmt: skip
     words = disturbed_words(report.efforts)
     if words:
