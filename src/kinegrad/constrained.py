@@ -34,6 +34,7 @@ Array = NDArray[np.float64]
 Axis = engine.Axis
 R = TypeVar("R")
 REDUNDANT = ("error", "least-squares")
+quietly = np.errstate(all="ignore")  # what overflows is found in the end
 Stabilisation = float | tuple[float, float] | None
 
 
@@ -226,6 +227,7 @@ def impact(
     return Impact(*naming_rows(constraints, q, solve))
 
 
+@quietly
 def constrained_inverse_dynamics(
     model: Model,
     constraints: ConstraintSet,
@@ -295,6 +297,7 @@ def constrained_inverse_dynamics(
             f"lacks {np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
         )
     u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
+    engine.check_sums(u, f)
     return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
 
 
@@ -423,6 +426,7 @@ def solve_dense(
     """The system of dense matrices for right-hand sides (..., n, k) and (..., m, k), or an error that names rows."""
     shape = np.broadcast_shapes(M.shape[:-2], G.shape[:-2], r.shape[:-2], s.shape[:-2])
     M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
+    engine.check_sums(M, G, r, s)
 
     def solve() -> tuple[Array, Array]:
         stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
@@ -433,9 +437,12 @@ def solve_dense(
             saddle.check_independent(G)
         return saddle.solve(method, M, G, r, s, least=least)
 
-    return naming_rows(constraints, q, solve)
+    found = naming_rows(constraints, q, solve)
+    engine.check_sums(*found)
+    return found
 
 
+@quietly
 def _dense_dynamics(
     model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None, method: str,
     law: tuple[float, float], least: bool, threads: int | None,
@@ -454,6 +461,7 @@ def _dense_dynamics(
     return ConstrainedDynamics(np.ascontiguousarray(a[..., 0]), np.ascontiguousarray(f[..., 0]))
 
 
+@quietly
 def _dense_impact(
     model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, threads: int | None
 ) -> Impact:  # fmt: skip

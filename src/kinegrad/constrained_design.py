@@ -16,6 +16,7 @@ from kinegrad.constrained import (
     check_set,
     constrained_dynamics,
     impact,
+    quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
@@ -72,6 +73,7 @@ class ImpactDesignDerivatives(Result):
     dimpulses_dp: Array
 
 
+@quietly
 def constrained_dynamics_design_derivatives(
     design: Design,
     constraints: ConstraintSet,
@@ -144,9 +146,11 @@ def constrained_dynamics_design_derivatives(
                 per, change = name.removesuffix("_dp"), _checked(design, name, x, a.shape[:-1])
                 by_a = by_a + getattr(by, f"da_{per}") @ change
                 by_f = by_f + getattr(by, f"dforces_{per}") @ change
+    engine.check_sums(by_a, by_f)
     return ConstrainedDynamicsDesignDerivatives(np.ascontiguousarray(by_a), np.ascontiguousarray(by_f))
 
 
+@quietly
 def impact_design_derivatives(
     design: Design,
     constraints: ConstraintSet,
@@ -207,6 +211,7 @@ def impact_design_derivatives(
             if x is not None:
                 follow = _checked(design, name, x, found.v.shape[:-1])
                 by_v, by_l = by_v + to_v @ follow, by_l + to_l @ follow
+    engine.check_sums(by_v, by_l)
     return ImpactDesignDerivatives(np.ascontiguousarray(by_v), np.ascontiguousarray(by_l))
 
 

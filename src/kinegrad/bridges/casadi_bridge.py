@@ -68,6 +68,7 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     sizes = (model.nq, model.nv, model.nv)
     dense = [casadi.Sparsity.dense(size, states) for size in sizes]
     patterns = [_by_columns(model, size) for size in sizes]
+    by_column = np.lexsort(model.pattern)  # CasADi's order; kinegrad's is by row
     blocks = []
     for (rows, cols), size in zip(patterns, sizes, strict=True):
         block = casadi.Sparsity.triplet(model.nv, size, rows.tolist(), cols.tolist())
@@ -77,6 +78,12 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     def state(buffers: Any) -> list[Any]:
         given = zip(buffers[:3], (neutral(model), np.zeros(model.nv), np.zeros(model.nv)), strict=True)
         return [np.tile(zero, (states, 1)) if x is None else np.frombuffer(x).reshape(states, -1) for x, zero in given]
+
+    def values(q: Any, matrix: PackedMatrix, size: int) -> Any:
+        """The entries of derivatives with respect to q or v in CasADi's order, (states, entries)."""
+        if size == model.nv:
+            return matrix.values[:, by_column]
+        return pull_tangent(model, q[:, None], matrix.to_dense())[:, patterns[0][0], patterns[0][1]]
 
     class Buffered(casadi.Callback):  # type: ignore[misc, name-defined]
         """A function that reads and writes CasADi's memory, where a state is a row for NumPy."""
@@ -114,7 +121,7 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
             for matrix, size, result in zip((exact.dtau_dq, exact.dtau_dv, exact.dtau_da), sizes, results, strict=True):
                 if result is not None:
                     assert isinstance(matrix, PackedMatrix)
-                    np.frombuffer(result)[:] = _values(model, q, matrix, size).ravel()
+                    np.frombuffer(result)[:] = values(q, matrix, size).ravel()
             return 0
 
     class InverseDynamics(Buffered):
@@ -145,22 +152,6 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     return InverseDynamics("inverse_dynamics", state_in, {"tau": dense[1]}, {})
 
 
-def _values(model: Model, q: Any, matrix: PackedMatrix, size: int) -> Any:
-    """The entries of derivatives with respect to q or v in CasADi's order, (states, entries)."""
-    if size == model.nv:
-        return matrix.values[:, _order(model)]
-    rows, cols = _by_columns(model, size)
-    return pull_tangent(model, q[:, None], matrix.to_dense())[:, rows, cols]
-
-
-@cache
-def _order(model: Model) -> Any:
-    """Of the entries that kinegrad has by rows, CasADi's by columns."""
-    rows, cols = model.pattern
-    return np.lexsort((rows, cols))
-
-
-@cache
 def _by_columns(model: Model, size: int) -> tuple[Any, Any]:
     """Rows and columns of derivatives with respect to q or v that may differ from zero, in CasADi's order."""
     rows, cols = model.pattern

@@ -14,7 +14,7 @@ from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.constraints.assembly import check_set
 from kinegrad.constraints.constraint_set import ConstraintSet
 from kinegrad.constraints.rows import table_slopes
-from kinegrad.design import coordinates
+from kinegrad.design import coordinates, elements
 from kinegrad.design.derivatives import followed, model_of, parameters_last
 from kinegrad.design.elements import without_elements
 from kinegrad.design.parameters import Design, frame_slopes, kernel_slopes
@@ -99,6 +99,7 @@ def constraint_design_derivatives(
     """
     model, state = model_of(design), state_of(q, v, a)
     check_set(model, constraints)
+    design = elements.without_elements(design)  # no force enters
     if model.coordinates:
         at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
         state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
@@ -123,6 +124,7 @@ def constraint_jacobian_design_derivatives(
     """
     model, state = model_of(design), (q,)
     check_set(model, constraints)
+    design = elements.without_elements(design)
     at = engine.Expansion(model, {"q": q}) if model.coordinates else None
     if at is not None:
         state, design = (at.q,), coordinates.primitive_design(design)

@@ -308,6 +308,20 @@ def way(parents: Sequence[int], A: int, B: int) -> tuple[list[int], list[int]]:
     return up, down[::-1]
 
 
+def with_ways(
+    model: Model, rows: NDArray[np.int64], cols: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of a pattern, by speeds, with all pairs on the way between the two links of an element."""
+    found = np.zeros((model.nv, model.nv), dtype=bool)
+    found[rows, cols] = True
+    for element in model.elements.values():
+        up, down = way(model.parents.tolist(), *(i for i, _ in ends(model, element)))
+        speeds = model.layout.speed_of[[*up, *down]]
+        found[np.ix_(speeds[speeds >= 0], speeds[speeds >= 0])] = True
+    rows, cols = np.nonzero(found)
+    return frozen(rows), frozen(cols)
+
+
 def _numbers(what: str, value: Any, count: int) -> Array:
     array = real_array(what, value, f"{count} numbers")
     if array.shape != (count,) or too_large(array):
