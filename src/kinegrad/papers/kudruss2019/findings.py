@@ -158,8 +158,8 @@ def _solve_words(efforts: Sequence[Effort]) -> str:
     return (
         f"The linear system (1) alone, factored once for {k} directions, takes {exact:.2g} evaluations, "
         f"{exact / forward:.2g} of the time of forward differences, which factor each perturbed matrix "
-        f"({forward:.3g} evaluations). The paper: less than a quarter. Our system has 12 unknowns; the larger one is, the "
-        "more is saved by keeping its factors."
+        f"({forward:.3g} evaluations). The paper: less than a quarter. Our system has 12 unknowns; the "
+        "larger one is, the more is saved by keeping its factors."
     )
 
 
