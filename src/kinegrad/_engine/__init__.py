@@ -8,6 +8,7 @@ are shaped back.  Nothing of this is public.
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
+from kinegrad._engine.curvature import hessian_in_coordinates, product_in_coordinates, without_ball_dampers
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
@@ -77,6 +78,7 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "hessian_in_coordinates",
     "keep_compiled",
     "kernel_array",
     "mapped",
@@ -91,6 +93,7 @@ __all__ = [
     "places",
     "plan",
     "positive",
+    "product_in_coordinates",
     "real",
     "run",
     "run_directions",
@@ -107,5 +110,6 @@ __all__ = [
     "unit",
     "variable_fields",
     "whole",
+    "without_ball_dampers",
     "without_springs",
 ]

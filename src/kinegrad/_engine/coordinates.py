@@ -129,7 +129,7 @@ class Chart:
         found = np.zeros((*q.shape[:-1], layout.n), dtype=q.dtype)
         found[..., layout.plain] = q[..., layout.plain_q]
         if layout.functions:
-            found[..., layout.coupled] = self._f(0)
+            found[..., layout.coupled] = self.f(0)
         for first, k, _ in layout.balls:
             found[..., first : first + POSE] = pose_angles(q[..., k : k + 4])
         return found
@@ -150,7 +150,7 @@ class Chart:
     def drift(self) -> Array:
         """γ, (..., n): â where a is zero."""
         layout, v = self.layout, self.speeds
-        coupled = self._f(2) * v[..., layout.coupled_v] ** 2
+        coupled = self.f(2) * v[..., layout.coupled_v] ** 2
         batch = common(coupled.shape[:-1], v.shape[:-1])
         found = np.zeros((*batch, layout.n), dtype=np.result_type(coupled, v))
         found[..., layout.coupled] = coupled
@@ -175,22 +175,20 @@ class Chart:
     @cached_property
     def G(self) -> Entries:
         """∂v̂/∂v = ∂q̂/∂δ = ∂â/∂a."""
-        return Entries(self.layout, self._f(1), unit=True)
+        return Entries(self.layout, self.f(1), unit=True)
 
     @cached_property
     @quietly
     def V(self) -> Entries:
         """∂v̂/∂δ."""
-        v = self.speeds
-        coupled = self._f(2) * v[..., self.layout.coupled_v]
-        return Entries(self.layout, coupled, [_turned(v[..., k : k + 3]) for _, _, k in self.layout.balls])
+        return self.weight_slope(self.speeds)
 
     @cached_property
     @quietly
     def A(self) -> Entries:
         """∂â/∂δ."""
         v, a, layout = self.speeds, self.accelerations, self.layout
-        coupled = self._f(2) * a[..., layout.coupled_v] + self._f(3) * v[..., layout.coupled_v] ** 2
+        coupled = self.f(2) * a[..., layout.coupled_v] + self.f(3) * v[..., layout.coupled_v] ** 2
         charts = [_turned(a[..., k : k + 3]) + _turned_drift(v[..., k : k + 3]) for _, _, k in layout.balls]
         return Entries(layout, coupled, charts)
 
@@ -199,18 +197,24 @@ class Chart:
     def C(self) -> Entries:
         """∂â/∂v."""
         v = self.speeds
-        coupled = 2 * self._f(2) * v[..., self.layout.coupled_v]
+        coupled = 2 * self.f(2) * v[..., self.layout.coupled_v]
         return Entries(self.layout, coupled, [_drift_slope(v[..., k : k + 3]) for _, _, k in self.layout.balls])
 
-    def _f(self, order: int) -> Array:
+    @quietly
+    def weight_slope(self, w: Array) -> Entries:
+        """∂(G w)/∂δ, which is V with w in the place of v."""
+        coupled = self.f(2) * w[..., self.layout.coupled_v]
+        return Entries(self.layout, coupled, [_turned(w[..., k : k + 3]) for _, _, k in self.layout.balls])
+
+    def f(self, order: int) -> Array:
         """Derivatives of couplings' functions of one order, (..., k)."""
         if len(self._known) <= order:
-            layout, up_to = self.layout, order if order < 2 else 3
+            layout, up_to = self.layout, order if order < 2 else max(order, 3)
             empty = np.zeros((*self._q.shape[:-1], 0), dtype=self._q.dtype)
             each = [
                 f.derivatives(self._q[..., k], up_to) for f, k in zip(layout.functions, layout.coupled_q, strict=True)
             ]
-            self._known = [np.stack(row, axis=-1) for row in zip(*each, strict=True)] or [empty] * 4
+            self._known = [np.stack(row, axis=-1) for row in zip(*each, strict=True)] or [empty] * (up_to + 1)
         return self._known[order]
 
     # --- results ----------------------------------------------------------------------------------------------------
@@ -250,7 +254,7 @@ class Chart:
     def add_turn(self, onto: Array, tau: Array) -> None:
         """Add W, (..., nv, nv): how Gᵀ τ̂ changes with δ at fixed τ̂."""
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
-            onto[..., v, v] += self._f(2)[..., k] * tau[..., joint]
+            onto[..., v, v] += self.f(2)[..., k] * tau[..., joint]
         for ball in self.layout.balls:
             v = ball[2]
             for row, column, entry in self._chart_turn(ball, tau):
@@ -270,7 +274,7 @@ class Chart:
         batch = common(tau.shape[:-1], x.shape[:-1], self._q.shape[:-1], self.speeds.shape[:-1])
         found = np.zeros((*batch, self.layout.nv))
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
-            found[..., v] += self._f(2)[..., k] * tau[..., joint] * x[..., v]
+            found[..., v] += self.f(2)[..., k] * tau[..., joint] * x[..., v]
         for ball in self.layout.balls:
             v = ball[2]
             for entry in self._chart_turn(ball, tau):

@@ -8,17 +8,19 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import crba, energy, hybrid, kinematics
+from kinegrad._kernels import crba, energy, hybrid, kinematics, rnea_reverse
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.joints import frames, places
 from kinegrad._kernels.kinematics import PLACE, in_world, point_acceleration, point_velocity
-from kinegrad._kernels.lanes.dual import vary
+from kinegrad._kernels.lanes.dual import Pair, vary
+from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
 _crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
+_gradient, _GRADIENT = rnea_reverse.block, rnea_reverse.N
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
@@ -83,3 +85,23 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
             scatter3(velocity, r, 3 * k, dx)
             scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
     return True
+
+
+@kernel
+def weighted_torque_gradient(
+    m, q, v, a, y, dq, dv, da, force, point, torque, by_q, by_v, by_a, d_q, d_v, d_a, scratch, start, stop
+):
+    """Gradients of yᵀτ by the state, and their slopes along (dq, dv, da), (states, n) each; constants do not vary."""
+    ok = finite((q, v, a, y, dq, dv, da, force, point, torque), start, stop)
+    if not ok:
+        return ok
+    m = unpack(m)
+    half = len(scratch) // 2
+    own = Pair(scratch[:half], scratch[half:])
+    for r in range(start, stop, WIDTH):
+        frames(m, Pair(q, dq), r, own, _GRADIENT)
+        _gradient(
+            m, Pair(q, dq), Pair(v, dv), Pair(a, da), y, force, point, torque,
+            Pair(by_q, d_q), Pair(by_v, d_v), Pair(by_a, d_a), None, r, own,
+        )  # fmt: skip
+    return ok
