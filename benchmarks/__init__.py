@@ -14,6 +14,7 @@ FAMILIES = (
     "inverse_dynamics",
     "derivatives",
     "forward_dynamics",
+    "constrained",
     "mass_matrix",
     "kinematics",
     "scaling",

@@ -1,11 +1,11 @@
-"""Second derivatives of inverse dynamics: two routes against each other, the complex step of the exact first derivatives,
+"""Second derivatives of inverse dynamics: two routes against each other, complex step of the exact first derivatives,
 formulas on paper; then identities, zeros, edges, and what is accepted and refused."""
 
 import numpy as np
 import pytest
 
 import kinegrad as kg
-from kinegrad import InputError, Inertia, samples
+from kinegrad import Inertia, InputError, samples
 from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import parts, random_loads, random_state, tree
 from tests.kernels.child import child, output
@@ -340,6 +340,50 @@ def test_coordinates_by_all_routes(seed):
     assert many.tau.shape == (2, model.nv)
 
 
+# --- force elements -----------------------------------------------------------------------------------------------
+
+
+def sprung(model):
+    """With a strap and a mount between distant links."""
+    first, *_, last = model.link_names
+    strap = kg.SpringDamper(last, [0.1, 0.2, 0.3], first, [0.5, 0.0, 0.2], 20.0, 1.0, 0.3)
+    mount = kg.Bushing(last, [0.1, 0.0, 0.2], None, kg.rotate("x", 0.4), np.arange(1.0, 7.0), np.ones(6))
+    return model.replace(elements={"strap": strap, "mount": mount})
+
+
+@pytest.mark.parametrize("which", ["puma560", "tree", "coordinates"])
+def test_force_elements(which):
+    """Whose second derivatives are duals of their gradients, against differences of φ, as above."""
+    bare = {"puma560": samples.puma560, "tree": lambda: tree(6), "coordinates": lambda: mixed_tree(2)}[which]()
+    model = sprung(bare)
+    state = mixed_state(model, 3, (2,)) if which == "coordinates" else random_state(model, 3, (2,))
+    w, rng, h = weights(model, 3), np.random.default_rng(3), 0.005
+    H, without = (kg.inverse_dynamics_hessian(x, *state, w) for x in (model, bare))
+    assert np.abs(H.d2_dqdq - without.d2_dqdq).max() > 0.1
+    np.testing.assert_array_equal(H.d2_dqda, without.d2_dqda)
+    both = kg.inverse_dynamics_second_order(model, *state, w)
+    first = kg.inverse_dynamics_derivatives(model, *state)
+    for name in (*BLOCKS, *FIRST):
+        expected = getattr(first if name in FIRST else H, name)
+        np.testing.assert_allclose(getattr(both, name), expected, rtol=0, atol=4e-15 * np.abs(expected).max())
+    for function, dense in ((kg.inverse_dynamics_hessian, H), (kg.inverse_dynamics_second_order, both)):
+        packed = function(model, *state, w, packed=True)
+        for name in vars(dense):
+            if name != "tau":
+                np.testing.assert_array_equal(getattr(packed, name).to_dense(), getattr(dense, name))
+    for _ in range(3):
+        d = dq, dv, da = rng.normal(size=(3, model.nv))
+        moved = [along(model, *(x[1] for x in state), k * h * d) for k in range(-3, 4)]
+        phi = [w @ kg.inverse_dynamics(model, *x) for x in moved]
+        expected = np.dot([2, -27, 270, -490, 270, -27, 2], phi) / (180 * h * h)
+        by_q, by_v = H.d2_dqdq[1] @ dq + 2 * H.d2_dqdv[1] @ dv + 2 * H.d2_dqda[1] @ da, H.d2_dvdv[1] @ dv
+        scale = max(np.abs(phi).max(), abs(expected))
+        assert abs(dq @ by_q + dv @ by_v - expected) < 1e-8 * scale
+        for method in ("spatial", "dual"):
+            x = kg.inverse_dynamics_hvp(model, *state, w, *d, method=method)
+            np.testing.assert_allclose((x.dq @ dq + x.dv @ dv + x.da @ da)[1], dq @ by_q + dv @ by_v, rtol=1e-10)
+
+
 # --- edges --------------------------------------------------------------------------------------------------------
 
 
@@ -419,7 +463,7 @@ def test_out():
                 function(model, *state, w, out=1.0)
     dense = kg.inverse_dynamics_hessian(model, *state, w)
     shared = kg.InverseDynamicsHessian(dense.d2_dqdq, dense.d2_dqdq, dense.d2_dqda, dense.d2_dvdv)
-    with pytest.raises(InputError, match="`out.d2_dqdq` and `out.d2_dqdv` share memory"):
+    with pytest.raises(InputError, match=r"`out\.d2_dqdq` and `out\.d2_dqdv` share memory"):
         kg.inverse_dynamics_hessian(model, *state, w, out=shared)
 
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+import kinegrad as kg
+
 FOLDER = Path(__file__).parents[1] / "examples"
 
 
@@ -22,7 +24,7 @@ def load(name):
 def test_all_examples_are_tested_and_listed():
     scripts = sorted(path.name for path in FOLDER.glob("*.py"))
     listed = sorted(re.findall(r"python examples/(\w+\.py)", (FOLDER / "README.md").read_text(encoding="utf-8")))
-    assert scripts == listed == ["arm_design.py", "pendulum_return.py"]
+    assert scripts == listed == ["arm_design.py", "pendulum_return.py", "standing.py"]
 
 
 def test_arm_design(tmp_path, capsys):
@@ -63,3 +65,26 @@ def test_pendulum_return(capsys):
     away = load("pendulum_return").main()
     assert away < 1e-6  # √(energy left), 1e-8, and the error of the two integrators
     assert "iteration" in capsys.readouterr().out
+
+
+def test_standing(capsys):
+    """Feet carry the weight, whatever the posture; symmetric feet carry half each; those who let go weigh less."""
+    example = load("standing")
+    carried = example.main()
+    weight = 77.5 * 9.81
+    np.testing.assert_allclose(carried["both feet"], weight / 2, rtol=1e-10)
+    np.testing.assert_allclose(carried["a squat"], weight / 2, rtol=1e-10)
+    np.testing.assert_allclose(carried["one foot"], weight, rtol=1e-10)
+    assert 0 < carried["letting go"].sum() < weight
+    assert "right foot" in capsys.readouterr().out
+
+
+def test_a_squat_moves_the_legs_alone():
+    example = load("standing")
+    human = kg.samples.human43()
+    feet = example.on_feet(human, "left", "right")
+    q = example.squat(human, feet, 0.15)
+    assert np.abs(feet.error(q)).max() < 1e-12
+    assert q[human.joint_index("pelvis.tz")] == -0.15
+    assert 0.5 < q[human.joint_index("right_knee")] < 2.0
+    assert not q[human.joint_index("lumbar") :].any()

@@ -19,7 +19,7 @@ NONE = {
 def test_every_public_function_can_be_named():
     public = {name for module in (kg, simulate) for name in module.__all__ if name[0].islower()}
     public = {name for name in public if callable(getattr(simulate, name, None) or getattr(kg, name))}
-    assert public - NONE == set(FUNCTIONS)
+    assert public - NONE == {name for name in FUNCTIONS if "." not in name}
 
 
 def test_every_call_runs():

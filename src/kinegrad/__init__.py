@@ -5,7 +5,7 @@ The map
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
              to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
-             PolynomialFunction, SplineFunction
+             PolynomialFunction, SplineFunction; force elements between links: SpringDamper, Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
@@ -15,12 +15,19 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
              inverse_dynamics_hessian, inverse_dynamics_second_order, inverse_dynamics_hvp,
              inverse_dynamics_hessian_tensors
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
+constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
+             and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
+             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
+             assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
-             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives
+             transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
+             constraint_design_derivatives, constraint_jacobian_design_derivatives
 motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
@@ -52,11 +59,47 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
+from kinegrad.constrained import (
+    ConstrainedDynamics,
+    ConstrainedInverseDynamics,
+    Impact,
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+    impact,
+)
+from kinegrad.constrained_derivatives import (
+    ConstrainedDynamicsDerivatives,
+    ConstrainedLoadDerivatives,
+    ImpactDerivatives,
+    constrained_dynamics_derivatives,
+    constrained_dynamics_load_derivatives,
+    impact_derivatives,
+)
+from kinegrad.constrained_design import (
+    ConstrainedDynamicsDesignDerivatives,
+    ImpactDesignDerivatives,
+    constrained_dynamics_design_derivatives,
+    impact_design_derivatives,
+)
+from kinegrad.constraints import (
+    ConstraintDerivatives,
+    ConstraintSet,
+    Contact,
+    Coupling,
+    Distance,
+    Given,
+    Loop,
+    assemble,
+    project_velocity,
+)
 from kinegrad.design import (
+    ConstraintDesignDerivatives,
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
     PointMotionDesignDerivatives,
+    constraint_design_derivatives,
+    constraint_jacobian_design_derivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
@@ -116,9 +159,11 @@ from kinegrad.kinematics_derivatives import (
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
+    Actuation,
     Box,
+    Bushing,
     Capsule,
-    Coupling,
+    CoupledCoordinate,
     Cylinder,
     Frame,
     Inertia,
@@ -132,6 +177,7 @@ from kinegrad.model import (
     Shape,
     Sphere,
     SplineFunction,
+    SpringDamper,
     Topology,
     free,
     planar,
@@ -166,18 +212,35 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "DH",
+    "Actuation",
     "Box",
+    "Bushing",
     "Capsule",
+    "ConstrainedDynamics",
+    "ConstrainedDynamicsDerivatives",
+    "ConstrainedDynamicsDesignDerivatives",
+    "ConstrainedInverseDynamics",
+    "ConstrainedLoadDerivatives",
+    "ConstraintDerivatives",
+    "ConstraintDesignDerivatives",
+    "ConstraintSet",
+    "Contact",
+    "CoupledCoordinate",
     "Coupling",
     "Cylinder",
     "Design",
+    "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Frame",
+    "Given",
     "HybridDynamics",
     "HybridDynamicsDesignDerivatives",
+    "Impact",
+    "ImpactDerivatives",
+    "ImpactDesignDerivatives",
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
@@ -191,6 +254,7 @@ __all__ = [
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
+    "Loop",
     "Mesh",
     "Model",
     "ModelBuilder",
@@ -209,12 +273,21 @@ __all__ = [
     "SolveError",
     "Sphere",
     "SplineFunction",
+    "SpringDamper",
     "Topology",
+    "assemble",
     "bias_forces",
     "bridges",
     "center_of_mass",
     "center_of_mass_derivatives",
     "compare",
+    "constrained_dynamics",
+    "constrained_dynamics_derivatives",
+    "constrained_dynamics_design_derivatives",
+    "constrained_dynamics_load_derivatives",
+    "constrained_inverse_dynamics",
+    "constraint_design_derivatives",
+    "constraint_jacobian_design_derivatives",
     "difference",
     "energy_design_derivatives",
     "forward_dynamics",
@@ -227,6 +300,9 @@ __all__ = [
     "gravity_forces",
     "hybrid_dynamics",
     "hybrid_dynamics_design_derivatives",
+    "impact",
+    "impact_derivatives",
+    "impact_design_derivatives",
     "inertial_parameters",
     "integrate",
     "inverse_dynamics",
@@ -259,6 +335,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "potential_energy",
     "prismatic",
+    "project_velocity",
     "random_configuration",
     "revolute",
     "rotate",

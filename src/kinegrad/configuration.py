@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model, SplineFunction
-from kinegrad.model.coordinates import Coupling
+from kinegrad.model.coordinates import CoupledCoordinate
 
 __all__ = ["difference", "integrate", "neutral", "random_configuration"]
 
@@ -229,7 +229,7 @@ def _ranges(model: Model) -> tuple[Array, Array]:
     lower, upper = -usual, usual.copy()
     owners = dict(zip(layout.plain_q.tolist(), layout.plain.tolist(), strict=True))
     for entry in model.coordinates:
-        if not isinstance(entry, Coupling):
+        if not isinstance(entry, CoupledCoordinate):
             continue
         k = model.coordinate_index(entry.name)
         for joint, function in zip(entry.joints, entry.functions, strict=True):

@@ -32,8 +32,10 @@ Axis = engine.Axis
 _TORQUE = engine.Result("tau", (Axis.TORQUE,))
 _ACCELERATION = engine.Result("a", (Axis.ACCELERATION,))
 METHODS = {
-    "spatial": engine.Kernel(rnea.rnea, engine.QVA, (_TORQUE,), rnea.N, loads=True),
-    "lagrange": engine.Kernel(lagrange.lagrange, engine.QVA, (_TORQUE,), lagrange.N, loads=True),
+    "spatial": engine.Kernel(rnea.rnea, engine.QVA, (_TORQUE,), rnea.N, loads=True, with_elements=engine.less_forces),
+    "lagrange": engine.Kernel(
+        lagrange.lagrange, engine.QVA, (_TORQUE,), lagrange.N, loads=True, with_elements=engine.less_forces
+    ),
 }
 MASS_MATRIX = engine.Kernel(
     crba.crba, engine.Q, (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),), crba.N
@@ -98,9 +100,24 @@ def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[
         return np.asarray(np.linalg.solve(M, right))
 
 
+def _hybrid_with_elements(
+    model: Model, run: Any, state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
+) -> tuple[Array, Array]:
+    """Elements push free joints, and take from what prescribed ones need."""
+    q, v, tau, a = state
+    Q, held = engine.element_forces(model, state, threads).Q, options[0] == 1
+    pushed, lost = engine.with_forces(tau, Q)
+    found, forces = run((q, v, pushed, a), out)
+    with np.errstate(all="ignore"):  # what overflows is found below
+        forces[...] = np.where(held, forces - Q, tau)
+    engine.lose(lost, (found, 1), (forces, 1))
+    engine.check_sums(forces)
+    return found, forces
+
+
 HYBRID = engine.Kernel(
     hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
-    pivots=True, together=2, in_coordinates=_hybrid_in_coordinates,
+    pivots=True, together=2, in_coordinates=_hybrid_in_coordinates, with_elements=_hybrid_with_elements,
 )  # fmt: skip
 
 
@@ -123,10 +140,23 @@ def _by_mass_matrix(
 
 FORWARD = {
     "aba": engine.Kernel(
-        aba.aba, engine.QVTAU, (_ACCELERATION,), aba.N, loads=True, pivots=True, in_coordinates=_forward_in_coordinates
+        aba.aba,
+        engine.QVTAU,
+        (_ACCELERATION,),
+        aba.N,
+        loads=True,
+        pivots=True,
+        in_coordinates=_forward_in_coordinates,
+        with_elements=engine.pushed_by_forces,
     ),
     "crba": engine.Kernel(
-        _by_mass_matrix, engine.QVTAU, (_ACCELERATION,), slots=None, loads=True, in_coordinates=_reduced_in_coordinates
+        _by_mass_matrix,
+        engine.QVTAU,
+        (_ACCELERATION,),
+        slots=None,
+        loads=True,
+        in_coordinates=_reduced_in_coordinates,
+        with_elements=engine.pushed_by_forces,
     ),
 }
 
@@ -160,7 +190,7 @@ def inverse_dynamics(
 ) -> Array:
     """The torques and forces τ that the joints must supply:  M(q) a + c(q, v) + g(q) − loads = τ.
 
-    Springs, dampers and armature of the joints are included.
+    Springs, dampers and armature of the joints, and force elements between links, are included.
 
     Parameters
     ----------
@@ -207,7 +237,7 @@ def forward_dynamics(
 ) -> Array:
     """The accelerations a that torques τ cause: the inverse of :func:`inverse_dynamics`.
 
-    Springs, dampers and armature of the joints are included.
+    Springs, dampers and armature of the joints, and force elements between links, are included.
 
     Parameters
     ----------
@@ -261,7 +291,8 @@ def hybrid_dynamics(
     """What is not known of a and τ, where the motion of some joints is prescribed and the others are free.
 
     Between :func:`forward_dynamics`, where all joints are free, and :func:`inverse_dynamics`, where all are
-    prescribed; by articulated bodies, O(n).  Springs, dampers and armature of the joints are included.
+    prescribed; by articulated bodies, O(n).  Springs, dampers and armature of the joints, and force elements between
+    links, are included.
 
     Parameters
     ----------
@@ -370,7 +401,8 @@ def bias_forces(
 ) -> Array:
     """What inverse dynamics gives at rest in acceleration: c(q, v) + g(q) − loads, so that M a + bias = τ.
 
-    Parameters, units and batch rules are those of :func:`inverse_dynamics`; springs and dampers are included.
+    Parameters, units and batch rules are those of :func:`inverse_dynamics`; springs and dampers, and force
+    elements, are included.
 
     Examples
     --------
@@ -383,7 +415,7 @@ def bias_forces(
 
 
 def gravity_forces(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:
-    """The generalised forces g(q) that hold the links against gravity alone (no springs, no loads).
+    """The generalised forces g(q) that hold the links against gravity alone (no springs, no elements, no loads).
 
     Parameters, units and batch rules are those of :func:`inverse_dynamics`.
 

@@ -160,6 +160,7 @@ class LoadDerivatives(Result):
 
 Axis, Kind = engine.Axis, engine.Kind
 Tables = tuple[tuple[Any, ...], int]
+_LESS = {False: engine.less_derivatives, True: engine.less_packed_derivatives}
 
 
 def _torque_results(packed: bool) -> tuple[engine.Result, ...]:
@@ -176,7 +177,7 @@ def _spatial(packed: bool) -> engine.Kernel:
     results = _torque_results(packed)
     return engine.Kernel(
         rnea_derivatives.rnea_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
-        in_coordinates=_in_coordinates(packed, lambda: DERIVATIVES["spatial"][False]),
+        in_coordinates=_in_coordinates(packed, lambda: DERIVATIVES["spatial"][False]), with_elements=_LESS[packed],
     )  # fmt: skip
 
 
@@ -190,7 +191,7 @@ def _lagrange(packed: bool) -> engine.Kernel:
     results = _torque_results(packed)
     return engine.Kernel(
         lagrange_derivatives.lagrange_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
-        in_coordinates=_in_coordinates(packed, lambda: DERIVATIVES["lagrange"][False]),
+        in_coordinates=_in_coordinates(packed, lambda: DERIVATIVES["lagrange"][False]), with_elements=_LESS[packed],
     )  # fmt: skip
 
 
@@ -272,6 +273,7 @@ _FORWARD = engine.Kernel(
     together=3,
     spare=True,
     in_coordinates=_forward_in_coordinates,
+    with_elements=engine.pushed_derivatives,
 )
 JVP = engine.Kernel(
     rnea_products.jvp,
@@ -280,6 +282,7 @@ JVP = engine.Kernel(
     tables=_products,
     loads=True,
     in_coordinates=_jvp_in_coordinates,
+    with_elements=engine.less_jvp,
 )
 VJP = engine.Kernel(
     rnea_gradient.vjp,
@@ -292,6 +295,7 @@ VJP = engine.Kernel(
     tables=_gradients,
     loads=True,
     in_coordinates=_vjp_in_coordinates,
+    with_elements=engine.less_vjp,
 )
 _BY_LOADS = engine.Kernel(
     load_derivatives.load_derivatives,
@@ -320,7 +324,7 @@ def inverse_dynamics_derivatives(
     """τ and its exact derivatives with respect to q, v and a.
 
     Load points move with their links while world forces and torques keep their direction; both are differentiated.
-    Springs, dampers and armature are included.
+    Springs, dampers and armature of joints, and force elements between links, are included.
 
     Parameters
     ----------
@@ -358,7 +362,7 @@ def inverse_dynamics_derivatives(
     if out is not None:
         return out
     if packed:
-        rows, cols = model.layout.pattern if model.coordinates else model.topology.pattern
+        rows, cols = model.pattern
         return InverseDynamicsDerivatives(tau, *(PackedMatrix(values, rows, cols, model.nv) for values in matrices))
     return InverseDynamicsDerivatives(tau, *matrices)
 

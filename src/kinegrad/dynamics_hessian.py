@@ -136,12 +136,12 @@ def _kernel(packed: bool, *, both: bool) -> engine.Kernel:
     if not both:
         return engine.Kernel(
             rnea_hessian.rnea_hessian, _STATE, tuple(second), tables=tables, loads=True, together=count,
-            in_coordinates=in_coordinates,
+            in_coordinates=in_coordinates, with_elements=engine.less_hessian(packed=packed, both=False),
         )  # fmt: skip
     results = (engine.Result("tau", (Axis.TORQUE,)), *first, *second)
     return engine.Kernel(
         rnea_hessian.rnea_both_derivatives, _STATE, results, tables=tables, loads=True, together=count,
-        in_coordinates=in_coordinates,
+        in_coordinates=in_coordinates, with_elements=engine.less_hessian(packed=packed, both=True),
     )  # fmt: skip
 
 
@@ -189,7 +189,13 @@ _ALONG = _STATE | {"dq": Kind.DPOSITION, "dv": Kind.DSPEED, "da": Kind.DACCELERA
 _CHANGES = tuple(engine.Result(name, (axis,)) for name, axis in _PER_STATE.items())
 _HVP = {
     "spatial": engine.Kernel(
-        rnea_gradient.hvp, _ALONG, _CHANGES, tables=_products, loads=True, in_coordinates=_hvp_in_coordinates
+        rnea_gradient.hvp,
+        _ALONG,
+        _CHANGES,
+        tables=_products,
+        loads=True,
+        in_coordinates=_hvp_in_coordinates,
+        with_elements=engine.less_hvp,
     ),
     "dual": engine.Kernel(  # which has the gradient first
         dual_kernels.weighted_torque_gradient,
@@ -198,6 +204,7 @@ _HVP = {
         2 * rnea_reverse.N,
         loads=True,
         in_coordinates=_hvp_in_coordinates,
+        with_elements=engine.less_hvp,
     ),
 }
 
@@ -427,7 +434,7 @@ def _packed(packed: Any) -> bool:
 def _matrices(model: Model, found: Sequence[Array], packed: bool) -> list[Any]:
     if not packed:
         return list(found)
-    rows, cols = model.layout.pattern if model.coordinates else model.topology.pattern
+    rows, cols = model.pattern
     return [PackedMatrix(values, rows, cols, model.nv) for values in found]
 
 

@@ -62,7 +62,7 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike, *, threads: int | N
 
 
 def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """Of gravity, zero with the mass at the world's origin, plus that of the joint springs.
+    """Of gravity, zero with the mass at the world's origin, plus that of joint springs and force elements.
 
     Parameters as in :func:`kinetic_energy`.  Returns J, shape (...).
 
@@ -72,7 +72,11 @@ def potential_energy(model: Model, q: ArrayLike, *, threads: int | None = None) 
     >>> float(potential_energy(samples.two_link(gravity=(0, -10, 0)), [np.pi / 2, 0]).round(3))
     4.0
     """
-    return _sums(model, threads, slice(1, 2), (q,))[..., 0]
+    energy = _sums(model, threads, slice(1, 2), (q,))[..., 0]
+    if model.elements:
+        energy = np.asarray(energy + engine.element_forces(model, (q,), threads).energy.sum(axis=-1))
+        engine.check_sums(energy)
+    return energy
 
 
 def center_of_mass(model: Model, q: ArrayLike, *, threads: int | None = None) -> Array:

@@ -47,6 +47,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     prescribed = [arm.joint_names[0]]
     design = kg.Design(arm, ["forearm.mass"])
     pulled = kg.Design(arm, ["forearm.load.force.x"], loads=kg.Loads(force={"forearm": [1.0, 0.0, 0.0]}))
+    tip = kg.ConstraintSet(arm, [kg.Contact("forearm")])
+    held = arm.replace(elements={"strap": kg.SpringDamper("forearm", other_point=[0, 1, 0], stiffness=1.0)})
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
 
@@ -105,6 +107,12 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_design_derivatives",
             of_loads(kg.inverse_dynamics_design_derivatives, q, v, a),
         ),
+        "∂τ/∂p of elements": (
+            "inverse_dynamics_design_derivatives",
+            lambda: kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a),
+        ),
+        "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
+        "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
         "∂τ·x": ("inverse_dynamics_jvp", of_arm(kg.inverse_dynamics_jvp, q, v, a, q, v, a)),
         "w·∂τ": ("inverse_dynamics_vjp", of_arm(kg.inverse_dynamics_vjp, q, v, a, v)),
@@ -125,6 +133,18 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂x": ("point_motion_derivatives", of_arm(kg.point_motion_derivatives, q, v, a, link="forearm")),
         "∂momentum": ("momentum_derivatives", of_arm(kg.momentum_derivatives, q, v)),
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
+        "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
+        "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
+        "∂φ": ("ConstraintSet.derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
+        "∂G": ("ConstraintSet.curvature", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
+        "∂φ/∂p": (
+            "constraint_design_derivatives",
+            lambda: kg.constraint_design_derivatives(design, tip, q),
+        ),
+        "∂G/∂p": (
+            "constraint_jacobian_design_derivatives",
+            lambda: kg.constraint_jacobian_design_derivatives(design, tip, q),
+        ),
         "regressor": ("inverse_dynamics_regressor", of_arm(kg.inverse_dynamics_regressor, q, v, a)),
         "motion of links": ("forward_kinematics", of_arm(kg.forward_kinematics, q, v, a)),
         "links": ("forward_kinematics", of_arm(kg.forward_kinematics, q)),

@@ -1,4 +1,5 @@
-"""Random mechanisms, ordinary and not: trees, samples, floating bodies, long chains, far links, extreme constants."""
+"""Random mechanisms, ordinary and not: trees, samples, floating bodies, long chains, far links, extreme
+constants, force elements."""
 
 import random
 from functools import cache
@@ -8,11 +9,22 @@ import numpy as np
 import kinegrad as kg
 from kinegrad import Design, Inertia, Loads, Model, ModelBuilder, samples
 from tests.conftest import random_loads, tree
+from tests.constraints.sets import random_constraints
 from tests.mixed import mixed_loads, mixed_tree
+from tests.reference.elements import random_elements
 
 SMALL = ("two_link", "puma560", "double_pendulum", "cart_pendulum")
 ORDINARY = ("tree", "sample", "floating")
-KINDS = (*["tree"] * 9, *["sample"] * 3, *["floating"] * 2, *["far"] * 3, *["extreme"] * 3, "massless", "chain")
+KINDS = (
+    *["tree"] * 8,
+    *["sample"] * 3,
+    *["floating"] * 2,
+    *["far"] * 3,
+    *["extreme"] * 3,
+    "massless",
+    "sprung",
+    "chain",
+)
 
 
 def mechanism(rng: random.Random, *, largest: int = 8, mixed: bool = True) -> tuple[Model, str]:
@@ -36,7 +48,11 @@ def _mechanism(kind: str, seed: int, largest: int) -> Model:
     if kind == "floating":
         return _floating(seed)
     if kind == "mixed":
-        return mixed_tree(seed, joints=1 + seed % max(largest - 3, 1))
+        model = mixed_tree(seed, joints=1 + seed % max(largest - 3, 1))
+        return model if seed % 4 else model.replace(elements=random_elements(model, seed))
+    if kind == "sprung":
+        model = tree(seed, largest=largest)
+        return model.replace(elements=random_elements(model, seed))
     if kind == "chain":
         return samples.spatial_chain(30 + seed % 40)
     model = tree(seed, largest=largest)
@@ -92,6 +108,12 @@ def design_of(rng: random.Random, model: Model) -> Design:
     if model.mass[model.link_index(link)] == 0.0:
         names = names[3:]
     return Design(model, rng.sample(names, rng.randint(1, 4)))
+
+
+def some_constraints(rng: random.Random, model: Model) -> kg.ConstraintSet:
+    """None to three constraints of any kind."""
+    few = random_constraints(model, rng.randrange(1000), loops=("hinge", "xYZ", "pin"))
+    return kg.ConstraintSet(model, rng.sample(few, rng.randint(0, min(3, len(few)))))
 
 
 def some_loads(rng: random.Random, model: Model, batch: tuple[int, ...]) -> Loads | None:

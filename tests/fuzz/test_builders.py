@@ -17,6 +17,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import DH, Design, Inertia, Loads, Model, ModelBuilder, Topology, samples
+from kinegrad.constraints import Constraint
 from kinegrad.model.dh import DHTable
 from tests.fuzz.cases import cases
 from tests.fuzz.hostile import VALUES, hostile
@@ -102,6 +103,31 @@ MAKERS = {
     "human43": (samples.human43,
                 {"lengths": {"thigh": 0.5}, "masses": {"hand": 0.6}, "thickness": 0.1, "gravity": (0, 0, 1)}),
     "two_link": (samples.two_link, {"gravity": (0, 0, 1)}),
+    "four_bar": (samples.four_bar, {"ground": 0.5, "crank": 0.2, "coupler": 0.45, "rocker": 0.4, "density": 2.0}),
+    "slider_crank": (samples.slider_crank, {"crank": 0.1, "rod": 0.3, "density": 2.0, "piston": 0.5}),
+    "stewart_platform": (samples.stewart_platform, {"base": 1.0, "top": 0.6, "height": 1.0, "mass": 20.0}),
+    "cart on a rail": (samples.cart_pendulum, {"constrained": True, "cart_mass": 1.0, "rod_mass": 0.2, "length": 0.6}),
+    "Contact": (kg.Contact, {"link": "link0", "point": VECTOR, "directions": [[0, 0, 1.0]], "other": "link1",
+                             "other_point": VECTOR, "name": "tip"}),
+    "Loop": (kg.Loop, {"link": "link0", "placement": T, "other": None, "other_placement": VECTOR,
+                       "directions": "hinge", "name": "pin"}),
+    "Distance": (kg.Distance, {"link": "link0", "point": VECTOR, "other": "link1", "other_point": VECTOR,
+                               "length": 0.5, "name": "rod"}),
+    "Coupling": (kg.Coupling, {"joint": "joint0", "other": "joint1", "ratio": 0.5, "offset": 0.1, "name": "gear"}),
+    "Given": (kg.Given, {"joint": "joint0", "value": 0.1, "name": "held"}),
+    "ConstraintSet": (kg.ConstraintSet, {"model": TREE, "constraints": [
+        kg.Contact("link0"), kg.Loop("link2", VECTOR, "link1"), kg.Distance("link1", VECTOR, "link0", -VECTOR)]}),
+    "ConstraintSet of one contact": (
+        lambda **given: kg.ConstraintSet(TREE, [kg.Contact(**given)]),
+        {"link": "link0", "point": VECTOR, "directions": "xz", "other": "link1", "other_point": VECTOR}),
+    "ConstraintSet of one loop": (
+        lambda **given: kg.ConstraintSet(TREE, [kg.Loop(**given)]),
+        {"link": "link0", "placement": T, "other": "link1", "directions": "weld", "name": "pin"}),
+    "ConstraintSet of one distance": (
+        lambda **given: kg.ConstraintSet(TREE, [kg.Distance(**given)]),
+        {"link": "link0", "point": VECTOR, "other": "link1", "other_point": VECTOR}),
+    "ConstraintSet of one coupling": (
+        lambda **given: kg.ConstraintSet(TREE, [kg.Coupling(**given)]), {"joint": "joint0", "other": "joint1"}),
     "Loads": (Loads, {"force": LINK, "point": np.ones((3, 3)), "torque": LINK}),
     "arrays": (Loads(force=LINK).arrays, {"model": TREE}),
     "Design": (Design, {"model": ARM, "parameters": {"L": {"elbow.a": 1.0, "forearm.com.x": -0.5}, "m": "forearm.mass"},
@@ -112,7 +138,7 @@ MAKERS = {
     "at of a function": (Design.from_function(swing, {"L": 1.0, "m": 2.0}).at, {"values": [1.0, 2.0]}),
 }  # fmt: skip
 SLOW = {"human43", "from_function", "at of a function"}  # some milliseconds each
-OWN = kg.Joint | Inertia | Topology | Model | DH | DHTable | Loads | Design
+OWN = kg.Joint | Inertia | Topology | Model | DH | DHTable | Loads | Design | Constraint
 
 
 def attempt(make, arguments):

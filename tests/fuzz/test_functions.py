@@ -23,15 +23,31 @@ from tests.fuzz import test_builders, test_simulate
 from tests.fuzz.arrangements import FILLABLE, arranged, memory, spoiled, used
 from tests.fuzz.cases import cases
 from tests.fuzz.hostile import VALUES, hostile
-from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism, some_loads
+from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism, some_constraints, some_loads
 from tests.fuzz.other_ways import Compared
 
 LONGEST = 1000  # characters of a message
 MATRICES = {"dtau_dq": "n n", "dtau_dv": "n n", "dtau_da": "n n"}
-CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, k points or none, and numbers
+CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, m rows, k points or none
+    "assemble": "q",
     "bias_forces": "n",
     "center_of_mass": "3",
     "center_of_mass_derivatives": "3 n",
+    "constrained_dynamics": {"a": "n", "forces": "m"},
+    "constrained_dynamics_derivatives": {
+        "a": "n",
+        "forces": "m",
+        **{f"da_d{x}": "n n" for x in ("q", "v", "tau")},
+        **{f"dforces_d{x}": "m n" for x in ("q", "v", "tau")},
+    },
+    "constrained_dynamics_design_derivatives": {"da_dp": "n p", "dforces_dp": "m p"},
+    "constrained_dynamics_load_derivatives": {
+        **{f"da_d{x}": "n l 3" for x in ("force", "torque", "point")},
+        **{f"dforces_d{x}": "m l 3" for x in ("force", "torque", "point")},
+    },
+    "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "n"},
+    "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
+    "constraint_jacobian_design_derivatives": "m n p",
     "difference": "n",
     "energy_design_derivatives": {"dkinetic_dp": "p", "dpotential_dp": "p"},
     "forward_dynamics": "n",
@@ -49,6 +65,14 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "gravity_forces": "n",
     "hybrid_dynamics": {"a": "n", "tau": "n"},
     "hybrid_dynamics_design_derivatives": {"da_dp": "n p", "dtau_dp": "n p"},
+    "impact": {"v": "n", "impulses": "m"},
+    "impact_derivatives": {
+        "v": "n",
+        "impulses": "m",
+        **{f"dv_d{x}": "n n" for x in "qv"},
+        **{f"dimpulses_d{x}": "m n" for x in "qv"},
+    },
+    "impact_design_derivatives": {"dv_dp": "n p", "dimpulses_dp": "m p"},
     "integrate": "q",
     "inverse_dynamics": "n",
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
@@ -72,14 +96,16 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     },
     "point_motion_design_derivatives": {f"d{x}_dp": "k 3 p" for x in ("position", "velocity", "acceleration")},
     "potential_energy": "",
+    "project_velocity": "n",
     "transform_design_derivatives": "l 4 4 p",
 }
 OTHERS = {"get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}  # tested below
-POSITIONS = ("q", "q0", "q1")
+POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
-           "inverse_dynamics_derivatives": ("spatial", "lagrange")}  # fmt: skip
+           "inverse_dynamics_derivatives": ("spatial", "lagrange"),
+           "constrained_dynamics": ("range-space", "range-space", "null-space", "direct")}  # fmt: skip
 SHAPES = ((), (), (1,), (2,), (5,), (9,), (17,), (0,), (3, 2), (2, 1, 3), (0, 2), (1, 1))
 
 
@@ -139,10 +165,22 @@ class Case:
             "loads": lambda: some_loads(rng, self.model, self.part()),
             "method": lambda: rng.choice(METHODS[self.name]),
             "packed": lambda: rng.random() < 0.5,
+            "constraints": lambda: some_constraints(rng, self.model),
+            "keep": lambda: rng.sample(self.singles, rng.randint(0, min(2, len(self.singles)))),
+            "tolerance": lambda: default,
+            "stabilisation": lambda: rng.choice([None, None, 2.0, (1.0, 3.0)]),
+            "redundant": lambda: rng.choice(["error", "error", "least-squares"]),
+            "restitution": lambda: rng.choice([0.0, 0.3, 1.0]),
+            "actuated": lambda: None,
             "prescribed": lambda: rng.sample(self.model.speed_names, rng.randint(0, n)),
             "threads": lambda: None,
         }
         return values[x]()
+
+    @property
+    def singles(self):
+        """Coordinates of one number."""
+        return [name for name in self.model.coordinate_names if name in self.model.speed_names]
 
     def state(self, x):
         """Random numbers of a part of the state."""
@@ -229,10 +267,11 @@ class Case:
             "l": [model.n],
             "10l": [10 * model.n],
             "p": [self.design.p],
+            "m": [getattr(self.arguments.get("constraints"), "m", 0)],
             "k": points,
         }
         axes = [size for word in core.split() for size in (words[word] if word in words else [int(word)])]
-        return (len(model.layout.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
+        return (len(model.pattern[0]),) if self.arguments.get("packed") and core == "n n" else tuple(axes)
 
     def cores(self):
         """The last axes of each array of a result that is to be there, by name."""

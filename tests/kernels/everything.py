@@ -4,6 +4,7 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
+from tests.constraints.sets import random_constraints
 
 PACKED = ("dtau_dq", "dtau_dv", "dtau_da")
 
@@ -51,11 +52,44 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
     found |= forward_and_derivatives(model, q, v, a, every, links, points)
     found |= by_design(model, q, v, a, one, links, points)
     found |= in_steps(model, q, v, a, one)
+    found |= constrained(model, q, v, a)
+    found |= with_elements(model, q, v, a)
     flat = {}
     for name, value in found.items():
         fields = {"": value} if isinstance(value, np.ndarray) else vars(value)
         flat |= {f"{name} {field}": x for field, x in fields.items() if x is not None}
     return flat
+
+
+def constrained(model, q, v, a):
+    """Every kind of row: errors, Jacobian, rates, their derivatives, curvature, and by design."""
+    held = kg.ConstraintSet(model, random_constraints(model, 3, loops=("weld", "xYZ", "yXZ")))
+    f = np.random.default_rng(10).normal(size=(*q.shape[:-1], held.m))
+    design = design_of(model)
+    return {
+        "rows": held.error(q),
+        "rows by q": held.jacobian(q),
+        "rows in motion": held.acceleration(q, v, a),
+        "rows by state": held.derivatives(q, v, a),
+        "rows, curvature": held.curvature(q, f),
+        "rows by design": kg.constraint_design_derivatives(design, held, q, v, a),
+        "G by design": kg.constraint_jacobian_design_derivatives(design, held, q),
+    }
+
+
+def with_elements(model, q, v, a):
+    """What kernels of force elements find."""
+    first, *_, last = model.link_names
+    spring = kg.SpringDamper(last, [0.1, 0.2, 0.3], first, [0.5, 0.0, 0.2], 20.0, 1.0, 0.3)
+    mount = kg.Bushing(last, [0.1, 0.0, 0.2], None, kg.rotate("x", 0.4), np.arange(1.0, 7.0), np.ones(6))
+    held = model.replace(elements={"spring": spring, "mount": mount})
+    design = kg.Design(held, ["spring.stiffness", "mount.placement.rx", f"{model.joint_names[0]}.tip.x"])
+    return {
+        "elements": kg.bias_forces(held, q, v),
+        "energy of elements": kg.potential_energy(held, q),
+        "derivatives with elements": kg.inverse_dynamics_derivatives(held, q, v, a),
+        "elements by design": kg.inverse_dynamics_design_derivatives(design, q, v, a),
+    }
 
 
 def forward_and_derivatives(model, q, v, a, loads, links, points):

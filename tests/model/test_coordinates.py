@@ -8,7 +8,7 @@ from scipy.interpolate import CubicSpline, PPoly, make_interp_spline
 
 import kinegrad as kg
 from kinegrad import (
-    Coupling,
+    CoupledCoordinate,
     Inertia,
     LinearFunction,
     ModelBuilder,
@@ -174,15 +174,15 @@ def test_what_does_not_fit_is_refused(make, message):
 @pytest.mark.parametrize(
     ("coordinates", "message"),
     [
-        (3, "`coordinates` is 3; expected Coupling and Quaternion objects"),
+        (3, "`coordinates` is 3; expected CoupledCoordinate and Quaternion objects"),
         ([1], "`coordinates` holds 1"),
         (
-            [Coupling("x", (0, 7), (LinearFunction(),) * 2)],
+            [CoupledCoordinate("x", (0, 7), (LinearFunction(),) * 2)],
             "a joint of coupling 'x' is 7; expected a number from 0 to 2",
         ),
-        ([Coupling("x", (0,), ())], "coupling 'x' has 1 joints and 0 functions"),
-        ([Coupling("x", (0,), (np.sin,))], "a function of coupling 'x' is"),
-        ([Coupling("", (0,), (LinearFunction(),))], "`name` of a coupling is empty"),
+        ([CoupledCoordinate("x", (0,), ())], "coupling 'x' has 1 joints and 0 functions"),
+        ([CoupledCoordinate("x", (0,), (np.sin,))], "a function of coupling 'x' is"),
+        ([CoupledCoordinate("", (0,), (LinearFunction(),))], "`name` of a coupling is empty"),
         ([Quaternion("x", 0)], "quaternion 'x' begins at joint 0 of 3; expected six hinges"),
         ([Quaternion("x", True)], "a joint of quaternion 'x' is True"),
     ],

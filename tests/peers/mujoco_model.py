@@ -14,7 +14,7 @@ import mujoco
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from kinegrad import Model
+from kinegrad import Model, SpringDamper
 
 KINDS = {"revolute": "hinge", "prismatic": "slide"}
 
@@ -26,7 +26,12 @@ def can_be_mujoco(model: Model) -> bool:
 
 
 def to_mujoco(model: Model) -> mujoco.MjModel:
-    """Body by body; springs, dampers and armature included.  Depth-first joints keep their numbers."""
+    """Body by body; springs, dampers, armature and spring-dampers included.  Depth-first joints keep their numbers."""
+    return mujoco.MjModel.from_xml_string(mujoco_xml(model))
+
+
+def mujoco_xml(model: Model) -> str:
+    """The same as text."""
     assert can_be_mujoco(model), "screws and massless links that branch are not MuJoCo's"
     root = ET.Element("mujoco", model=model.name)
     ET.SubElement(root, "compiler", angle="radian", autolimits="false")
@@ -34,7 +39,9 @@ def to_mujoco(model: Model) -> mujoco.MjModel:
     world = ET.SubElement(root, "worldbody")
     for i in model.topology.roots:
         add_body(model, world, np.eye(4), [i])
-    return mujoco.MjModel.from_xml_string(ET.tostring(root, encoding="unicode"))
+    if model.elements:
+        add_tendons(model, root)
+    return ET.tostring(root, encoding="unicode")
 
 
 def add_body(model: Model, above: ET.Element, start: np.ndarray, joints: list[int]) -> None:
@@ -75,6 +82,22 @@ def add_body(model: Model, above: ET.Element, start: np.ndarray, joints: list[in
     )
     for child in model.topology.children(last):
         add_body(model, body, tip, [child])
+
+
+def add_tendons(model: Model, root: ET.Element) -> None:
+    """A spatial tendon with a site at each end for each spring-damper, of links with mass."""
+    tendons = ET.SubElement(root, "tendon")
+    for name, element in model.elements.items():
+        assert isinstance(element, SpringDamper), "bushings are not MuJoCo's"
+        spring = {"stiffness": element.stiffness, "damping": element.damping, "springlength": element.rest_length}
+        spatial = ET.SubElement(tendons, "spatial", name=name, **{what: numbers([x]) for what, x in spring.items()})
+        for end, (link, point) in enumerate(((element.link, element.point), (element.other, element.other_point))):
+            body, place = root.find("worldbody"), point
+            if link is not None:
+                tip = model.tip[model.link_index(link)]
+                body, place = root.find(f".//body[@name='{link}']"), tip[:3, :3] @ point + tip[:3, 3]
+            ET.SubElement(body, "site", name=f"{name}.{end}", pos=numbers(place))
+            ET.SubElement(spatial, "site", site=f"{name}.{end}")
 
 
 def numbers(values) -> str:

@@ -117,3 +117,26 @@ def test_torques_make_mujoco_accelerate_as_asked(peer):
     data.qfrc_applied = kg.inverse_dynamics(model, q, v, a, loads=loads)
     mujoco.mj_forward(twin, data)
     assert_close(data.qacc, a, 1e-9)
+
+
+def test_spring_dampers():
+    """Spatial tendons between two sites, of branches, of one branch, and to the world: torques and accelerations."""
+    for seed, model in enumerate(peer_trees(20).values()):
+        rng, bodies = np.random.default_rng(seed), [x for x, m in zip(model.link_names, model.mass, strict=True) if m]
+        between = [(bodies[0], None), (bodies[-1], None), *zip(bodies[1:], bodies[:-1], strict=True)][:4]
+        springs = {
+            f"s{k}": kg.SpringDamper(
+                one, rng.normal(size=3), two, rng.normal(size=3), rng.uniform(1, 50), rng.uniform(0, 5), rng.uniform()
+            )
+            for k, (one, two) in enumerate(between)
+        }
+        model = model.replace(elements=springs)
+        twin = to_mujoco(model)
+        data = mujoco.MjData(twin)
+        q, v, a = data.qpos, data.qvel, data.qacc = random_state(model, seed)
+        mujoco.mj_inverse(twin, data)
+        tau = kg.inverse_dynamics(model, q, v, a)
+        assert_close(tau, data.qfrc_inverse, CLOSE)
+        data.qfrc_applied = tau
+        mujoco.mj_forward(twin, data)
+        assert_close(kg.forward_dynamics(model, q, v, tau), data.qacc, 1e-8)  # as ill-conditioned as M is

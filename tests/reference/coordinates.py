@@ -76,8 +76,8 @@ def euler_axes(theta, theta_dot):
     return J, dJ
 
 
-def inverse_dynamics(model, q, v, a, force=None, point=None, torque=None, turn=None):
-    """τ, (nv,), at q ⊕ turn."""
+def inverse_dynamics(model, q, v, a, force=None, point=None, torque=None, turn=None, acting=None):
+    """τ, (nv,), at q ⊕ turn; ``acting(twin, number, Q, V)`` are forces on the twin's joints besides."""
     layout, nv = model.layout, model.nv
     turn = np.zeros(nv) if turn is None else np.asarray(turn)
     q, v, a = np.asarray(q), np.asarray(v), np.asarray(a)
@@ -104,7 +104,8 @@ def inverse_dynamics(model, q, v, a, force=None, point=None, torque=None, turn=N
         None if x is None else np.array([np.asarray(x)[i] for i in _links(model, number)])
         for x in (force, point, torque)
     ]
-    return G.T @ oracle.regular_lagrangian(twin, Q, V, A, *loads) + extra
+    tau = oracle.regular_lagrangian(twin, Q, V, A, *loads)
+    return G.T @ (tau if acting is None else tau - acting(twin, number, Q, V)) + extra
 
 
 def _links(model, number):
@@ -112,12 +113,12 @@ def _links(model, number):
     return [int(np.flatnonzero(number == k)[-1]) for k in range(number.max() + 1)]
 
 
-def derivatives(model, q, v, a, *loads):
+def derivatives(model, q, v, a, *loads, acting=None):
     """∂τ/∂δ, ∂τ/∂v, ∂τ/∂a, (nv, nv), by complex step."""
     zero = np.zeros(model.nv)
 
     def tau(turn, v, a):
-        return inverse_dynamics(model, q, v, a, *loads, turn=turn)
+        return inverse_dynamics(model, q, v, a, *loads, turn=turn, acting=acting)
 
     return (
         oracle.numerical_derivative(lambda x: tau(x, v, a), zero),

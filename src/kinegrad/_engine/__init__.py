@@ -9,9 +9,32 @@ from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_loa
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
 from kinegrad._engine.curvature import hessian_in_coordinates, product_in_coordinates, without_ball_dampers
+from kinegrad._engine.element_hessian import less_hessian, less_hvp
+from kinegrad._engine.elements import (
+    ELEMENTS,
+    ELEMENTS_DERIVATIVES,
+    ElementDerivatives,
+    ElementForces,
+    check_apart,
+    check_sums,
+    element_derivatives,
+    element_forces,
+    element_table,
+    less_derivatives,
+    less_forces,
+    less_jvp,
+    less_packed_derivatives,
+    less_vjp,
+    lose,
+    pushed_by_forces,
+    pushed_derivatives,
+    with_forces,
+)
 from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
 from kinegrad._engine.gate import (
     Batch,
+    DependentRow,
+    broadcast,
     check_model,
     finish,
     flag,
@@ -23,6 +46,7 @@ from kinegrad._engine.gate import (
     overflow_passes,
     positive,
     real,
+    sprung,
     whole,
 )
 from kinegrad._engine.kernel_constants import (
@@ -36,7 +60,8 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import Reduced, factor_pivot, solve_hybrid
+from kinegrad._engine.reduction import Reduced, factor_pivot, inertial, solve_hybrid
+from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
@@ -44,12 +69,17 @@ from kinegrad._engine.threads import get_threads, run, run_directions, scratch, 
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
 
 __all__ = [
+    "ELEMENTS",
+    "ELEMENTS_DERIVATIVES",
     "QV",
     "QVA",
     "QVTAU",
     "Axis",
     "Batch",
+    "DependentRow",
     "Directions",
+    "ElementDerivatives",
+    "ElementForces",
     "Expansion",
     "Kernel",
     "Kind",
@@ -59,16 +89,23 @@ __all__ = [
     "Reduced",
     "Result",
     "Reversal",
+    "SaddleTables",
     "Segment",
     "Shape",
     "acceleration_tables",
+    "broadcast",
+    "check_apart",
     "check_arguments",
     "check_model",
+    "check_sums",
     "check_unit",
     "checked",
     "contract",
     "contract_fields",
     "directions",
+    "element_derivatives",
+    "element_forces",
+    "element_table",
     "evaluate",
     "evaluate_with",
     "factor_pivot",
@@ -79,8 +116,17 @@ __all__ = [
     "free_joint",
     "get_threads",
     "hessian_in_coordinates",
+    "inertial",
     "keep_compiled",
     "kernel_array",
+    "less_derivatives",
+    "less_forces",
+    "less_hessian",
+    "less_hvp",
+    "less_jvp",
+    "less_packed_derivatives",
+    "less_vjp",
+    "lose",
     "mapped",
     "march",
     "march_slopes",
@@ -94,6 +140,8 @@ __all__ = [
     "plan",
     "positive",
     "product_in_coordinates",
+    "pushed_by_forces",
+    "pushed_derivatives",
     "real",
     "run",
     "run_directions",
@@ -103,6 +151,7 @@ __all__ = [
     "share_memory",
     "slopes",
     "solve_hybrid",
+    "sprung",
     "streams",
     "tame",
     "torque_tables",
@@ -110,6 +159,7 @@ __all__ = [
     "unit",
     "variable_fields",
     "whole",
+    "with_forces",
     "without_ball_dampers",
     "without_springs",
 ]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from kinegrad._engine.contraction import contract
 from kinegrad._engine.expansion import Expansion
-from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result
+from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sprung
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import Kernel, Shape
@@ -100,6 +100,17 @@ def evaluate_with(
     unseen : dict of ndarray, optional
         Options that may make results overflow, by name: kernels look at the state and the loads only.
     """
+    if sprung(model):
+        extras: dict[str, Any] = {"options": options, "points": points, "wanted": wanted, "unseen": unseen}
+
+        def run(state: Sequence[Any], out: Any = None) -> tuple[Array, ...]:
+            given: tuple[Any, ...] = (kernel, model.without_elements, state, loads, out, threads, columns)
+            whole = options or points is not None or wanted is not ALL or unseen is not None
+            return evaluate_with(*given, **extras) if whole else evaluate(*given)
+
+        if kernel.with_elements is None:
+            return run(state, out)
+        return tuple(kernel.with_elements(model, run, state, out, threads, options))
     if mapped(model):
         at = Expansion(model, dict(zip(kernel.state, state, strict=False)), loads)
         if kernel.in_coordinates is not None:

@@ -104,13 +104,17 @@ class Expansion(Chart):
 
     def deliver(self, names: Sequence[str], results: Sequence[Array], out: Any = None) -> tuple[Array, ...]:
         """Results by name, checked to be finite, in `out` if that is given."""
-        checked = [self.check(x, x.ndim - len(self.shape)) for x in results]
-        if out is None:
-            return tuple(checked)
-        if type(out) is dict and len(names) > 1:
-            check_apart(out)
-            return tuple(_filled(f"out.{name}", out[name], x) for name, x in zip(names, checked, strict=True))
-        return (_filled("out", out, checked[0]),)
+        return deliver(names, [self.check(x, x.ndim - len(self.shape)) for x in results], out)
+
+
+def deliver(names: Sequence[str], results: Sequence[Array], out: Any = None) -> tuple[Array, ...]:
+    """Results by name, in `out` if that is given."""
+    if out is None:
+        return tuple(results)
+    if type(out) is dict and len(names) > 1:
+        check_apart(out)
+        return tuple(_filled(f"out.{name}", out[name], x) for name, x in zip(names, results, strict=True))
+    return (_filled("out", out, results[0]),)
 
 
 def _filled(name: str, out: Any, x: Array) -> Array:

@@ -148,7 +148,8 @@ class Batch:
             raise self.overflow(int(np.concatenate(lost).min()))
 
     def free_joint(self, joint: int, state: int) -> KinegradError:
-        """What to raise when nothing seems to resist a joint in one of the states, or overflow may be the reason.
+        """What to raise when nothing seems to resist a joint in one of the states, or overflow may be the reason; of
+        numbers after those of all joints, when a row of constraints follows from others.
 
         Pivots depend on sliding coordinates and on the model's constants alone.  Results are not looked at: where a
         kernel ends early, those of other states may not have been written.
@@ -158,6 +159,8 @@ class Batch:
         far = bool((np.abs(q[0 if len(q) == 1 else state, slides]) > _FAR).any())
         if (far or not tame(self.model)) and not overflow_is_passed():
             return self.overflow(state)
+        if joint >= self.n:
+            return DependentRow(joint - self.n, state, self.shape)
         return free_joint(self.model, joint, state, self.shape)
 
     def check_results_of(self, name: str, x: Array) -> None:
@@ -182,6 +185,15 @@ class Batch:
         elif not tame(self.model):
             cause = f", where model {shown(self.model.name)} has constants of extreme size"
         return InputError(f"the results{at} are not finite: they overflow float64{cause}; expected smaller numbers")
+
+
+class DependentRow(SingularError):
+    """A row of constraints that follows from others in one of the states of a batch: to be caught by who knows their
+    names."""
+
+    def __init__(self, row: int, state: int, shape: Shape) -> None:
+        super().__init__(f"row {row} of the constraints follows from others")
+        self.row, self.state, self.shape = row, state, shape
 
 
 def free_joint(model: Model, joint: int, state: int, shape: Shape, what: str = "joint") -> SingularError:
@@ -291,6 +303,11 @@ def check_model(model: Any) -> None:
 def mapped(model: Any) -> bool:
     """Whether it is a model with coordinates that are not its joints."""
     return isinstance(model, Model) and bool(model.coordinates)
+
+
+def sprung(model: Any) -> bool:
+    """Whether it is a model with force elements between its links."""
+    return isinstance(model, Model) and bool(model.elements)
 
 
 def not_finite(name: str, x: Array) -> InputError:

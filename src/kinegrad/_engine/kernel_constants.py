@@ -40,6 +40,11 @@ def mechanism(model: Model) -> tuple[Any, ...]:
                 f"model {shown(model.name)} has coordinates that are not its joints, which this function does not "
                 "know; expected model.primitive, whose coordinates are its joints"
             )
+        if model.elements:  # likewise: functions add what elements do, and none must lose it
+            raise InputError(
+                f"model {shown(model.name)} has force elements between its links, which this function does not know; "
+                "expected model.without_elements, which has none"
+            )
         with np.errstate(all="ignore"):  # constants that overflow are not tame, and so their results looked at
             found = tuple(_mechanism(model, np.array([joint.pitch for joint in model.joints])))
         # `_mechanism` last: an interrupt, or another thread, may come in between, and sees either both or neither
@@ -52,7 +57,7 @@ def tame(model: Model) -> tuple[Any, ...] | None:
     """The same, if with them ordinary states have finite results, as ``_kernels/lanes/finite.py`` says; else None."""
     found: tuple[Any, ...] | None = model.__dict__.get("_tame")
     if found is None:
-        if model.coordinates:
+        if model.coordinates or model.elements:
             return None
         mechanism(model)
         found = model.__dict__["_tame"]
@@ -145,12 +150,12 @@ def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tu
 
 
 def without_springs(model: Model) -> Model:
-    """The same model with slack springs, made once per model."""
-    if not model.stiffness.any():
+    """The same model with slack springs and without force elements, made once per model."""
+    if not (model.stiffness.any() or model.elements):
         return model
     found: Model | None = model.__dict__.get("_without_springs")
     if found is None:
-        found = model.replace(stiffness=np.zeros(model.n))
+        found = model.replace(stiffness=np.zeros(model.n), elements={})
         object.__setattr__(model, "_without_springs", found)
     return found
 

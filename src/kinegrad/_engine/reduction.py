@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from kinegrad._engine.coordinates import Chart
 from kinegrad.model import Model
 
-__all__ = ["FREE", "Reduced", "factor_pivot", "solve_hybrid"]
+__all__ = ["FREE", "Reduced", "factor_pivot", "inertial", "solve_hybrid"]
 
 Array = NDArray[np.float64]
 FREE = 1e-12  # a pivot below this part of the diagonal is rounding: nothing resists the coordinate
@@ -62,13 +62,13 @@ def solve_hybrid(
     primitive, q, v = chart.primitive, chart.q, chart.v
     found, forces = run(primitive, q, v, pushed, np.where(stands, accelerated, 0.0), stands)
     if len(coupled):
-        inertial = _inertial(primitive)
+        bare = inertial(primitive)
         still = np.zeros(layout.n)
         units = np.eye(layout.nv)[coupled]
         along = np.stack([np.broadcast_to(chart.G.push(u), (*shape, layout.n)) for u in units])
         at = np.broadcast_to(q, along.shape)
-        whole = chart.G.pull(inverse(inertial, at, still, along))  # M of the coupled ones, for the size of pivots
-        moved, needed = run(inertial, at, still, still, along, stands)
+        whole = chart.G.pull(inverse(bare, at, still, along))  # M of the coupled ones, for the size of pivots
+        moved, needed = run(bare, at, still, still, along, stands)
         R = np.moveaxis(chart.G.pull(needed)[..., coupled], 0, -1)
         M = np.moveaxis(whole[..., coupled], 0, -1)
         R = (R + np.swapaxes(R, -1, -2)) / 2
@@ -89,12 +89,12 @@ def solve_hybrid(
     return np.where(known, given, alone), np.where(held, chart.G.pull(forces), tau)
 
 
-def _inertial(model: Model) -> Model:
+def inertial(model: Model) -> Model:
     """The model with nothing but its inertia, made once per model."""
     found: Model | None = model.__dict__.get("_inertial")
     if found is None:
         zero = np.zeros(model.n)
-        found = model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
+        found = model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero, elements={})
         object.__setattr__(model, "_inertial", found)
     return found
 

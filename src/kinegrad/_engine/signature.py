@@ -114,6 +114,9 @@ class Kernel:
     in_coordinates : callable, optional
         ``in_coordinates(expansion, loads, threads, options)`` gives its results for models whose coordinates are not
         their joints.  Without it, arguments are expanded and results contracted as their kinds and axes say.
+    with_elements : callable, optional
+        ``with_elements(model, run, state, out, threads, options)`` gives its results for models with force elements,
+        from those of the same model without, ``run(state, out)``.  Without it, elements do not enter its results.
     """
 
     function: Callable[..., Any]
@@ -126,6 +129,7 @@ class Kernel:
     together: int = 0
     spare: bool = False
     in_coordinates: Callable[..., Sequence[Any]] | None = None
+    with_elements: Callable[..., Sequence[Any]] | None = None
 
     def needs(self, model: Model, loaded: bool = False, stream: bool = False) -> tuple[tuple[Any, ...], int]:
         """Its tables for a model, and how many slots of scratch it needs."""

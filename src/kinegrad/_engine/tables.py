@@ -111,7 +111,9 @@ def _torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tup
     place, first = places(model, "packed")
     where = _where(model, layout)
     numbers = place + SPACE * _rows(model)[place], first, where
-    return (plan(model, loaded), numbers, (stream, _kind(model, where))), torque_slots(model.n, pairs(model))
+    return (plan(model, loaded), numbers, (stream, block_kinds(where, _zero(model)))), torque_slots(
+        model.n, pairs(model)
+    )
 
 
 def acceleration_tables(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
@@ -148,15 +150,15 @@ def _zero(model: Model) -> int:
     return model.topology.nonzeros + SPACE * model.n
 
 
-def _kind(model: Model, where: Integers) -> Integers:
-    """What is in blocks of W columns, (W, blocks), as ``_kernels/lanes/stream.py`` says."""
+def block_kinds(where: Integers, zero: int = -1) -> Integers:
+    """What is in blocks of W columns, (W, blocks), as ``_kernels/lanes/stream.py`` says; `zero`, the slot of a zero."""
     blocks = len(where) // WIDTH
     padded = np.concatenate([where // WIDTH, np.zeros(WIDTH, dtype=np.int64)])
     kind = np.full((WIDTH, blocks), MIXED, dtype=np.int64)
     for skip in range(WIDTH):
         slots = padded[skip:][: blocks * WIDTH].reshape(blocks, WIDTH)
         kind[skip, (slots == slots[:, :1] + np.arange(WIDTH)).all(axis=1)] = RUN
-        kind[skip, (slots == _zero(model)).all(axis=1)] = BLANK
+        kind[skip, (slots == zero).all(axis=1)] = BLANK
     return kind
 
 

@@ -192,15 +192,16 @@ def run_directions(
     """The results of a kernel of duals, (states, columns) each, and their slopes, (states, directions, columns), along
     all directions for all states.
 
-    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, or
-    pairs of rows (states or 1, columns) and slopes (directions, columns).  Lanes run over states or over directions,
-    whichever there are more of.  Slopes that are not finite are left for the caller to find, once all are there.
+    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; `fixed` are arrays, pairs
+    of rows (states or 1, columns) and slopes (directions, columns), or lists of tables, which kernels get as they are.
+    Lanes run over states or over directions, whichever there are more of.  Slopes that are not finite are left for the
+    caller to find, once all are there.
     """
     count, directions, model = len(state[0][0]), len(slopes[0]), batch.model
     constants = flags_if_varied(mechanism(model), slopes)
     slopes, none = tuple(map(kernel_array, slopes)), np.zeros((1, model.n))
     state = [(kernel_array(x), dx) for x, dx in state]
-    fixed = [tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x) for x in fixed]
+    fixed = [x if isinstance(x, list) else _as_kernels_read(x) for x in fixed]
     columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
     values = [np.empty((count, width)) for width in columns]
     results = [np.empty((count, directions, width)) for width in columns]
@@ -239,8 +240,14 @@ def run_directions(
     return values, results
 
 
+def _as_kernels_read(x: Any) -> Any:
+    return tuple(map(kernel_array, x)) if isinstance(x, tuple) else kernel_array(x)
+
+
 def _rows_of(x: Any, states: slice, along: slice, count: int) -> Any:
     """What does not depend on a direction, or a pair of rows and slopes, for some of the states and directions."""
+    if isinstance(x, list):
+        return tuple(x)
     if isinstance(x, tuple):
         return Pair(x[0][states] if len(x[0]) == count else x[0], x[1][along])
     return x[states] if x.ndim == 2 and len(x) == count else x

@@ -8,19 +8,21 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import crba, energy, hybrid, kinematics, rnea_reverse
+from kinegrad._kernels import constraints, crba, elements, energy, hybrid, kinematics, rnea_reverse
 from kinegrad._kernels.bodies import link_point
-from kinegrad._kernels.compiler.jit import kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.constraint_rows import Constraints, own_layout, unpack_constraints
 from kinegrad._kernels.joints import frames, places
 from kinegrad._kernels.kinematics import PLACE, in_world, point_acceleration, point_velocity
-from kinegrad._kernels.lanes.dual import Pair, vary
+from kinegrad._kernels.lanes.dual import Pair, Varied, vary
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
-_crba, _energy, _hybrid = crba.block, energy.block, hybrid.block
-_gradient, _GRADIENT = rnea_reverse.block, rnea_reverse.N
+_crba, _elements, _energy, _hybrid = crba.block, elements.block, energy.block, hybrid.block
+_errors, _rates, _jacobian, _Entries = constraints.errors, constraints.rates, constraints.jacobian, constraints.Entries
+_gradient, _GRADIENT, _element_gradient = rnea_reverse.block, rnea_reverse.N, elements.gradient_block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
@@ -105,3 +107,61 @@ def weighted_torque_gradient(
             Pair(by_q, d_q), Pair(by_v, d_v), Pair(by_a, d_a), None, r, own,
         )  # fmt: skip
     return ok
+
+
+@kernel
+def weighted_element_gradient(
+    m, q, v, y, dq, dv, links, way, numbers, still, by_q, by_v, d_q, d_v, scratch, start, stop
+):  # fmt: skip
+    """Gradients of yᵀQ of force elements by q and q̇, and their slopes along (dq, dv), (states, n) each, zero on entry;
+    still, of the shape of numbers: zeros, their slopes."""
+    ok = finite((q, v, y, dq, dv), start, stop)
+    if not ok:
+        return ok
+    m = unpack(m)
+    half = len(scratch) // 2
+    own, to_q, to_v = Pair(scratch[:half], scratch[half:]), Pair(by_q, d_q), Pair(by_v, d_v)
+    for r in range(start, stop, WIDTH):
+        _element_gradient(m, Pair(q, dq), Pair(v, dv), y, links, way, Pair(numbers, still), to_q, to_v, r, own)
+    return ok
+
+
+@inline
+def vary_constraints(c, ends, vector, r):
+    """Rows of constraints whose points and directions vary, since frames in links do."""
+    return Constraints(c.pair, Varied(c.ends, ends, r), c.kind, Varied(c.vector, vector, r), c.path, c.joint, c.ratio)
+
+
+@kernel
+def constraint_motion(m, dm, q, v, a, c, ends, vector, phi, dphi, ddphi, scratch, start, stop):
+    """φ, φ̇ and φ̈ of constraints, (rows, m) each; slopes of their points and directions, (rows, 6 k) each."""
+    m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
+    at = own_layout(len(m.parent))
+    for r in range(start, stop, WIDTH):
+        varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
+        _motions(varied, q, v, a, r, scratch)
+        _errors(varied, own, q, r, phi, scratch, at)
+        _rates(varied, own, v, a, r, dphi, ddphi, scratch, at)
+    return True
+
+
+@kernel
+def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
+    """G of constraints, (rows, m·n), zero on entry."""
+    m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
+    n = len(m.parent)
+    at = own_layout(n)
+    for r in range(start, stop, WIDTH):
+        varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
+        frames(varied, q, r, scratch, _N)
+        _jacobian(varied, own, r, _Entries(G, n, 1), scratch, at)
+    return True
+
+
+@kernel
+def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
+    """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
+    return True

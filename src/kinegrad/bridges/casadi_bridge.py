@@ -67,7 +67,7 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     casadi = package("casadi")
     n = model.nv
     dense = casadi.Sparsity.dense(n, states)
-    rows, cols = model.layout.pattern
+    rows, cols = model.pattern
     by_column = np.lexsort((rows, cols))  # CasADi's order; kinegrad's is by row
     block = casadi.Sparsity.triplet(n, n, rows.tolist(), cols.tolist())
     blocks = casadi.diagcat(*[block] * states)

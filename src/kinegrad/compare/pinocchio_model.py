@@ -20,6 +20,10 @@ def to_pinocchio(model: Model) -> Any:
         raise InputError(
             f"model {model.name!r} has coordinates that are not its joints; expected model.primitive, whose are"
         )
+    if model.elements:
+        raise InputError(
+            f"model {model.name!r} has force elements, which Pinocchio has not; expected model.without_elements"
+        )
     pin = import_module("pinocchio")
     joints: dict[str, Callable[[Any], Any]] = {
         "revolute": lambda joint: pin.JointModelRevoluteUnaligned(np.array(joint.axis)),

@@ -3,8 +3,14 @@
 parameters    Design: which quantities vary, and how the constants of the model follow from them
 function      functions that build a model, differentiated and checked: Design.from_function
 derivatives   of torques, accelerations, the mass matrix, poses, points and energies
+constraints   of constraints: errors, velocities, accelerations, Jacobian
 """
 
+from kinegrad.design.constraints import (
+    ConstraintDesignDerivatives,
+    constraint_design_derivatives,
+    constraint_jacobian_design_derivatives,
+)
 from kinegrad.design.derivatives import (
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
@@ -21,10 +27,13 @@ from kinegrad.design.derivatives import (
 from kinegrad.design.parameters import Design
 
 __all__ = [
+    "ConstraintDesignDerivatives",
     "Design",
     "EnergyDesignDerivatives",
     "HybridDynamicsDesignDerivatives",
     "PointMotionDesignDerivatives",
+    "constraint_design_derivatives",
+    "constraint_jacobian_design_derivatives",
     "energy_design_derivatives",
     "forward_dynamics_design_derivatives",
     "hybrid_dynamics_design_derivatives",

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design.parameters import Design
+from kinegrad.design.parameters import Design, variant
 from kinegrad.dynamics import solve_reduced
 from kinegrad.errors import InputError, shown
 from kinegrad.model.coordinates import HINGES
@@ -33,10 +33,7 @@ def primitive_design(design: Design) -> Design:
     found: Design | None = design.__dict__.get("_primitive")
     if found is None:
         _check_balls(design)
-        found = Design.__new__(Design)
-        kept = {name: x for name, x in vars(design).items() if name not in ("_key", "_kernel_constants", "_directions")}
-        found.__dict__.update(kept, model=design.model.primitive, _variation=design._variation)
-        design.__dict__["_primitive"] = found
+        found = design.__dict__["_primitive"] = variant(design, design.model.primitive)
     return found
 
 

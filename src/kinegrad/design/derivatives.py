@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import design_tangent, rnea_reverse
 from kinegrad._kernels import dual_kernels as kernels
-from kinegrad.design import coordinates
+from kinegrad.design import coordinates, elements
 from kinegrad.design.parameters import (
     Design,
     check_still_frames,
@@ -158,7 +158,13 @@ def inverse_dynamics_design_derivatives(
     >>> inverse_dynamics_design_derivatives(design, [0, 0], [0, 0], [0, 0])[:, 0]
     array([6., 2.])
     """
-    if _checked(design).coordinates:
+    if model_of(design).elements:
+        acting, plain = elements.changes(design, q, v, threads=threads), elements.without_elements(design)
+        change = inverse_dynamics_design_derivatives(plain, q, v, a, loads=loads, threads=threads)
+        change -= acting.dQ_dp
+        engine.check_sums(change)
+        return change
+    if design.model.coordinates:
         at, change = _torques_in_coordinates(design, (q, v, a), (None, None, None), loads, threads)
         return at.deliver(["dtau_dp"], [np.ascontiguousarray(coordinates.last(change))])[0]
     return _tangents(design, _TORQUES, (q, v, a), (None, None, None), loads, threads)[1]
@@ -211,7 +217,9 @@ def constants_gradient(
 ) -> tuple[Array, engine.Batch]:
     """The gradient of wᵀτ at q, v, a, w with respect to all constants of kernels and loads, (states, columns); and the
     batch."""
-    model = _checked(design)
+    model = model_of(design)
+    if model.elements:
+        return _gradient_with_elements(design, state, loads, threads)
     given = named_loads(model, loads_of(design, loads))
     if model.coordinates:
         at = engine.Expansion(model, dict(zip(_GRADIENT.state, state, strict=True)), given)
@@ -222,6 +230,19 @@ def constants_gradient(
     constants = kernel_constants(design)
     engine.fill(_GRADIENT, batch, threads, (*rows, *load_rows), [gradient], constants, given is not None)
     return gradient, batch
+
+
+def _gradient_with_elements(
+    design: Design, state: Sequence[ArrayLike], loads: Loads | None, threads: int | None
+) -> tuple[Array, engine.Batch]:
+    """The same where there are force elements: columns of their share, by parameters, come last."""
+    q, v, _, w = state
+    acting, plain = elements.changes(design, q, v, threads=threads), elements.without_elements(design)
+    gradient, batch = constants_gradient(plain, *state, loads=loads, threads=threads)
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        share = -(acting.dQ_dp * engine.real("w", w)[..., None]).sum(axis=-2)
+    whole = np.broadcast_to(share, (*batch.shape, design.p)).reshape(-1, design.p)
+    return np.concatenate([gradient[:, : sparse_slopes(plain).shape[1]], whole], axis=1), batch
 
 
 def share_of_parameters(design: Design, gradient: Array) -> Array:
@@ -289,7 +310,14 @@ def forward_dynamics_along(
     threads: int | None = None,
 ) -> tuple[Array, Array]:
     """a and da/dp, in one pass, of q, v and τ, and of how they follow the parameters."""
-    if _checked(design).coordinates:
+    if model_of(design).elements:
+        (q, v, tau), (dq, dv, dtau) = state, follow
+        acting, plain = elements.changes(design, q, v, dq, dv, threads), elements.without_elements(design)
+        given, lost = engine.with_forces(tau, acting.Q)
+        a, da = forward_dynamics_along(plain, (q, v, given), (dq, dv, acting.added("dtau_dp", dtau)), loads, threads)
+        engine.lose(lost, (a, 1), (da, 2))
+        return a, da
+    if design.model.coordinates:
         a = forward_dynamics(design.model, *state, loads=loads_of(design, loads), threads=threads)
         none, slopes = np.zeros(design.model.nv, dtype=bool), (*follow, None)
         return a, _accelerations_in_coordinates(design, none, (*state[:2], a), slopes, loads, threads)[0]
@@ -360,26 +388,46 @@ def hybrid_dynamics_along(
     threads: int | None = None,
 ) -> tuple[HybridDynamics, HybridDynamicsDesignDerivatives]:
     """Accelerations and torques, and their derivatives, in one pass, of q, v, τ and a, and of how they follow."""
-    flags = prescribed_flags(_checked(design), prescribed)
+    flags = prescribed_flags(model_of(design), prescribed)
     held, free = flags == 1, flags == 0
     (q, v, tau, a), (dq, dv, dtau, da) = state, follow
     dtau = None if dtau is None else without("dtau_dp", dtau, held[:, None])
     da = None if da is None else without("da_dp", da, free[:, None])
     given = (q, v, without("tau", tau, held), without("a", a, free))
     model = design.model
+    if model.elements:
+        return _hybrid_with_elements(design, given, (dq, dv, dtau, da), held, loads, threads)
     if model.coordinates:
         names, whole = [model.speed_names[i] for i in np.flatnonzero(flags)], loads_of(design, loads)
         known = hybrid_dynamics(model, *given, prescribed=names, loads=whole, threads=threads)
         both = _accelerations_in_coordinates(design, held, (q, v, known.a), (dq, dv, dtau, da), loads, threads)
         return known, HybridDynamicsDesignDerivatives(*both)
-    batch, pairs, load_rows = _follow(design, _HYBRID, given, (dq, dv, dtau, da), loads)
+    batch, pairs, load_rows = followed(design, _HYBRID, given, (dq, dv, dtau, da), loads)
     slopes, varied = kernel_slopes(design)
     turns = [None] * 3 if varied is None else varied
     fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
     values, found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
     _check(batch, found)
     motion = HybridDynamics(*(x.reshape(*batch.shape, batch.n) for x in values))
-    return motion, HybridDynamicsDesignDerivatives(*(_parameters_last(batch, x, (batch.n,)) for x in found))
+    return motion, HybridDynamicsDesignDerivatives(*(parameters_last(batch, x, (batch.n,)) for x in found))
+
+
+def _hybrid_with_elements(
+    design: Design, state: Sequence[Any], follow: Sequence[Any], held: NDArray[np.bool_], loads: Loads | None,
+    threads: int | None,
+) -> tuple[HybridDynamics, HybridDynamicsDesignDerivatives]:  # fmt: skip
+    """The same with force elements, which push free joints and take from what prescribed ones need."""
+    (q, v, tau, a), (dq, dv, dtau, da) = state, follow
+    names = [design.model.speed_names[i] for i in np.flatnonzero(held)]
+    acting, plain = elements.changes(design, q, v, dq, dv, threads), elements.without_elements(design)
+    pushed, lost = engine.with_forces(tau, acting.Q)
+    slopes = (dq, dv, acting.added("dtau_dp", dtau), da)
+    found, change = hybrid_dynamics_along(plain, (q, v, pushed, a), slopes, names, loads, threads)
+    forces = np.where(held, found.tau - acting.Q, tau)
+    by_p = np.where(held[:, None], change.dtau_dp - acting.dQ_dp, 0.0 if dtau is None else dtau)
+    engine.lose(lost, (found.a, 1), (forces, 1), (change.da_dp, 2), (by_p, 2))
+    engine.check_sums(forces, by_p)
+    return HybridDynamics(found.a, forces), HybridDynamicsDesignDerivatives(change.da_dp, by_p)
 
 
 def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
@@ -392,7 +440,9 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
     array([[0.36, 0.12],
            [0.12, 0.04]])
     """
-    if _checked(design).coordinates:
+    if model_of(design).elements:
+        return mass_matrix_design_derivatives(elements.without_elements(design), q, threads=threads)
+    if design.model.coordinates:
         at = engine.Expansion(design.model, {"q": q})
         change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q_hat, threads=threads)
         return at.deliver(["dM_dp"], [np.ascontiguousarray(coordinates.last(at.matrix(coordinates.first(change))))])[0]
@@ -409,7 +459,9 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
     array([0., 1.])
     """
-    if _checked(design).coordinates:
+    if model_of(design).elements:
+        design = elements.without_elements(design)
+    if design.model.coordinates:
         q = engine.Expansion(design.model, {"q": q}).q_hat
         design = coordinates.primitive_design(design)
     return _quantity(design, _TRANSFORMS, (q,), threads)
@@ -440,13 +492,15 @@ def point_motion_design_derivatives(
     >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
     array([0., 1., 0.])
     """
-    model, state = _checked(design), state_of(q, v, a)
+    model_of(design)
+    design = elements.without_elements(design)
+    model, state = design.model, state_of(q, v, a)
     if model.coordinates:
         at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
         state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
         model = design.model
     named = points(model, link, point)
-    batch, pairs, _ = _follow(design, _POINTS, state, (None, None, None), None)
+    batch, pairs, _ = followed(design, _POINTS, state, (None, None, None), None)
     slopes = kernel_slopes(design)[0]
     _, found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
     found = found[: 1 + (v is not None) + (a is not None)]
@@ -455,7 +509,7 @@ def point_motion_design_derivatives(
         batch.check_results_of(name, x)
     batch.check_results()
     core = _POINTS.results[0].core(model, named["points"])
-    moved = [_parameters_last(batch, x, core) for x in found]
+    moved = [parameters_last(batch, x, core) for x in found]
     if frame_slopes(design):
         _add_frames(design, moved, q, v, a, link, point, threads)
     return PointMotionDesignDerivatives(*moved)
@@ -497,7 +551,12 @@ def energy_design_derivatives(
     >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
     array([0.18])
     """
-    if _checked(design).coordinates:
+    if model_of(design).elements:
+        plain = energy_design_derivatives(elements.without_elements(design), q, v, threads=threads)
+        dpotential = plain.dpotential_dp + elements.changes(design, q, v, threads=threads).denergy_dp
+        engine.check_sums(dpotential)
+        return EnergyDesignDerivatives(plain.dkinetic_dp, dpotential)
+    if design.model.coordinates:
         at = engine.Expansion(design.model, {"q": q, "v": v})
         q, v, design = at.q_hat, at.v_hat, coordinates.primitive_design(design)
     sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
@@ -542,27 +601,27 @@ def _tangents(
     threads: int | None,
 ) -> tuple[Array, Array]:
     """What a kernel of state and loads finds, (..., n), if it solves for it, and its derivatives, (..., n, p)."""
-    batch, pairs, load_rows = _follow(design, kernel, state, follow, loads)
+    batch, pairs, load_rows = followed(design, kernel, state, follow, loads)
     values, found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
     _check(batch, [found])
-    return values.reshape(*batch.shape, batch.n), _parameters_last(batch, found, (batch.n,))
+    return values.reshape(*batch.shape, batch.n), parameters_last(batch, found, (batch.n,))
 
 
 def _quantity(
     design: Design, kernel: engine.Kernel, state: Sequence[Any], threads: int | None, *, keep: int | None = None
 ) -> Array:
     """Derivatives of what a kernel of duals finds at a fixed state; `keep`: only so many columns are needed."""
-    batch, pairs, _ = _follow(design, kernel, state, [None] * len(state), None)
+    batch, pairs, _ = followed(design, kernel, state, [None] * len(state), None)
     _, (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
     _check(batch, [found[..., :keep]])
-    return _parameters_last(batch, found, kernel.results[0].core(batch.model))
+    return parameters_last(batch, found, kernel.results[0].core(batch.model))
 
 
-def _follow(
+def followed(
     design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None
 ) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
     """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
-    model = _checked(design)
+    model = model_of(design)
     given = named_loads(model, loads_of(design, loads)) if kernel.loads else None
     batch, rows, load_rows = engine.checked(kernel, model, state, given)
     batch.check_finite()
@@ -573,7 +632,7 @@ def _follow(
     return batch, pairs, load_rows
 
 
-def _parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
+def parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
     """Slopes, (states, p, columns), as derivatives, (..., *core, p)."""
     whole = found.reshape(*batch.shape, found.shape[1], *core)
     return np.ascontiguousarray(np.moveaxis(whole, len(batch.shape), -1))
@@ -609,7 +668,7 @@ def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Arra
     return engine.kernel_array(np.swapaxes(full, -1, -2).reshape(batch.states, design.p, batch.n))
 
 
-def _checked(design: Any) -> Model:
+def model_of(design: Any) -> Model:
     if not isinstance(design, Design):
         raise InputError(
             f"`design` is a {type(design).__name__}; expected a Design, such as Design(model, ['thigh.mass'])"

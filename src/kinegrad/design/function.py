@@ -19,6 +19,7 @@ from kinegrad._engine import variable_fields
 from kinegrad.errors import InputError, KinegradError, shown
 from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
+from kinegrad.model.elements import element_numbers
 from kinegrad.model.frames import placements
 from kinegrad.model.numbers import STEP, carry_slopes, numbers, slope
 
@@ -125,7 +126,7 @@ def _built(given: Any) -> Built:
 def _fields(built: Built) -> dict[str, Array]:
     """What of a model and its loads may vary."""
     model, loads = built
-    fields = variable_fields(model) | {"frames": placements(model.frames)}
+    fields = variable_fields(model) | {"frames": placements(model.frames), "elements": element_numbers(model)}
     if loads is not None:
         fields |= load_arrays(loads, model, lambda name, value: numbers(value))
         if any(fields[what].ndim != 2 for what in ("force", "point", "torque")):
@@ -152,6 +153,9 @@ def check_structure(base: Built, built: Built, when: str) -> None:
     frames = ([(name, x.link) for name, x in each.model.frames.items()] for each in (base, built))
     if next(frames) != next(frames):
         raise InputError(f"`function` gives another `frames` {when}; expected the same names in the same links")
+    elements = ([(name, type(x), x.link, x.other) for name, x in each.model.elements.items()] for each in (base, built))
+    if next(elements) != next(elements):
+        raise InputError(f"`function` gives another `elements` {when}; expected the same ones between the same links")
     for one, two in zip(base.model.joints, built.model.joints, strict=True):
         if (one.kind, one.axis) != (two.kind, two.axis):
             raise InputError(f"`function` gives another joint {when}: {one}, then {two}")

@@ -22,6 +22,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.loads import PARTS, Loads, named_frames
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, check_apart, find_constant
+from kinegrad.model.elements import NUMBERS
 from kinegrad.results import frozen
 
 __all__ = ["Design"]
@@ -63,6 +64,11 @@ class Design:
     ``joint.theta``, ``.d``, ``.a``, ``.alpha``         if the joint is placed by a Denavit–Hartenberg row
     ``joint.stiffness``, ``.rest``, ``.damping``        spring and damper
     ``joint.armature``, ``joint.pitch``                 rotor inertia; advance of a screw, m/rad
+    ``spring.stiffness``, ``.damping``                  of a :class:`SpringDamper`, N/m, N·s/m
+    ``spring.rest_length``                              m
+    ``spring.point.x``, …; ``spring.other_point.x``     its ends, in the frames of their links, m
+    ``bushing.stiffness.x``, …, ``.rx``, …              of a :class:`Bushing`; and ``bushing.damping.x``, …
+    ``bushing.placement.x``, …, ``.rx``, …              its frames; and ``bushing.other_placement.x``, …
     ``gravity.x``, ``.y``, ``.z``                       m/s²
     ``link.load.point.x``, …                            where the load on a link acts, in the link frame, m
     ``link.load.force.x``, …; ``link.load.torque.x``    world frame, N and N·m
@@ -256,7 +262,10 @@ class Design:
     def _sparse_slopes(self) -> Any:
         from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
 
-        return csr_array(np.concatenate([*self._slopes, *(self._load_slopes or ())], axis=1))
+        parts = [*self._slopes, *(self._load_slopes or ())]
+        if self.model.elements:  # whose share is known by parameters already
+            parts.append(np.eye(self.p))
+        return csr_array(np.concatenate(parts, axis=1))
 
     @cached_property
     def _variation(self) -> dict[str, Array]:
@@ -336,6 +345,21 @@ def _add(change: float, now: float) -> float:
 
 def _read_only(mapping: Mapping[str, Any]) -> Mapping[str, Any]:
     return MappingProxyType(dict(mapping))
+
+
+def variant(design: Design, model: Model) -> Design:
+    """The same parameters of a variant of the model whose constants are the same."""
+    found = Design.__new__(Design)
+    derived = ("_key", "_kernel_constants", "_directions", "_sparse_slopes", "_primitive", "_without_elements")
+    kept = {name: x for name, x in vars(design).items() if name not in derived}
+    found.__dict__.update(kept, model=model, _variation=design._variation)
+    return found
+
+
+def element_slopes(design: Design) -> Array:
+    """Slopes of the numbers of force elements, (p, 37 elements)."""
+    found = design._variation.get("elements")
+    return np.zeros((design.p, NUMBERS * len(design.model.elements))) if found is None else found.reshape(design.p, -1)
 
 
 def kernel_slopes(design: Design) -> tuple[tuple[Array, ...], tuple[Array, ...] | None]:

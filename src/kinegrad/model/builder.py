@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
-from kinegrad.model.coordinates import HINGES, POSE, Coupling, Quaternion
+from kinegrad.model.coordinates import HINGES, POSE, CoupledCoordinate, Quaternion
+from kinegrad.model.elements import Element, check_element_name
 from kinegrad.model.frames import Frame, check_frame_name
 from kinegrad.model.functions import LinearFunction, as_function
 from kinegrad.model.geometry import Shape, Solid
@@ -55,6 +56,8 @@ class ModelBuilder:
         self._quaternions: list[Quaternion] = []
         self._frames: dict[str, Frame] = {}
         self._shapes: list[Shape] = []
+        self._elements: dict[str, Element] = {}
+        self._actuation: Any = None
 
     def add(
         self,
@@ -280,6 +283,62 @@ class ModelBuilder:
         self._locate(link)
         self._shapes.append(Shape(link, solid, np.eye(4) if placement is None else placement, color))  # type: ignore[arg-type]
 
+    def add_element(self, name: str, element: Element) -> str:
+        """Add a force element between two links, or a link and the world.
+
+        Parameters
+        ----------
+        name : str
+            What no joint, link, frame or other element is called.
+        element : SpringDamper or Bushing
+            Between links or frames that are there already.
+
+        Returns
+        -------
+        str
+            Its name.
+
+        Examples
+        --------
+        >>> from kinegrad import Inertia, SpringDamper, potential_energy, prismatic
+        >>> cart = ModelBuilder("cart")
+        >>> box = cart.add("track", None, prismatic("x"), link="box", inertia=Inertia.point(1.0, [0, 0, 0]))
+        >>> _ = cart.add_element("strap", SpringDamper(box, stiffness=100.0))
+        >>> float(potential_energy(cart.build(), [0.1]).round(12))
+        0.5
+        """
+        column = self._columns
+        label = check_element_name(name, column["joint_names"], column["link_names"], tuple(self._frames))
+        if label in self._elements:
+            raise ModelError(f"element {shown(label)} is in model {shown(self._name)} already; choose another name")
+        if not isinstance(element, Element):
+            raise ModelError(f"element {shown(label)} is {shown(element)}; expected a SpringDamper or a Bushing")
+        for link in (element.link, element.other):
+            if link is not None:
+                self._locate(link)
+        self._elements[label] = element
+        return label
+
+    def actuate(self, actuation: Any) -> None:
+        """Say what is driven; without it every coordinate is.
+
+        Parameters
+        ----------
+        actuation : Actuation, sequence of str, or mapping
+            As of :class:`Model`.
+
+        Examples
+        --------
+        >>> from kinegrad import Inertia, prismatic, revolute
+        >>> cart = ModelBuilder("cart with a pendulum")
+        >>> _ = cart.add("track", None, prismatic("x"), link="box", inertia=Inertia.point(1.0, [0, 0, 0]))
+        >>> _ = cart.add("hinge", "box", revolute("y"), link="rod", inertia=Inertia.point(0.1, [0, 0, -0.5]))
+        >>> cart.actuate(["track"])
+        >>> cart.build().actuator_names
+        ('track',)
+        """
+        self._actuation = actuation
+
     def _locate(self, name: Any) -> tuple[int, Any]:
         """The number of a link, and None; of a frame, that of its link, and where it is in it."""
         links = self._columns["link_names"]
@@ -310,7 +369,7 @@ class ModelBuilder:
         bodies = self._columns["bodies"]
         number = {name: i for i, name in enumerate(self._columns["joint_names"])}
         couplings = [
-            Coupling(name, tuple(number[joint] for joint in moved), tuple(moved.values()))
+            CoupledCoordinate(name, tuple(number[joint] for joint in moved), tuple(moved.values()))
             for name, moved in self._couplings.items()
         ]
         return Model(
@@ -319,6 +378,8 @@ class ModelBuilder:
             gravity=self._gravity,  # type: ignore[arg-type]
             frames=self._frames,
             shapes=tuple(self._shapes),
+            elements=self._elements,
+            actuation=self._actuation,
             mass=np.array([body.mass for body in bodies]),
             com=np.array([body.com for body in bodies]),
             inertia=np.array([body.inertia for body in bodies]),

@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, shown
 from kinegrad.model.dh import DH, DHTable
+from kinegrad.model.elements import Element, element_numbers
 from kinegrad.model.frames import Frame, placements
 from kinegrad.model.model import Model
+from kinegrad.model.numbers import STEP, carry_slopes, slope
 from kinegrad.model.placement import rotate
 
 Array = NDArray[np.float64]
@@ -31,7 +33,8 @@ _TURNS = {f"r{x}": axis for x, axis in _AXES.items()}  # of a placement or tip a
 class Constant:
     """One number among a model's constants: entry `where` of field `what` (and its mirror), or a DH parameter.
 
-    Of ``"frames"``, an entry of the placements of all frames in their order.
+    Of ``"frames"``, an entry of the placements of all frames in their order; of ``"elements"``, which element, and
+    which of its constants.
     """
 
     name: str
@@ -58,6 +61,9 @@ class Constant:
             return float(getattr(dh_row(model, self.where[0])[0], self.what))
         if self.what == "pitch":
             return model.joints[self.where[0]].pitch
+        if self.what == "elements":
+            element, number = self._of_element(model)
+            return float(element.number(number))
         if self.what == "frames":
             return float(placements(model.frames)[self.where])
         return float(getattr(model, self.what)[self.where])
@@ -66,17 +72,35 @@ class Constant:
         """Slopes of the fields it enters."""
         if self.what in _DH:
             return _dh_slopes(model, self.where[0], self.what)
+        if self.what == "elements" or (self.what == "frames" and model.elements):
+            return self._slopes_by_step(model)
+        return self._slopes_of_field(model)
+
+    def _of_element(self, model: Model) -> tuple[Element, str]:
+        """The element, and the name of its constant."""
+        element = list(model.elements.values())[self.where[0]]
+        return element, element.constants[self.where[1]]
+
+    def _slopes_by_step(self, model: Model) -> dict[str, Array]:
+        """Slopes of elements, and of frames that they may be attached to, by complex step."""
+        fields: dict[str, Any] = {}
+        with carry_slopes():
+            self.set(model, fields, lambda now: now + 1j * STEP)  # type: ignore[arg-type, return-value]
+            found = {"elements": slope(element_numbers(model.replace(**fields)))}
+        return found if self.what == "elements" else found | self._slopes_of_field(model)
+
+    def _slopes_of_field(self, model: Model) -> dict[str, Array]:
         if self.turns:
             now = placements(model.frames) if self.what == "frames" else getattr(model, self.what)
             full = np.zeros(now.shape)
             full[self.where[0]] = now[self.where[0]] @ _turn(self.where[1])
             return {self.what: full}
-        slope = np.zeros(self._shape(model))
-        slope[self.where] = 1.0
+        unit = np.zeros(self._shape(model))
+        unit[self.where] = 1.0
         if self.what == "inertia":
             i, j, k = self.where
-            slope[i, k, j] = 1.0
-        return {self.what: slope}
+            unit[i, k, j] = 1.0
+        return {self.what: unit}
 
     def _shape(self, model: Model) -> tuple[int, ...]:
         """Of the field."""
@@ -93,6 +117,10 @@ class Constant:
             fields["dh"] = table.with_row(i, moved)
             for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
                 fields.setdefault(what, getattr(model, what).copy())[i] = value
+        elif self.what == "elements":
+            elements = fields.setdefault("elements", dict(model.elements))
+            name = list(elements)[self.where[0]]
+            elements[name] = elements[name].changed(self._of_element(model)[1], new)
         elif self.what == "frames":
             frames = fields.setdefault("frames", dict(model.frames))
             name = list(frames)[self.where[0]]
@@ -100,7 +128,9 @@ class Constant:
             if self.turns:
                 T = T @ rotate("xyz"[self.where[1]], new(0.0))
             else:
-                T[self.where[1:]] = new(float(T[self.where[1:]]))
+                entry = new(float(T[self.where[1:]]))
+                T = T.astype(np.result_type(T, entry))
+                T[self.where[1:]] = entry
             frames[name] = Frame(frames[name].link, T)
         elif self.turns:
             i, axis = self.where
@@ -155,6 +185,9 @@ def find_constant(model: Model, name: str) -> Constant:
                 return Constant(name, head, (i, _AXES[tail], 3))
             if head in ("placement", "tip") and tail in _TURNS:
                 return Constant(name, head, (i, _TURNS[tail]))
+        if owner in model.elements and quantity in model.elements[owner].constants:
+            k = list(model.elements).index(owner)
+            return Constant(name, "elements", (k, model.elements[owner].constants.index(quantity)))
         head, _, tail = quantity.partition(".")
         if owner in model.frames and head == "placement":
             k = list(model.frames).index(owner)
@@ -211,6 +244,7 @@ def _hint(model: Model, name: str) -> str:
         owners[link] = of_link + owners.get(link, ())
     for frame in model.frames:
         owners[frame] = (*owners.get(frame, ()), *(f"placement.{x}" for x in (*_AXES, *_TURNS)))
+    owners |= {name: element.constants for name, element in model.elements.items()}
     owners["gravity"] = (*_AXES, *owners.get("gravity", ()))
     parts = _splits(name)
     near = [owner for owner, _ in parts if owner in owners]

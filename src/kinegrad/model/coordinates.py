@@ -2,7 +2,7 @@
 
 A joint that nothing else is said of is its own coordinate and its own speed.  Two things say more:
 
-- a :class:`Coupling`: one coordinate moves several joints by smooth functions, q̂ᵢ = fᵢ(q);
+- a :class:`CoupledCoordinate`: one coordinate moves several joints by smooth functions, q̂ᵢ = fᵢ(q);
 - a :class:`Quaternion`: a ball joint, whose four coordinates are a unit quaternion and whose three speeds are the
   angular velocity of the child in its own frame.  It is six hinges at one point: three *pose* hinges z, y, x that stand
   at the Euler angles of the quaternion and never move, and three *chart* hinges x, y, z at zero, which do.  Pose
@@ -28,7 +28,7 @@ from kinegrad.model.names import as_tuple, check_name
 if TYPE_CHECKING:
     from kinegrad.model.model import Model
 
-__all__ = ["Coupling", "Layout", "Quaternion", "check_coordinate_names", "check_coordinates"]
+__all__ = ["CoupledCoordinate", "Layout", "Quaternion", "check_coordinate_names", "check_coordinates"]
 
 Integers = NDArray[np.int64]
 HINGES = ((0, 0, 1), (0, 1, 0), (1, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1))  # axes of a quaternion's six hinges
@@ -36,7 +36,7 @@ POSE = 3  # how many of them come first and only place the others
 
 
 @dataclass(frozen=True)
-class Coupling:
+class CoupledCoordinate:
     """One coordinate that moves several joints.
 
     Parameters
@@ -98,7 +98,7 @@ class Layout:
     """
 
     def __init__(self, model: Model) -> None:
-        by_first: dict[int, Coupling | Quaternion] = {min(x.joints): x for x in model.coordinates}
+        by_first: dict[int, CoupledCoordinate | Quaternion] = {min(x.joints): x for x in model.coordinates}
         owned = {joint for x in model.coordinates for joint in x.joints}
         self.n, self.speed_kinds = len(model.joints), list[str]()
         names, speeds, kinds = list[str](), list[str](), list[str]()
@@ -111,7 +111,7 @@ class Layout:
                 kinds += ["quaternion"] * 4
                 speeds += model.joint_names[i + POSE : i + len(HINGES)]
                 self.speed_kinds += ["revolute"] * 3
-            elif isinstance(entry, Coupling):
+            elif isinstance(entry, CoupledCoordinate):
                 coupled += [(j, *at, f) for j, f in zip(entry.joints, entry.functions, strict=True)]
                 names.append(entry.name)
                 speeds.append(entry.name)
@@ -184,24 +184,24 @@ class Layout:
         return rows, cols
 
 
-def _kind(model: Model, entry: Coupling) -> str:
+def _kind(model: Model, entry: CoupledCoordinate) -> str:
     """The unit of a coupling's coordinate: that of the joint of its name, or else of the first one it moves."""
     own = [j for j in entry.joints if model.joint_names[j] == entry.name]
     return model.joints[own[0] if own else min(entry.joints)].kind
 
 
-def check_coordinates(model: Model, given: Any) -> tuple[Coupling | Quaternion, ...]:
+def check_coordinates(model: Model, given: Any) -> tuple[CoupledCoordinate | Quaternion, ...]:
     """Couplings and quaternions that fit a model, or a ModelError."""
-    entries = as_tuple("coordinates", given, "Coupling and Quaternion objects")
+    entries = as_tuple("coordinates", given, "CoupledCoordinate and Quaternion objects")
     taken: dict[int, str] = {}
-    checked: list[Coupling | Quaternion] = []
+    checked: list[CoupledCoordinate | Quaternion] = []
     for entry in entries:
-        if isinstance(entry, Coupling):
+        if isinstance(entry, CoupledCoordinate):
             checked.append(_check_coupling(model, entry))
         elif isinstance(entry, Quaternion):
             checked.append(_check_quaternion(model, entry))
         else:
-            raise ModelError(f"`coordinates` holds {shown(entry)}; expected Coupling and Quaternion objects")
+            raise ModelError(f"`coordinates` holds {shown(entry)}; expected CoupledCoordinate and Quaternion objects")
         for joint in entry.joints:
             if joint in taken:
                 found = f"joint {shown(model.joint_names[joint])} is moved by coordinates {shown(taken[joint])}"
@@ -219,7 +219,7 @@ def check_coordinate_names(names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def _check_coupling(model: Model, entry: Coupling) -> Coupling:
+def _check_coupling(model: Model, entry: CoupledCoordinate) -> CoupledCoordinate:
     name = check_name("`name` of a coupling", entry.name)
     where = f"coupling {shown(name)}"
     if not name:
@@ -235,7 +235,7 @@ def _check_coupling(model: Model, entry: Coupling) -> Coupling:
             expected = "expected LinearFunction, PolynomialFunction or SplineFunction"
             raise ModelError(f"a function of {where} is {shown(function)}; {expected}")
     in_order = sorted(zip(numbers, functions, strict=True), key=lambda pair: pair[0])
-    return Coupling(name, tuple(joint for joint, _ in in_order), tuple(function for _, function in in_order))
+    return CoupledCoordinate(name, tuple(joint for joint, _ in in_order), tuple(function for _, function in in_order))
 
 
 def _check_quaternion(model: Model, entry: Quaternion) -> Quaternion:

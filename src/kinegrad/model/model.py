@@ -16,8 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
-from kinegrad.model.coordinates import Coupling, Layout, Quaternion, check_coordinate_names, check_coordinates
+from kinegrad.model.actuation import Actuation, controls, torques
+from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
+from kinegrad.model.elements import Element, check_elements, element_numbers, ends, way
 from kinegrad.model.frames import Frame, check_frames
 from kinegrad.model.geometry import Shape, check_shapes
 from kinegrad.model.inertia import Inertia, check_inertia
@@ -78,9 +80,14 @@ class Model:
         Frames fixed in links, by names that no link has; they can be named wherever a link can.
     shapes : sequence of Shape, optional
         What to draw.
-    coordinates : sequence of Coupling or Quaternion, optional
+    coordinates : sequence of CoupledCoordinate or Quaternion, optional
         Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
         joints are their own coordinates.
+    elements : mapping of str to SpringDamper or Bushing, optional
+        Force elements between two links, or a link and the world, by names that no joint, link or frame has.
+    actuation : Actuation, sequence of str, or mapping, optional
+        What is driven: names of driven speeds, each an actuator; or for each actuator by name its torques for one unit
+        of control, (nv,), or a dictionary from speeds to them.  Without it every speed is driven by itself.
 
     Examples
     --------
@@ -115,7 +122,9 @@ class Model:
     dh: DHTable | None = None
     frames: Mapping[str, Frame] = field(default_factory=dict)
     shapes: tuple[Shape, ...] = ()
-    coordinates: tuple[Coupling | Quaternion, ...] = ()
+    coordinates: tuple[CoupledCoordinate | Quaternion, ...] = ()
+    elements: Mapping[str, Element] = field(default_factory=dict)
+    actuation: Actuation | None = None
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
@@ -157,6 +166,9 @@ class Model:
         set_field("coordinates", check_coordinates(self, self.coordinates))
         if self.coordinates:
             check_coordinate_names(self.layout.coordinate_names)
+        set_field("elements", check_elements(self, self.elements))
+        if self.actuation is not None:
+            set_field("actuation", Actuation.of(self.actuation, self.speed_names, self.name))
 
     topology: Topology = field(init=False, compare=False)
 
@@ -287,8 +299,69 @@ class Model:
 
     @cached_property
     def primitive(self) -> Model:
-        """The same mechanism with every joint its own coordinate: n of each."""
-        return dataclasses.replace(self, coordinates=()) if self.coordinates else self
+        """The same mechanism with every joint its own coordinate, n of each, and driven by itself."""
+        return dataclasses.replace(self, coordinates=(), actuation=None) if self.coordinates else self
+
+    @cached_property
+    def without_elements(self) -> Model:
+        """The same mechanism without force elements between its links."""
+        return dataclasses.replace(self, elements={}) if self.elements else self
+
+    @cached_property
+    def pattern(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Rows and columns, by speeds, where ∂τ/∂q and ∂τ/∂v can differ from zero: those of one path from a root, and
+        those on the way between the two links of an element."""
+        rows, cols = self.layout.pattern if self.coordinates else self.topology.pattern
+        if not self.elements:
+            return rows, cols
+        found = np.zeros((self.nv, self.nv), dtype=bool)
+        found[rows, cols] = True
+        for element in self.elements.values():
+            up, down = way(self.parents.tolist(), *(i for i, _ in ends(self, element)))
+            speeds = self.layout.speed_of[[*up, *down]]
+            found[np.ix_(speeds[speeds >= 0], speeds[speeds >= 0])] = True
+        rows, cols = np.nonzero(found)
+        return frozen(rows), frozen(cols)
+
+    # --- what drives it -----------------------------------------------------------------------------------------
+
+    @property
+    def nu(self) -> int:
+        """Number of actuators."""
+        return self.nv if self.actuation is None else len(self.actuation.names)
+
+    @property
+    def actuator_names(self) -> tuple[str, ...]:
+        """Names of the actuators, as many as `nu`."""
+        return self.speed_names if self.actuation is None else self.actuation.names
+
+    def torques(self, u: ArrayLike) -> Array:
+        """τ = S u, the torques (..., nv) of controls u, (..., nu): the `tau` of forward dynamics.
+
+        S is ``model.actuation.matrix``, so that the derivatives of accelerations with respect to controls are
+        ``da_dtau @ model.actuation.matrix``.
+
+        >>> from kinegrad.samples import cart_pendulum
+        >>> cart_pendulum().replace(actuation=["track"]).torques([2.0])
+        array([2., 0.])
+        """
+        return torques(self, u)
+
+    def controls(self, tau: ArrayLike) -> Array:
+        """Controls u, (..., nu), that cause the torques τ, (..., nv); where there are several, the smallest ones.
+
+        Raises
+        ------
+        InputError
+            If no controls do, as where a coordinate is not driven and its torque is not zero.
+
+        >>> from kinegrad.samples import cart_pendulum
+        >>> cart_pendulum().replace(actuation=["track"]).controls([2.0, 0.0])
+        array([2.])
+        """
+        return controls(self, tau)
+
+    # ------------------------------------------------------------------------------------------------------------
 
     @property
     def carries_slopes(self) -> bool:
@@ -296,6 +369,7 @@ class Model:
         numbers = (getattr(self, what) for what in _FIELDS)
         varies = any(isinstance(x, np.ndarray) and np.iscomplexobj(x) for x in numbers)
         varies = varies or any(np.iscomplexobj(frame.placement) for frame in self.frames.values())
+        varies = varies or np.iscomplexobj(element_numbers(self))
         return varies or any(isinstance(joint.pitch, complex) for joint in self.joints)
 
     @property
@@ -352,8 +426,8 @@ class Model:
     def replace(self, **changes: Any) -> Model:
         """A copy with some fields changed.
 
-        An array field also takes a dictionary from link or joint names to new values.  `frames` and `shapes` are
-        replaced as a whole: ``model.replace(frames={**model.frames, "tool": Frame("hand")})`` adds one.
+        An array field also takes a dictionary from link or joint names to new values.  `frames`, `shapes` and
+        `elements` are replaced as a whole: ``model.replace(frames={**model.frames, "tool": Frame("hand")})`` adds one.
 
         >>> from kinegrad.samples import two_link
         >>> heavier = two_link().replace(mass={"forearm": 1.5}, gravity=(0, 0, 0))
@@ -366,7 +440,7 @@ class Model:
             if len(changes["joints"]) != self.n:
                 changes.setdefault("dh", None)  # another mechanism
         for what, value in changes.items():
-            if isinstance(value, Mapping) and what != "frames":
+            if isinstance(value, Mapping) and what not in ("frames", "elements", "actuation"):
                 changes[what] = self._updated(what, value)
         return dataclasses.replace(self, **changes)
 
@@ -404,7 +478,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = {what: getattr(self, what) for what in _FIELDS}
-        return _rebuild, (type(self), values | {"frames": dict(self.frames)})
+        return _rebuild, (type(self), values | {"frames": dict(self.frames), "elements": dict(self.elements)})
 
     def __repr__(self) -> str:
         return summary(self)

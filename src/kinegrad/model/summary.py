@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from kinegrad.model.coordinates import Coupling, Quaternion
+    from kinegrad.model.coordinates import CoupledCoordinate, Quaternion
     from kinegrad.model.model import Model
 
 
@@ -25,6 +25,10 @@ def summary(model: Model) -> str:
     if model.frames:
         named = ", ".join(f"{name} in {frame.link}" for name, frame in model.frames.items())
         lines.append(f"  {len(model.frames)} frames: {named}")
+    for name, element in model.elements.items():
+        lines.append(f"  {name!r}: {element}")
+    if model.actuation is not None:
+        lines.append(f"  {model.nu} actuators: {', '.join(model.actuator_names)}")
     if model.shapes:
         lines.append(f"  {len(model.shapes)} shapes")
     for entry in model.coordinates:
@@ -34,7 +38,7 @@ def summary(model: Model) -> str:
     return "\n".join([*lines, *("  " + line for line in model.topology.draw_text().splitlines())])
 
 
-def _entry(model: Model, entry: Coupling | Quaternion) -> str:
+def _entry(model: Model, entry: CoupledCoordinate | Quaternion) -> str:
     """One line about coordinates that are not joints."""
     kind = "quaternion" if not hasattr(entry, "functions") else "coupled"
     joints = ", ".join(model.joint_names[joint] for joint in entry.joints)

@@ -76,7 +76,7 @@ class KineticEnergy:
 
     def evaluate(self, at: Motion) -> Evaluation:
         """Both gradients from one product of M(q) v, an inverse dynamics without gravity and springs, with v."""
-        inertial = at.model.replace(gravity=np.zeros(3), stiffness=np.zeros(at.model.n))
+        inertial = at.model.replace(gravity=np.zeros(3), stiffness=np.zeros(at.model.n), elements={})
         change = inverse_dynamics_vjp(inertial, at.q, np.zeros_like(at.v), at.v, at.v)
         dp = None if at.design is None else energy_design_derivatives(at.design, at.q, at.v).dkinetic_dp
         return Evaluation(kinetic_energy(at.model, at.q, at.v), change.dq / 2, change.da, dp=dp)
@@ -84,7 +84,7 @@ class KineticEnergy:
 
 @dataclass(frozen=True)
 class PotentialEnergy:
-    """Of gravity and springs, J."""
+    """Of gravity, springs and force elements, J."""
 
     def evaluate(self, at: Motion) -> Evaluation:
         """Its gradient is what holds the links and the springs still."""

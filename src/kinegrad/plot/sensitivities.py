@@ -149,8 +149,7 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
     from matplotlib.figure import Figure
 
     engine.check_model(model)
-    n, topology = model.nv, model.topology
-    rows, cols = model.layout.pattern if model.coordinates else (topology.pattern.rows, topology.pattern.cols)
+    n, (rows, cols) = model.nv, model.pattern
     if not errors:
         raise InputError("`errors` is empty; expected at least one matrix to draw")
     errors = {title: finite(f"errors[{title!r}]", values, (n, n)) for title, values in errors.items()}
@@ -172,7 +171,7 @@ def plot_error_maps(model: Model, errors: Mapping[str, Array], *, show_numbers_f
         ax.set_facecolor("#e3e7eb")
         shown = np.ma.masked_where(~possible, np.maximum(values, low))
         image = ax.imshow(shown, norm=norm, cmap="viridis", extent=extent, interpolation="none")
-        for joints in () if model.coordinates else topology.branches[1:]:
+        for joints in () if model.coordinates else model.topology.branches[1:]:
             place = joints[0] + show_numbers_from - 0.5
             ax.axhline(place, color="white", linewidth=0.7)
             ax.axvline(place, color="white", linewidth=0.7)

@@ -8,32 +8,44 @@
 :func:`multi_pendulum`      rods hinged in a row, in a plane
 :func:`cart_pendulum`       a rod hinged to a sliding cart
 :func:`puma560`             the Unimation PUMA 560, with its motors
+:func:`four_bar`            a closed linkage; with its constraints, as the next two
+:func:`slider_crank`        crank, connecting rod and piston
+:func:`stewart_platform`    a plate on six legs
 :func:`random_tree`         any number of joints, for tests and timings
 ==========================  =========================================================================
 
-``SAMPLES`` names those that need no argument:
+``SAMPLES`` names open mechanisms that need no argument, ``CLOSED`` those that come with constraints:
 
 >>> SAMPLES["human43"]().n
 43
+>>> model, constraints = CLOSED["four_bar"]()
+>>> model.n, constraints.m
+(3, 2)
 """
 
 from collections.abc import Callable
 
+from kinegrad.constraints import ConstraintSet
 from kinegrad.model import Model
 from kinegrad.samples.arms import puma560, two_link
 from kinegrad.samples.human import human43
+from kinegrad.samples.mechanisms import four_bar, slider_crank, stewart_platform
 from kinegrad.samples.pendulums import cart_pendulum, double_pendulum, multi_pendulum, spatial_chain
 from kinegrad.samples.random import random_tree
 
 __all__ = [
+    "CLOSED",
     "SAMPLES",
     "cart_pendulum",
     "double_pendulum",
+    "four_bar",
     "human43",
     "multi_pendulum",
     "puma560",
     "random_tree",
+    "slider_crank",
     "spatial_chain",
+    "stewart_platform",
     "two_link",
 ]
 
@@ -45,4 +57,10 @@ SAMPLES: dict[str, Callable[[], Model]] = {
     "multi_pendulum": multi_pendulum,
     "spatial_chain": spatial_chain,
     "cart_pendulum": cart_pendulum,
+}
+CLOSED: dict[str, Callable[[], tuple[Model, ConstraintSet]]] = {
+    "four_bar": four_bar,
+    "slider_crank": slider_crank,
+    "stewart_platform": stewart_platform,
+    "cart_pendulum": lambda: cart_pendulum(constrained=True),
 }

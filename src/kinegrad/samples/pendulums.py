@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal, overload
 
-from kinegrad.model import Inertia, Model, ModelBuilder, prismatic, revolute
-from kinegrad.model.numbers import real_number
+from kinegrad.constraints import ConstraintSet, Loop
+from kinegrad.model import Inertia, Model, ModelBuilder, planar, prismatic, revolute
+from kinegrad.model.numbers import flag, real_number
 from kinegrad.samples.random import number_of_joints
 
 __all__ = ["cart_pendulum", "double_pendulum", "multi_pendulum", "spatial_chain"]
@@ -92,11 +94,30 @@ def spatial_chain(n: int = 6, *, length: float = 1.0, mass: float = 1.0) -> Mode
     return _chain("spatial_chain", n, "xyz", "bar", length, bar)
 
 
-def cart_pendulum(*, cart_mass: float = 1.0, rod_mass: float = 0.2, length: float = 0.6) -> Model:
+@overload
+def cart_pendulum(
+    *, constrained: Literal[False] = False, cart_mass: float = 1.0, rod_mass: float = 0.2, length: float = 0.6
+) -> Model: ...
+
+
+@overload
+def cart_pendulum(
+    *, constrained: Literal[True], cart_mass: float = 1.0, rod_mass: float = 0.2, length: float = 0.6
+) -> tuple[Model, ConstraintSet]: ...
+
+
+def cart_pendulum(
+    *, constrained: bool = False, cart_mass: float = 1.0, rod_mass: float = 0.2, length: float = 0.6
+) -> Model | tuple[Model, ConstraintSet]:
     """A cart that slides along x, and a slender rod hinged to it about y: hanging at q = 0, upright at π.
+
+    The benchmark of [kudruss2019], which does not say its masses, in minimal coordinates; or, constrained, with a cart
+    that is a box free in the x-z plane, held on its rail by two rows: its height, and its turn about y.
 
     Parameters
     ----------
+    constrained : bool
+        Whether the rail is a constraint.
     cart_mass, rod_mass : float
         kg.
     length : float
@@ -104,19 +125,31 @@ def cart_pendulum(*, cart_mass: float = 1.0, rod_mass: float = 0.2, length: floa
 
     Returns
     -------
-    Model
+    model : Model
+        Joints ``track`` and ``hinge``; constrained, ``cart.tz``, ``cart.tx``, ``cart.ry`` and ``hinge``.
+    constraints : ConstraintSet
+        Of a constrained cart: the loop ``rail``.
 
     Examples
     --------
     >>> cart_pendulum().joint_names
     ('track', 'hinge')
+    >>> model, constraints = cart_pendulum(constrained=True)
+    >>> constraints
+    ConstraintSet of 2 rows for model 'cart_pendulum'
+      0–1  rail  loop zY of cart (0, 0, 0) with the world (0, 0, 0)
     """
     builder = ModelBuilder("cart_pendulum")
     length = real_number("`length`", length)
-    cart, rod = Inertia.point(cart_mass, [0, 0, 0]), Inertia.rod(rod_mass, [0, 0, 0], [0, 0, -length])
-    builder.add("track", None, prismatic("x"), link="cart", inertia=cart)
+    rod = Inertia.rod(rod_mass, [0, 0, 0], [0, 0, -length])
+    if flag("`constrained`", constrained):
+        box = Inertia.box(cart_mass, [0.3, 0.2, 0.1])
+        builder.add("cart", None, planar("y"), link="cart", inertia=box)
+    else:
+        builder.add("track", None, prismatic("x"), link="cart", inertia=Inertia.point(cart_mass, [0, 0, 0]))
     builder.add("hinge", "cart", revolute("y"), link="rod", inertia=rod)
-    return builder.build()
+    model = builder.build()
+    return (model, ConstraintSet(model, [Loop("cart", directions="zY", name="rail")])) if constrained else model
 
 
 def _chain(name: str, n: int, axes: Sequence[str], link: str, length: float, inertia: Inertia) -> Model:

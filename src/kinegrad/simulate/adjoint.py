@@ -135,7 +135,8 @@ def adjoint_gradient(
         if scheme is None:
             backward = MidpointAdjoint(law, h, steps, length, q, v, objective)
         else:
-            how = CompiledAdjoint if law.feedback is None and not model.coordinates else LoopAdjoint
+            in_python = law.feedback is not None or model.coordinates or model.elements
+            how = LoopAdjoint if in_python else CompiledAdjoint
             backward = how(law, scheme, h, steps, length, q, v, objective)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
     check_sums(*(x for x in vars(found).values() if x is not None))

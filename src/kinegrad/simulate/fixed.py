@@ -205,10 +205,11 @@ def simulate_fixed(
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
     q, v = initial(one, q0, v0, single=False)
     if models is not None:
-        if one.coordinates:
+        if one.coordinates or one.elements:
+            why = "their coordinates are not their joints" if one.coordinates else "they have force elements"
             raise InputError(
-                "several models are given, and their coordinates are not their joints, so that steps follow one "
-                "another in Python, which know one model; expected a call for each model"
+                f"several models are given, and {why}, so that steps follow one another in Python, which know one "
+                "model; expected a call for each model"
             )
         if law.feedback is not None:
             raise InputError(
@@ -223,7 +224,7 @@ def simulate_fixed(
             with engine.overflow_passes():
                 found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
         else:
-            run = loop_run if law.feedback is not None or one.coordinates else compiled_run
+            run = loop_run if law.feedback is not None or one.coordinates or one.elements else compiled_run
             if law.turning:
                 run = turning_run
             found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
@@ -351,6 +352,8 @@ def prepare(
     steps = engine.whole("steps", steps)
     if engine.mapped(model):
         _check_mapped(model, method)
+    if engine.sprung(model) and method == "implicit_midpoint":
+        _check_undamped(model)
     law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
     return law, SCHEMES.get(method), float(h)
 
@@ -364,6 +367,16 @@ def _check_mapped(model: Model, method: str) -> None:
             else ("coupled joints with dampers, whose forces in coordinates change with the configuration")
         )
         raise InputError(f"`method` is 'implicit_midpoint' and model {model.name!r} has {what}; expected 'rk4'")
+
+
+def _check_undamped(model: Model) -> None:
+    """Refuse the implicit method for elements with dampers, whose forces on coordinates change with configuration."""
+    damped = [name for name, element in model.elements.items() if np.any(element.damping)]
+    if damped:
+        raise InputError(
+            f"`method` is 'implicit_midpoint' and element {shown(damped[0])} of model {shown(model.name)} has a "
+            "damper, whose forces on coordinates change with the configuration; expected 'rk4'"
+        )
 
 
 def check_size(steps: int, every: int, numbers: int, p: int) -> None:

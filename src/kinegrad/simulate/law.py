@@ -145,7 +145,7 @@ class Law:
     def inertial(self) -> Model:
         """The model with nothing but its inertia: no gravity, springs or dampers."""
         zero = np.zeros(self.model.n)
-        return self.model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero)
+        return self.model.replace(gravity=np.zeros(3), stiffness=zero, damping=zero, elements={})
 
     @property
     def damping(self) -> Array:

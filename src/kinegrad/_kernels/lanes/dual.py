@@ -1,9 +1,9 @@
 """Dual lanes: the same kernel source, differentiated along a direction.
 
 A dual u + ε u̇ carries a value and its slope along one direction in the space of states and model constants.  Sums,
-products and quotients follow the rules of differentiation (ε² = 0), sin and cos theirs; nothing else occurs in the
-algorithms, so compiling one of them for duals *is* its derivative: the recursions (62)–(70) of [anderson2002] are what
-the compiler makes of ``aba.py``.
+products and quotients follow the rules of differentiation (ε² = 0), sin, cos and roots theirs; nothing else occurs in
+the algorithms, so compiling one of them for duals *is* its derivative: the recursions (62)–(70) of [anderson2002] are
+what the compiler makes of ``aba.py``.
 
     Dual      value and slope, both lane values, and the rules of differentiation as its operators
     Pair      two arrays (values, slopes): states, results or scratch; load, store, gather, scatter act on both
@@ -29,6 +29,7 @@ from kinegrad._kernels.lanes.lane import (
     layer,
     load,
     pick,
+    root,
     scatter,
     spread,
     store,
@@ -181,6 +182,12 @@ def _(u, w):
 @within.register(Dual)
 def _(u, bound):
     return within(u.value, bound)
+
+
+@root.register(Dual)
+def _(u):
+    value = root(u.value)
+    return make(value, u.slope / (2.0 * value))
 
 
 @sincos.register(Dual)

@@ -12,6 +12,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
+    root(u)                             the square root
 
 In the place of r may stand ``Rows(first, step)``: the rows first, first + step, … (``stream.py`` says what for).
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
@@ -27,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.datamodel import models
 from numba.core.extending import register_model
 
@@ -288,6 +290,12 @@ def within(u, bound):
     return bool(np.all(np.abs(u) <= bound))
 
 
+@operation
+def root(u):
+    """The square root."""
+    return np.sqrt(u)
+
+
 @spread.register(Lane | Number)
 def _(c):
     return Lane(lane, as_lane(c))
@@ -309,3 +317,10 @@ def _(u, bound):
     below, above = builder.fcmp_ordered("<=", u.v, limit), builder.fcmp_ordered(">=", u.v, builder.fneg(limit))
     bits = builder.bitcast(builder.and_(below, above), ir.IntType(WIDTH))
     return Number(types.boolean, builder.icmp_unsigned("==", bits, ir.IntType(WIDTH)(2**WIDTH - 1)))
+
+
+@root.register(Lane)
+def _(u):
+    kind = ir.FunctionType(VECTOR, [VECTOR])
+    square_root = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.sqrt.v{WIDTH}f64")
+    return Lane(lane, tracer().builder.call(square_root, [u.v]))

@@ -1,0 +1,509 @@
+"""Motion under constraints: accelerations and the forces of the constraints, impacts, and the torques that a closed
+mechanism needs."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._engine import saddle
+from kinegrad._kernels import constrained as kernels
+from kinegrad.constraints import ConstraintSet
+from kinegrad.dynamics import bias_forces, forward_dynamics, inverse_dynamics, mass_matrix
+from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.loads import Loads, named_loads
+from kinegrad.model import Model
+from kinegrad.results import Result
+
+__all__ = [
+    "ConstrainedDynamics",
+    "ConstrainedInverseDynamics",
+    "Impact",
+    "constrained_dynamics",
+    "constrained_inverse_dynamics",
+    "impact",
+]
+
+Array = NDArray[np.float64]
+Axis = engine.Axis
+R = TypeVar("R")
+REDUNDANT = ("error", "least-squares")
+Stabilisation = float | tuple[float, float] | None
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedDynamics(Result):
+    """Accelerations, and the forces of the constraints that go with them.
+
+    Attributes
+    ----------
+    a : ndarray, shape (..., n)
+        rad/s² or m/s².
+    forces : ndarray, shape (..., m)
+        What each row of the set does to its link, in the row's direction, N or N·m: the multipliers f of
+        M a + h = τ + Gᵀ f.
+    """
+
+    a: Array
+    forces: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Impact(Result):
+    """Speeds after an impact, and its impulses.
+
+    Attributes
+    ----------
+    v : ndarray, shape (..., n)
+        rad/s or m/s.
+    impulses : ndarray, shape (..., m)
+        What each row of the set did to its link, in the row's direction, N·s or N·m·s.
+    """
+
+    v: Array
+    impulses: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedInverseDynamics(Result):
+    """What a motion of a constrained mechanism takes.
+
+    Attributes
+    ----------
+    tau : ndarray, shape (..., n)
+        Torques and forces of the joints, zero where no actuator acts, N·m or N.
+    forces : ndarray, shape (..., m)
+        Of the constraints, N or N·m.
+    actuators : ndarray, shape (..., k)
+        What the actuators supply: τ = S actuators.
+    """
+
+    tau: Array
+    forces: Array
+    actuators: Array
+
+
+def constrained_dynamics(
+    model: Model,
+    constraints: ConstraintSet,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    loads: Loads | None = None,
+    method: str = "range-space",
+    stabilisation: Stabilisation = None,
+    redundant: str = "error",
+    threads: int | None = None,
+) -> ConstrainedDynamics:
+    """The accelerations that torques τ cause while constraints hold, and the forces of the constraints.
+
+    They solve  M a + h = τ + Gᵀ f  and  φ̈ = G a − γ = 0  (or what `stabilisation` says), whatever φ and φ̇ are: that
+    the constraints are met, and that v agrees with them, is up to the caller (:func:`assemble`,
+    :func:`project_velocity`).  Springs, dampers, armature and loads are included.
+
+    Parameters
+    ----------
+    model : Model
+    constraints : ConstraintSet
+        Of this model.  An empty set gives :func:`forward_dynamics`, bit for bit.
+    q, v, tau : array_like, shape (..., n)
+        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
+    loads : Loads, optional
+        External forces and torques on links.
+    method : {"range-space", "null-space", "direct"}
+        Through the sparse factors of M, compiled (fastest; M has to be regular); through a basis of the motions that
+        the constraints leave; or the whole system at once.  The last two are dense and for comparison, and serve where
+        constraints alone resist a joint.  Where coordinates are not joints, all three are dense.
+    stabilisation : float or (float, float), optional
+        Draws errors back: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β), or one rate ω for both, 1/s [baumgarte1972].
+    redundant : {"error", "least-squares"}
+        What to do where rows follow from others: refuse them by name, or choose the forces of least norm (a is the same
+        for any choice; where rows contradict each other, φ̈ has the least squares).
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ConstrainedDynamics
+
+    Raises
+    ------
+    SingularError
+        If rows depend on each other in one of the states, or nothing resists a joint.
+
+    Examples
+    --------
+    A pendulum of 1 kg on a slider that is held: the slider's force carries what the pendulum pulls.
+
+    >>> import kinegrad as kg
+    >>> arm = kg.samples.two_link(gravity=(0, -10, 0))
+    >>> tip = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
+    >>> held = constrained_dynamics(arm, tip, [0.5, -1.0], [0, 0], [0, 0])
+    >>> np.allclose(tip.jacobian([0.5, -1.0]) @ held.a, 0)
+    True
+    """
+    check_set(model, constraints)
+    engine.one_of("method", method, saddle.METHODS)
+    least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
+    law = stabilisation_law(stabilisation)
+    if not constraints.m:
+        a = forward_dynamics(model, q, v, tau, loads=loads, threads=threads)
+        return ConstrainedDynamics(a, np.zeros((*a.shape[:-1], 0)))
+    if method != "range-space" or least or engine.mapped(model):
+        return _dense_dynamics(model, constraints, (q, v, tau), loads, method, law, least, threads)
+    given = None if loads is None else named_loads(model, loads)
+    kernel = kernel_of(constraints, "dynamics", law, _dynamics_kernel)
+
+    def solve() -> tuple[Array, ...]:
+        return engine.evaluate(kernel, kept_model(constraints), (q, v, tau), given, None, threads)
+
+    return ConstrainedDynamics(*naming_rows(constraints, q, solve))
+
+
+def impact(
+    model: Model,
+    constraints: ConstraintSet,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    restitution: ArrayLike = 0.0,
+    threads: int | None = None,
+) -> Impact:
+    """The speeds after an impact, in which constraints begin to hold at once, and its impulses.
+
+    They solve  M (v⁺ − v) = Gᵀ Λ  and  G v⁺ = −e G v.  The impact takes no time, so that coordinates stay and nothing
+    of ordinary size counts: no torque, load, spring, damper or gravity.
+
+    Parameters
+    ----------
+    model : Model
+    constraints : ConstraintSet
+        Those that hold during the impact, new ones and old ones.
+    q, v : array_like, shape (..., n)
+        Coordinates, and speeds before the impact: rad or m, and their time derivatives.
+    restitution : float or array_like, shape (m,)
+        e between 0, plastic, and 1, elastic; for all rows or for each.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    Impact
+
+    Raises
+    ------
+    SingularError
+        If rows depend on each other in one of the states, or nothing resists a joint.
+
+    Examples
+    --------
+    A stretched arm hits the floor with its tip:
+
+    >>> import kinegrad as kg
+    >>> arm = kg.samples.two_link()
+    >>> floor = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
+    >>> after = impact(arm, floor, [-0.3, 0.4], [-1, 0], restitution=0.5)
+    >>> before = floor.velocity([-0.3, 0.4], [-1, 0])
+    >>> np.allclose(floor.velocity([-0.3, 0.4], after.v), -0.5 * before)
+    True
+    """
+    check_set(model, constraints)
+    e = restitution_rows(constraints, restitution)
+    if engine.mapped(model) or not constraints.m:
+        return _dense_impact(model, constraints, q, v, e, threads)
+    kernel = kernel_of(constraints, "impact", None, _impact_kernel)
+
+    def solve() -> tuple[Array, ...]:
+        return engine.evaluate_with(kernel, kept_model(constraints), (q, v), threads=threads, options=[e])
+
+    return Impact(*naming_rows(constraints, q, solve))
+
+
+def constrained_inverse_dynamics(
+    model: Model,
+    constraints: ConstraintSet,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    *,
+    actuated: Iterable[str] | ArrayLike | None = None,
+    loads: Loads | None = None,
+    threads: int | None = None,
+) -> ConstrainedInverseDynamics:
+    """What actuators and constraints have to supply for a motion: S u + Gᵀ f = M a + h.  [xiang2008] (36)–(38)
+
+    Cut a closed loop, and inverse dynamics of the tree gives torques of all its joints; those of joints without
+    actuators have to come from the cut, by its forces f.  Where actuators and constraints together are more than the
+    motion determines, (u, f) has the least norm.
+
+    Parameters
+    ----------
+    model : Model
+    constraints : ConstraintSet
+    q, v, a : array_like, shape (..., n)
+        A motion that agrees with the constraints: rad or m, and their time derivatives.
+    actuated : names of joints, or array_like of shape (n, k), optional
+        Which joints are driven, or the matrix S from actuators to torques; all joints if not given.
+    loads : Loads, optional
+        External forces and torques on links.
+    threads : int, optional
+        See :func:`set_threads`.
+
+    Returns
+    -------
+    ConstrainedInverseDynamics
+
+    Raises
+    ------
+    SingularError
+        If actuators and constraints cannot supply what the motion takes in one of the states.
+
+    Examples
+    --------
+    >>> import kinegrad as kg
+    >>> arm = kg.samples.two_link(gravity=(0, -10, 0))
+    >>> table = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
+    >>> hold = constrained_inverse_dynamics(arm, table, [0, 0], [0, 0], [0, 0], actuated=["shoulder"])
+    >>> hold.tau.round(3), hold.forces.round(3)
+    (array([2., 0.]), array([2.5]))
+    """
+    check_set(model, constraints)
+    S = actuation(model, actuated)
+    needed = inverse_dynamics(model, q, v, a, loads=loads, threads=threads)
+    G = constraints.jacobian(q, threads=threads)
+    wide = (*needed.shape[:-1], *G.shape[-2:])
+    B = np.concatenate(
+        [np.broadcast_to(S, (*needed.shape[:-1], *S.shape)), saddle.T(np.broadcast_to(G, wide))], axis=-1
+    )
+    supplied = saddle.least_norm(B, needed[..., None])[..., 0]
+    missing = np.abs((B @ supplied[..., None])[..., 0] - needed).max(axis=-1)
+    size = np.abs(needed).max(axis=-1) + np.abs(B).max(axis=(-1, -2)) * np.abs(supplied).max(axis=-1)
+    if (missing > MISSING * size).any():
+        state = int(np.flatnonzero(np.ravel(missing > MISSING * size))[0])
+        worst = int(np.argmax(np.abs((B @ supplied[..., None])[..., 0] - needed).reshape(-1, model.nv)[state]))
+        at = state_text(state, needed.shape[:-1])
+        raise SingularError(
+            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
+            f"lacks {np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
+        )
+    u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
+    return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
+
+
+MISSING = 1e-8  # of what a motion takes: more cannot be rounding
+
+
+# --- arguments --------------------------------------------------------------------------------------------------
+
+
+def check_set(model: Any, constraints: Any) -> None:
+    """Refuse what is not a set of constraints of this model."""
+    engine.check_model(model)
+    if not isinstance(constraints, ConstraintSet):
+        found = f"`constraints` is a {type(constraints).__name__}"
+        raise InputError(f"{found}; expected a ConstraintSet, such as ConstraintSet(model, [Contact('foot')])")
+    if constraints.model is not model and constraints.model != model:
+        found = f"`constraints` belong to model {constraints.model.name!r}, which is not {model.name!r} as it is here"
+        raise InputError(f"{found}; expected ConstraintSet(model, …) of the same model")
+
+
+def stabilisation_law(given: Any) -> tuple[float, float]:
+    """α and β of φ̈ + 2α φ̇ + β² φ = 0."""
+    if given is None:
+        return 0.0, 0.0
+    x = engine.real("stabilisation", given)
+    if x.shape not in ((), (2,)) or not np.isfinite(x).all() or (x < 0).any():
+        raise InputError(f"`stabilisation` is {shown(given)}; expected a rate ω or two rates (α, β), 1/s, not negative")
+    alpha, beta = (float(x), float(x)) if x.ndim == 0 else (float(x[0]), float(x[1]))
+    return alpha, beta
+
+
+def restitution_rows(constraints: ConstraintSet, given: Any) -> Array:
+    """e of each row, (m,)."""
+    x, m = engine.real("restitution", given), constraints.m
+    if x.shape not in ((), (m,)) or not ((x >= 0) & (x <= 1)).all():
+        raise InputError(f"`restitution` is {shown(given)}; expected a number from 0 to 1, or {m} of them")
+    return np.broadcast_to(x, (m,)).astype(np.float64)
+
+
+def actuation(model: Model, actuated: Any) -> Array:
+    """S, (n, k): from actuators to torques."""
+    if actuated is None:
+        return np.eye(model.nv)
+    try:
+        names = None if isinstance(actuated, str | np.ndarray) else list(actuated)
+    except Exception:  # whatever a foreign object raises when asked for its items
+        names = None
+    if names is not None and all(isinstance(name, str) for name in names):
+        columns = [model.speed_index(name) for name in names]
+        if len(set(columns)) < len(columns):
+            raise InputError(f"`actuated` is {shown(actuated)}; expected each joint once")
+        return np.eye(model.nv)[:, columns]
+    S = engine.real("actuated", actuated)
+    if S.ndim != 2 or S.shape[0] != model.nv or not np.isfinite(S).all():
+        found = f"has shape {S.shape}" if np.isfinite(S).all() else "holds numbers that are not finite"
+        raise InputError(f"`actuated` {found}; expected names of joints, or a matrix of shape ({model.nv}, k)")
+    return S
+
+
+# --- kernels, kept with a set -----------------------------------------------------------------------------------
+
+
+def kept_model(constraints: ConstraintSet, *, moving: bool = True) -> Model:
+    """The model of a set, whose calls of the set's kernels are kept with the set and not with the model; if not
+    `moving`, with nothing but its inertia."""
+    kept = constraints.__dict__.setdefault("_kept", {})
+    if moving not in kept:
+        model = copy.copy(constraints.model if moving else engine.inertial(constraints.model))
+        model.__dict__.update(_singles={}, _cores={})
+        kept[moving] = model
+    found: Model = kept[moving]
+    return found
+
+
+def saddle_tables(constraints: ConstraintSet) -> engine.SaddleTables:
+    """The structure of a set, made once."""
+    kept = constraints.__dict__
+    if "_saddle" not in kept:
+        kept["_saddle"] = engine.SaddleTables(constraints.model, tuple(constraints._tables))
+    found: engine.SaddleTables = kept["_saddle"]
+    return found
+
+
+def kernel_of(
+    constraints: ConstraintSet, what: str, law: tuple[float, float] | None, make: Callable[..., engine.Kernel]
+) -> engine.Kernel:
+    """A kernel of a set, made once; of laws of stabilisation other than none the last one is kept."""
+    kept = constraints.__dict__.setdefault("_kernels", {})
+    key = what, "stabilised" if law is not None and any(law) else ""
+    if key not in kept or kept[key][0] != law:
+        kept[key] = law, make(saddle_tables(constraints), law)
+    found: engine.Kernel = kept[key][1]
+    return found
+
+
+def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> engine.Kernel:
+    rates = np.array(law)
+
+    def arguments(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+        structure, slots = tables.solution(loaded)
+        return (tables.rows, structure, np.zeros((1, model.n)), rates), slots
+
+    results = (engine.Result("a", (Axis.ACCELERATION,)), engine.Result("forces", (tables.m,)))
+    return engine.Kernel(
+        kernels.constrained, engine.QVTAU, results, tables=arguments, loads=True, pivots=True
+    )  # fmt: skip
+
+
+def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
+    def arguments(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+        structure, slots = tables.solution(loaded=False)
+        return (tables.rows, structure, engine.no_load(model.n)), slots
+
+    results = (engine.Result("v", (Axis.ACCELERATION,)), engine.Result("impulses", (tables.m,)))
+    return engine.Kernel(kernels.impact, engine.QV, results, tables=arguments, pivots=True, spare=True)
+
+
+# --- dense ------------------------------------------------------------------------------------------------------
+
+
+def solve_dense(
+    constraints: ConstraintSet, q: Any, method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool
+) -> tuple[Array, Array]:
+    """The system of dense matrices for right-hand sides (..., n, k) and (..., m, k), or an error that names rows."""
+    shape = np.broadcast_shapes(M.shape[:-2], G.shape[:-2], r.shape[:-2], s.shape[:-2])
+    M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
+
+    def solve() -> tuple[Array, Array]:
+        stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
+        if stuck is not None:
+            what = "coordinate" if engine.mapped(constraints.model) else "joint"
+            raise engine.free_joint(constraints.model, *stuck, shape, what)
+        if not least:
+            saddle.check_independent(G)
+        return saddle.solve(method, M, G, r, s, least=least)
+
+    return naming_rows(constraints, q, solve)
+
+
+def _dense_dynamics(
+    model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None, method: str,
+    law: tuple[float, float], least: bool, threads: int | None,
+) -> ConstrainedDynamics:  # fmt: skip
+    given, _ = engine.check_arguments(
+        model, dict(zip(("q", "v", "tau"), state, strict=True)), named_loads(model, loads)
+    )
+    q, v, tau = given.values()
+    M = mass_matrix(model, q, threads=threads)
+    r = tau - bias_forces(model, q, v, loads=loads, threads=threads)
+    phi, G = constraints.closure(q, threads=threads)
+    s = constraints.drift(q, v, threads=threads)
+    if any(law):
+        s = s - 2 * law[0] * constraints.velocity(q, v, threads=threads) - law[1] ** 2 * phi
+    a, f = solve_dense(constraints, q, method, M, G, r[..., None], s[..., None], least=least)
+    return ConstrainedDynamics(np.ascontiguousarray(a[..., 0]), np.ascontiguousarray(f[..., 0]))
+
+
+def _dense_impact(
+    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, threads: int | None
+) -> Impact:  # fmt: skip
+    given, shape = engine.check_arguments(model, {"q": q, "v": v})
+    q, v = given.values()
+    if not constraints.m:
+        return Impact(np.broadcast_to(v, (*shape, model.nv)).copy(), np.zeros((*shape, 0)))
+    M, G = mass_matrix(model, q, threads=threads), constraints.jacobian(q, threads=threads)
+    s = -(1 + e) * constraints.velocity(q, v, threads=threads)
+    change, impulses = solve_dense(
+        constraints, q, "range-space", M, G, np.zeros((model.nv, 1)), s[..., None], least=False
+    )  # fmt: skip
+    return Impact(v + change[..., 0], np.ascontiguousarray(impulses[..., 0]))
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def naming_rows(constraints: ConstraintSet, q: Any, solve: Callable[[], R]) -> R:
+    """What `solve` finds; where rows depend on each other, an error that names them."""
+    try:
+        return solve()
+    except engine.DependentRow as found:
+        dependent = found
+    refuse_row(constraints, q, dependent)
+
+
+def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -> NoReturn:
+    """Raise what is known of a row that follows from others, or that nothing moves."""
+    x, row = engine.real("q", q), found.row
+    states = np.broadcast_to(x, (*found.shape, x.shape[-1])).reshape(-1, x.shape[-1])
+    G = constraints.jacobian(states[found.state])
+    name, at = constraints.row_names[row], state_text(found.state, found.shape)
+    if not np.abs(G[row]).max() > saddle.RANK * np.abs(G).max():
+        raise SingularError(
+            f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
+            "out, or ask for redundant='least-squares'"
+        )
+    length = np.sqrt((G * G).sum(axis=-1))
+    unit = G / np.where(length > 0, length, 1.0)[:, None]
+    others = saddle.least_norm(unit[:row].T, unit[row][:, None])[:, 0]
+    rows = [constraints.row_names[k] for k in np.flatnonzero(np.abs(others) > NAMED)]
+    listed = ", ".join(map(repr, rows[:6])) + (", …" if len(rows) > 6 else "")
+    raise SingularError(
+        f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
+        "them; leave some out, or ask for redundant='least-squares'"
+    )
+
+
+NAMED = 1e-6  # parts of other rows that are worth a name
+
+
+def state_text(state: int, shape: tuple[int, ...]) -> str:
+    """in state 3, or nothing where there is one."""
+    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
+    return f" in state {where[0] if len(where) == 1 else where}" if where else ""

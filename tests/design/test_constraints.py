@@ -1,0 +1,127 @@
+"""Derivatives of constraints with respect to design parameters, against complex steps of the oracle."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import kinegrad as kg
+from kinegrad import Design, samples
+from kinegrad.constraints import ConstraintSet, Contact, Distance, Loop
+from tests.conftest import random_state, tree
+from tests.constraints.sets import random_constraints
+from tests.mixed import mixed_state, mixed_tree
+from tests.reference import constraints as reference
+from tests.reference import oracle
+
+CLOSE = 1e-12  # complex steps of the same products; a dozen transforms of order one
+
+
+def moved(design, k):
+    """The oracle's model with its constants a complex step along parameter k."""
+    model, h = design.model, 1j * oracle.STEP
+    fields = {
+        name: getattr(model, name) + h * x[k] for name, x in design._variation.items() if name in oracle.CONSTANTS
+    }
+    varied = oracle.with_constants(model, **fields)
+    frames = {name: SimpleNamespace(link=x.link, placement=x.placement) for name, x in model.frames.items()}
+    for name, slope in design._frame_slopes.items():
+        frames[name].placement = frames[name].placement + h * slope[k]
+    varied.link_names, varied.joint_names, varied.frames = model.link_names, model.joint_names, frames
+    return varied
+
+
+def by_complex_step(design, held, q, v, a):
+    """∂(φ, φ̇, φ̈)/∂p, (3, m, p), and ∂G/∂p, (m, n, p)."""
+    n, zero = design.model.n, np.zeros(design.model.n)
+    models = [moved(design, k) for k in range(design.p)]
+    motion = [reference.motion(model, held, q, v, a).imag / oracle.STEP for model in models]
+    G = [[reference.motion(model, held, q, e, zero)[1].imag / oracle.STEP for e in np.eye(n)] for model in models]
+    return np.stack(motion, axis=-1), np.transpose(G, (2, 1, 0))
+
+
+def assert_equal_to_complex_step(design, held, q, v, a):
+    found = kg.constraint_design_derivatives(design, held, q, v, a)
+    motion, G = by_complex_step(design, held, q, v, a)
+    actual = np.stack([found.derror_dp, found.dvelocity_dp, found.dacceleration_dp])
+    for x, y in ((actual, motion), (kg.constraint_jacobian_design_derivatives(design, held, q), G)):
+        assert x.shape == y.shape
+        assert np.abs(x - y).max() <= CLOSE * max(1.0, np.abs(y).max())
+        assert np.abs(y).max() > 0
+
+
+def test_random_sets_by_placements():
+    """Every kind of row, by where joints are placed and how they are turned."""
+    for seed in range(8):
+        model = tree(seed, largest=6)
+        names = [
+            f"{joint}.placement.{axis}" for joint in (model.joint_names[0], model.joint_names[-1]) for axis in "xz"
+        ]
+        design = Design(model, list(dict.fromkeys(names)))
+        held = ConstraintSet(model, random_constraints(model, seed))
+        assert_equal_to_complex_step(design, held, *random_state(model, seed))
+
+
+def test_frames_that_move():
+    """A rod and a loop at frames that are parameters, turned and shifted, on both sides."""
+
+    def build(reach, turn):
+        placed = kg.translate(reach, 0.1, 0.0) @ kg.rotate("y", turn)
+        frames = {"tool": kg.Frame("forearm", placed), "hook": kg.Frame("upper_arm", kg.rotate("x", 2 * turn))}
+        return samples.two_link().replace(frames=frames)
+
+    design = Design.from_function(build, {"reach": 0.1, "turn": 0.3})
+    held = ConstraintSet(
+        design.model,
+        [
+            Loop("tool", kg.rotate("z", 0.4), "hook", [0.1, 0.2, 0.3], directions="weld"),
+            Loop("hook", directions="hinge"),
+            Contact("tool", [0.1, 0.0, 0.2], other="hook"),
+            Distance("tool", [0.2, 0.1, 0.0], "hook", [1.0, 0.0, 0.0], 0.5),
+        ],
+    )
+    assert_equal_to_complex_step(design, held, *random_state(design.model, 3))
+
+
+def test_batches_and_many_parameters_share_their_values():
+    """Lanes over states or over directions: the same numbers as one state and one parameter at a time."""
+    model, held = samples.stewart_platform()
+    names = [f"foot{k}.x.placement.{axis}" for k in (1, 2) for axis in "xyz"]
+    design = Design(model, names)
+    q, v, a = random_state(model, 1, (5,))
+    whole = kg.constraint_design_derivatives(design, held, q, v, a)
+    one = kg.constraint_design_derivatives(Design(model, names[4:5]), held, q[2], v[2], a[2])
+    np.testing.assert_allclose(whole.dacceleration_dp[2, :, 4], one.dacceleration_dp[:, 0], rtol=0, atol=1e-13)
+    assert whole.derror_dp.shape == (5, 18, 6)
+    assert kg.constraint_design_derivatives(design, held, q[:0]).derror_dp.shape == (0, 18, 6)
+    assert kg.constraint_design_derivatives(design, held, q).dvelocity_dp is None
+
+
+def test_mapped_coordinates():
+    """Couplings and quaternions: against differences of sets of changed models, extrapolated."""
+    for seed in (1, 2):
+        model = mixed_tree(seed)
+        joint = model.joint_names[-1]
+        design = Design(model, [f"{joint}.tip.y"])
+        held = ConstraintSet(model, random_constraints(model, seed, loops=("weld",)))
+        q, v, a = mixed_state(model, seed)
+        found = kg.constraint_design_derivatives(design, held, q, v, a)
+        by_p = kg.constraint_jacobian_design_derivatives(design, held, q)
+
+        def values(x, design=design, held=held, state=(q, v, a)):
+            changed = ConstraintSet(design.at([x]).model, held.constraints)
+            parts = [changed.error(state[0]), changed.velocity(*state[:2]), changed.acceleration(*state)]
+            return np.concatenate([np.stack(parts), changed.jacobian(state[0]).T])
+
+        x, h = design.values[0], 1e-3
+        once, half = ((values(x + s) - values(x - s)) / (2 * s) for s in (h, h / 2))
+        expected = (4 * half - once) / 3
+        actual = np.stack([found.derror_dp, found.dvelocity_dp, found.dacceleration_dp])[..., 0]
+        np.testing.assert_allclose(np.concatenate([actual, by_p[..., 0].T]), expected, atol=1e-9)
+
+
+def test_another_model_is_refused():
+    _, held = samples.four_bar()
+    design = Design(samples.two_link(), ["forearm.mass"])
+    with pytest.raises(kg.InputError, match="`constraints` are of model 'four_bar', and `model` is 'two_link'"):
+        kg.constraint_design_derivatives(design, held, [0, 0, 0])
