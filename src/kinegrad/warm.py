@@ -111,6 +111,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_design_derivatives",
             lambda: kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a),
         ),
+        "∂²τ·x of elements": (
+            "inverse_dynamics_hvp",
+            lambda: kg.inverse_dynamics_hvp(held, q, v, a, v, q, v, a),
+        ),
         "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
         "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
