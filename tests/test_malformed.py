@@ -215,6 +215,8 @@ FUNCTIONS = {
     "packed_derivatives": (lambda *args: kg.inverse_dynamics_derivatives(*args, packed=True, loads=LOADS), 3),
     "inverse_dynamics_jvp": (kg.inverse_dynamics_jvp, 6),
     "inverse_dynamics_vjp": (kg.inverse_dynamics_vjp, 4),
+    "inverse_dynamics_hessian": (kg.inverse_dynamics_hessian, 4),
+    "packed_second_order": (lambda *args: kg.inverse_dynamics_second_order(*args, packed=True, loads=LOADS), 4),
     "inverse_dynamics_load_derivatives": (lambda *args: kg.inverse_dynamics_load_derivatives(*args, loads=LOADS), 1),
     "forward_dynamics": (kg.forward_dynamics, 3),
     "forward_dynamics_crba": (lambda *args: kg.forward_dynamics(*args, method="crba"), 3),

@@ -12,7 +12,9 @@ kinematics   forward_kinematics, point_motion, jacobian
              and their derivatives: forward_kinematics_derivatives, point_motion_derivatives
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
-             inverse_dynamics_vjp, inverse_dynamics_load_derivatives
+             inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
+             inverse_dynamics_hessian, inverse_dynamics_second_order, inverse_dynamics_hvp,
+             inverse_dynamics_hessian_tensors
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
@@ -128,6 +130,15 @@ from kinegrad.dynamics_derivatives import (
     inverse_dynamics_load_derivatives,
     inverse_dynamics_vjp,
 )
+from kinegrad.dynamics_hessian import (
+    InverseDynamicsHessian,
+    InverseDynamicsSecondOrder,
+    InverseDynamicsTensors,
+    inverse_dynamics_hessian,
+    inverse_dynamics_hessian_tensors,
+    inverse_dynamics_hvp,
+    inverse_dynamics_second_order,
+)
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
@@ -234,6 +245,9 @@ __all__ = [
     "InputError",
     "InverseDynamicsDerivatives",
     "InverseDynamicsGradient",
+    "InverseDynamicsHessian",
+    "InverseDynamicsSecondOrder",
+    "InverseDynamicsTensors",
     "Jacobian",
     "Joint",
     "KinegradError",
@@ -295,9 +309,13 @@ __all__ = [
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
     "inverse_dynamics_design_vjp",
+    "inverse_dynamics_hessian",
+    "inverse_dynamics_hessian_tensors",
+    "inverse_dynamics_hvp",
     "inverse_dynamics_jvp",
     "inverse_dynamics_load_derivatives",
     "inverse_dynamics_regressor",
+    "inverse_dynamics_second_order",
     "inverse_dynamics_vjp",
     "io",
     "jacobian",

@@ -75,6 +75,16 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "steps, several models": ("simulate_fixed", lambda: simulate_fixed([arm, arm], q, v, **steps)),
         "steps": ("simulate_fixed", of_arm(simulate_fixed, q, v, **steps)),
         "adjoint": ("adjoint_gradient", of_arm(adjoint_gradient, q, v, swing, design=design, **steps)),
+        "τ, ∂τ, ∂²τ": (
+            "inverse_dynamics_second_order",
+            of_arm(kg.inverse_dynamics_second_order, q, v, a, v),
+        ),
+        "∂²τ": ("inverse_dynamics_hessian", of_arm(kg.inverse_dynamics_hessian, q, v, a, v)),
+        "∂²τ·x": ("inverse_dynamics_hvp", of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a)),
+        "∂²τ·x, duals": (
+            "inverse_dynamics_hvp",
+            of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a, method="dual"),
+        ),
         "∂a": ("forward_dynamics_derivatives", of_arm(kg.forward_dynamics_derivatives, q, v, a)),
         "coordinates that are not joints": ("forward_dynamics_derivatives", of_coordinates),
         "∂τ": ("inverse_dynamics_derivatives", of_arm(kg.inverse_dynamics_derivatives, q, v, a)),
@@ -116,6 +126,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂τ/∂p of elements": (
             "inverse_dynamics_design_derivatives",
             lambda: kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a),
+        ),
+        "∂²τ·x of elements": (
+            "inverse_dynamics_hvp",
+            lambda: kg.inverse_dynamics_hvp(held, q, v, a, v, q, v, a),
         ),
         "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
         "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
@@ -164,6 +178,7 @@ CALLS = _calls()
 # functions whose kernels other functions have, too
 _SAME = {
     "bias_forces": "inverse_dynamics",
+    "inverse_dynamics_hessian_tensors": "inverse_dynamics_hessian",
     "gravity_forces": "inverse_dynamics",
     "potential_energy": "kinetic_energy",
     "center_of_mass": "kinetic_energy",

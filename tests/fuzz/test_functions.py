@@ -17,7 +17,7 @@ import pytest
 
 import kinegrad as kg
 import kinegrad.simulate
-from kinegrad import InverseDynamicsDerivatives, Loads, PackedMatrix
+from kinegrad import Loads, PackedMatrix
 from kinegrad import _engine as engine
 from tests.fuzz import test_builders, test_simulate
 from tests.fuzz.arrangements import FILLABLE, arranged, memory, spoiled, used
@@ -28,6 +28,7 @@ from tests.fuzz.other_ways import Compared
 
 LONGEST = 1000  # characters of a message
 MATRICES = {"dtau_dq": "n n", "dtau_dv": "n n", "dtau_da": "n n"}
+SECOND = ("dqdq", "dqdv", "dqda", "dvdv")
 CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, m rows, k points or none
     "assemble": "q",
     "bias_forces": "n",
@@ -78,9 +79,13 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
     "inverse_dynamics_design_vjp": "p",
+    "inverse_dynamics_hessian": {f"d2_{x}": "n n" for x in SECOND},
+    "inverse_dynamics_hessian_tensors": {f"d2tau_{x}": "n n n" for x in SECOND},
+    "inverse_dynamics_hvp": {"dq": "n", "dv": "n", "da": "n"},
     "inverse_dynamics_jvp": "n",
     "inverse_dynamics_load_derivatives": {"dtau_dforce": "n l 3", "dtau_dtorque": "n l 3", "dtau_dpoint": "n l 3"},
     "inverse_dynamics_regressor": "n 10l",
+    "inverse_dynamics_second_order": {"tau": "n", **MATRICES, **{f"d2_{x}": "n n" for x in SECOND}},
     "inverse_dynamics_vjp": {"dq": "n", "dv": "n", "da": "n"},
     "jacobian": {"linear": "k 3 n", "angular": "k 3 n"},
     "kinetic_energy": "",
@@ -104,7 +109,7 @@ POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
-           "inverse_dynamics_derivatives": ("spatial", "lagrange"),
+           "inverse_dynamics_derivatives": ("spatial", "lagrange"), "inverse_dynamics_hvp": ("spatial", "dual"),
            "constrained_dynamics": ("range-space", "range-space", "null-space", "direct")}  # fmt: skip
 SHAPES = ((), (), (1,), (2,), (5,), (9,), (17,), (0,), (3, 2), (2, 1, 3), (0, 2), (1, 1))
 
@@ -173,6 +178,7 @@ class Case:
             "restitution": lambda: rng.choice([0.0, 0.3, 1.0]),
             "actuated": lambda: None,
             "prescribed": lambda: rng.sample(self.model.speed_names, rng.randint(0, n)),
+            "max_bytes": lambda: default,
             "threads": lambda: None,
         }
         return values[x]()
@@ -361,7 +367,7 @@ def check_out(case, result):
     rng, arrays = case.rng, leaves(result)
     kind = rng.randrange(4)
     if kind == 0:
-        arrays[rng.choice(list(arrays))] = hostile(rng, result if isinstance(result, np.ndarray) else result.tau)
+        arrays[rng.choice(list(arrays))] = hostile(rng, next(iter(arrays.values())))
         case.call(out=given_as(result, arrays))
         return
     if kind == 1:
@@ -390,7 +396,7 @@ def check_out(case, result):
 
 def given_as(result, arrays):
     """Arrays as an `out` of the kind of a result."""
-    return arrays[""] if isinstance(result, np.ndarray) else InverseDynamicsDerivatives(**arrays)
+    return arrays[""] if isinstance(result, np.ndarray) else type(result)(**arrays)
 
 
 # --- tests ------------------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ are shaped back.  Nothing of this is public.
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
+from kinegrad._engine.curvature import hessian_in_coordinates, product_in_coordinates, without_ball_dampers
+from kinegrad._engine.element_hessian import less_hessian, less_hvp
 from kinegrad._engine.elements import (
     ELEMENTS,
     ELEMENTS_DERIVATIVES,
@@ -115,11 +117,14 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "hessian_in_coordinates",
     "inertial",
     "keep_compiled",
     "kernel_array",
     "less_derivatives",
     "less_forces",
+    "less_hessian",
+    "less_hvp",
     "less_jvp",
     "less_packed_derivatives",
     "less_vjp",
@@ -136,6 +141,7 @@ __all__ = [
     "places",
     "plan",
     "positive",
+    "product_in_coordinates",
     "pushed_by_forces",
     "pushed_constrained_derivatives",
     "pushed_derivatives",
@@ -159,5 +165,6 @@ __all__ = [
     "variable_fields",
     "whole",
     "with_forces",
+    "without_ball_dampers",
     "without_springs",
 ]

@@ -34,7 +34,7 @@ from kinegrad._kernels.constraints import Entries
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import Rows, gather, load, store
 from kinegrad._kernels.lanes.slots import Slots
-from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_from, unload_three
+from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all, unload_from
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward, outward_while_streaming
 from kinegrad._kernels.saddle import in_panels, meet_constraints
@@ -226,7 +226,7 @@ def constrained_derivatives(
             unload_from(df_dv, r, scratch, K + size, where_f)
             unload_from(df_dtau, r, scratch, K + 2 * size, where_f)
             if b >= streamed:
-                unload_three(out, r, scratch, (X, Y, Z), where)
+                unload_all(out, r, scratch, (X, Y, Z), where)
         before = r
     if streamed:
         fence(a)

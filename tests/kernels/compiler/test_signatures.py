@@ -158,6 +158,11 @@ def every_call(model, designs, state, loads):
     kg.forward_dynamics_derivatives(model, q, v, a, loads=loads)
     kg.inverse_dynamics_jvp(model, q, v, a, dq, dv, y, loads=loads)
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
+    for packed in (False, True):
+        kg.inverse_dynamics_hessian(model, q, v, a, y, loads=loads, packed=packed)
+        kg.inverse_dynamics_second_order(model, q, v, a, y, loads=loads, packed=packed)
+    for method in ("spatial", "dual"):
+        kg.inverse_dynamics_hvp(model, q, v, a, y, dq, dv, y, loads=loads, method=method)
     if loads is not None:
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
     tied = kg.ConstraintSet(model, [kg.Given(model.joint_names[0])])
@@ -175,6 +180,7 @@ def every_call(model, designs, state, loads):
     held = model.replace(elements={"strap": strap})
     kg.bias_forces(held, q, v, loads=loads)
     kg.inverse_dynamics_derivatives(held, q, v, a, loads=loads)
+    kg.inverse_dynamics_hvp(held, q, v, a, y, dq, dv, y, loads=loads)
     kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a, loads=loads)
     for design in designs:
         acting = None if design.loads is not None else loads

@@ -19,7 +19,7 @@ Results are picked from scratch: column k of a matrix from the slot that is wher
 matrix's first; without `where` from slot k after the first.
 
 Glossary
-    out     three matrices, (states, columns); slots, where the slots of each begin
+    out     several matrices, (states, columns) each; slots, where the slots of each begin
     where   (columns,), or None
     kind    (W, blocks): of the W columns from skip + W·block on, for each skip: BLANK if topology makes them zero, RUN
             if their slots follow each other, else MIXED
@@ -181,9 +181,9 @@ def unload_from(x, r, scratch, slot, where):
 
 
 @inline
-def unload_three(out, r, scratch, slots, where):
-    """All columns of all three matrices, by ordinary stores."""
-    for which in range(3):
+def unload_all(out, r, scratch, slots, where):
+    """All columns of all matrices, by ordinary stores."""
+    for which in range(len(out)):
         unload_from(out[which], r, scratch, slots[which], where)
 
 
@@ -191,7 +191,7 @@ def unload_three(out, r, scratch, slots, where):
 def unload_ends(out, r, scratch, slots, where):
     """The columns before the first and after the last that are streamed."""
     columns = out[0].shape[1]
-    for which in range(3):
+    for which in range(len(out)):
         x, slot = out[which], slots[which]
         skip = min(skipped(x, r), columns)
         for k in range(skip):
@@ -218,11 +218,12 @@ def stream_blocks(x, r, scratch, slot, where, kind, first, last):
 
 @inline
 def stream_some(out, r, scratch, slots, where, kind, first, last):
-    """Blocks first … last−1 of those of all three matrices, one matrix after the other."""
+    """Blocks first … last−1 of those of all matrices, one matrix after the other."""
     blocks = out[0].shape[1] // WIDTH
+    which, done = 0, 0
     while first < last:
-        which = 0 if first < blocks else 1 if first < 2 * blocks else 2
-        done = which * blocks
+        while done + blocks <= first:
+            which, done = which + 1, done + blocks
         until = min(last, done + blocks)
         stream_blocks(out[which], r, scratch, slots[which], where, kind, first - done, until - done)
         first = until
