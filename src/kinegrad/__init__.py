@@ -14,7 +14,7 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
              inverse_dynamics_hessian, inverse_dynamics_second_order, inverse_dynamics_hvp,
-             inverse_dynamics_hessian_tensors
+             inverse_dynamics_hessian_tensors, forward_dynamics_hessian
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
@@ -142,6 +142,7 @@ from kinegrad.dynamics_hessian import (
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.kinematics import (
     ForwardKinematics,
     Jacobian,
@@ -232,6 +233,7 @@ __all__ = [
     "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
+    "ForwardDynamicsHessian",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Frame",
@@ -293,6 +295,7 @@ __all__ = [
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_dynamics_design_derivatives",
+    "forward_dynamics_hessian",
     "forward_kinematics",
     "forward_kinematics_derivatives",
     "free",

@@ -85,6 +85,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_hvp",
             of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a, method="dual"),
         ),
+        "∂²a": ("forward_dynamics_hessian", of_arm(kg.forward_dynamics_hessian, q, v, a, v)),
         "∂a": ("forward_dynamics_derivatives", of_arm(kg.forward_dynamics_derivatives, q, v, a)),
         "coordinates that are not joints": ("forward_dynamics_derivatives", of_coordinates),
         "∂τ": ("inverse_dynamics_derivatives", of_arm(kg.inverse_dynamics_derivatives, q, v, a)),

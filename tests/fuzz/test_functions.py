@@ -79,6 +79,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
     "inverse_dynamics_design_vjp": "p",
+    "forward_dynamics_hessian": {f"d2_{x}": "n n" for x in ("dqdq", "dqdv", "dqdtau", "dvdv")},
     "inverse_dynamics_hessian": {f"d2_{x}": "n n" for x in SECOND},
     "inverse_dynamics_hessian_tensors": {f"d2tau_{x}": "n n n" for x in SECOND},
     "inverse_dynamics_hvp": {"dq": "n", "dv": "n", "da": "n"},

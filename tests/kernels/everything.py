@@ -115,6 +115,7 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
             found[f"hvp {method} {name}"] = kg.inverse_dynamics_hvp(
                 model, q, v, a, v, a, v, q, loads=given, method=method
             )
+        found[f"a by state twice {name}"] = kg.forward_dynamics_hessian(stiff, q, v, a, v, loads=given)
         found[f"a by state {name}"] = kg.forward_dynamics_derivatives(stiff, q, v, a, loads=given)
         for method in ("aba", "crba"):
             found[f"a by {method} {name}"] = kg.forward_dynamics(stiff, q, v, a, loads=given, method=method)

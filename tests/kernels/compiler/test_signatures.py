@@ -156,6 +156,7 @@ def every_call(model, designs, state, loads):
     for method, packed in product(("spatial", "lagrange"), (False, True)):
         kg.inverse_dynamics_derivatives(model, q, v, a, loads=loads, method=method, packed=packed)
     kg.forward_dynamics_derivatives(model, q, v, a, loads=loads)
+    kg.forward_dynamics_hessian(model, q, v, a, y, loads=loads)
     kg.inverse_dynamics_jvp(model, q, v, a, dq, dv, y, loads=loads)
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
     for packed in (False, True):
