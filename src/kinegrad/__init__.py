@@ -9,7 +9,7 @@ model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prism
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
-             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives
+             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives, point_motion_hessian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
@@ -157,6 +157,13 @@ from kinegrad.kinematics_derivatives import (
     forward_kinematics_derivatives,
     point_motion_derivatives,
 )
+from kinegrad.kinematics_hessian import (
+    MomentumHessian,
+    PointMotionHessian,
+    center_of_mass_hessian,
+    momentum_hessian,
+    point_motion_hessian,
+)
 from kinegrad.loads import Loads
 from kinegrad.model import (
     DH,
@@ -263,11 +270,13 @@ __all__ = [
     "ModelError",
     "Momentum",
     "MomentumDerivatives",
+    "MomentumHessian",
     "Motion",
     "PackedMatrix",
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
+    "PointMotionHessian",
     "PolynomialFunction",
     "Quaternion",
     "Shape",
@@ -282,6 +291,7 @@ __all__ = [
     "bridges",
     "center_of_mass",
     "center_of_mass_derivatives",
+    "center_of_mass_hessian",
     "compare",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
@@ -327,6 +337,7 @@ __all__ = [
     "mass_matrix_design_derivatives",
     "momentum",
     "momentum_derivatives",
+    "momentum_hessian",
     "neutral",
     "objectives",
     "optimize",
@@ -336,6 +347,7 @@ __all__ = [
     "point_motion",
     "point_motion_derivatives",
     "point_motion_design_derivatives",
+    "point_motion_hessian",
     "potential_energy",
     "prismatic",
     "project_velocity",

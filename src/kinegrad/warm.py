@@ -152,6 +152,12 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂energy/∂p": ("energy_design_derivatives", of_design(kg.energy_design_derivatives, q, v)),
         "∂T": ("forward_kinematics_derivatives", of_arm(kg.forward_kinematics_derivatives, q, v, a)),
         "∂x": ("point_motion_derivatives", of_arm(kg.point_motion_derivatives, q, v, a, link="forearm")),
+        "∂²x": (
+            "point_motion_hessian",
+            of_arm(kg.point_motion_hessian, q, v, a, link="forearm", w_position=[1.0, 0.0, 0.0]),
+        ),
+        "∂²momentum": ("momentum_hessian", of_arm(kg.momentum_hessian, q, v, w_linear=[1.0, 0.0, 0.0])),
+        "∂²center": ("center_of_mass_hessian", of_arm(kg.center_of_mass_hessian, q, [1.0, 0.0, 0.0])),
         "∂momentum": ("momentum_derivatives", of_arm(kg.momentum_derivatives, q, v)),
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),

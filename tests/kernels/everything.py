@@ -102,6 +102,9 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
     found = {
         "frames by q": kg.forward_kinematics_derivatives(model, q, v, a),
         "points by q": kg.point_motion_derivatives(model, q, v, a, link=links, point=points),
+        "points by q twice": kg.point_motion_hessian(model, q, v, a, link=links[0], w_acceleration=[1, 2, 3]),
+        "center by q twice": kg.center_of_mass_hessian(model, q, [1, 2, 3]),
+        "momentum by q twice": kg.momentum_hessian(model, q, v, w_linear=[1, 2, 3], w_angular=[3, 1, 2]),
         "center by q": kg.center_of_mass_derivatives(model, q),
         "momentum by q": kg.momentum_derivatives(model, q, v),
         "tau by loads": kg.inverse_dynamics_load_derivatives(model, q, loads=loads),

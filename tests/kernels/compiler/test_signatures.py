@@ -152,6 +152,9 @@ def every_call(model, designs, state, loads):
             kg.point_motion_derivatives(model, *given, **points)
     kg.jacobian(model, q, link=link, point=(1, 2, 3))
     kg.center_of_mass_derivatives(model, q)
+    kg.center_of_mass_hessian(model, q, [1, 2, 3])
+    kg.momentum_hessian(model, q, v, w_linear=[1, 2, 3])
+    kg.point_motion_hessian(model, q, v, a, link=link, w_velocity=[1, 2, 3])
     kg.momentum_derivatives(model, q, v)
     for method, packed in product(("spatial", "lagrange"), (False, True)):
         kg.inverse_dynamics_derivatives(model, q, v, a, loads=loads, method=method, packed=packed)
