@@ -17,6 +17,7 @@ FAMILIES = (
     "forward_dynamics",
     "constrained",
     "mass_matrix",
+    "coordinates",
     "kinematics",
     "scaling",
     "derivative_scaling",

@@ -4,8 +4,8 @@ Times of one call as multiples of the time of `inverse_dynamics_derivatives` (de
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
 (vjp).  301 states of q = sin 2πt; fewer of long chains, whose matrices would not fit: as many as take 64 MB per matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
-(measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where the Hessian has four,
-and, for the PUMA 560, against C code that CasADi generates from the same mechanism built of symbols, its sparse Hessian
+(measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where there are four, and,
+for the PUMA 560, against C code that CasADi generates from the same mechanism built of symbols, its sparse Hessian
 evaluated state by state.
 """
 

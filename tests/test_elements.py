@@ -243,6 +243,56 @@ def test_arguments_of_all_sorts(rng):
         kg.inverse_dynamics(model, q, 1e308 * np.ones(model.n), a)
 
 
+def test_constrained_dynamics(rng):
+    """Elements push what constraints hold: the equations of motion, matrices from public functions, and design."""
+    model = two_arms()
+    held = kg.ConstraintSet(model, [kg.Contact("left hand", directions="xz")])
+    q, v, tau = rng.normal(size=(3, 4, model.n))
+    found = kg.constrained_dynamics_derivatives(model, held, q, v, tau)
+    G, M = held.jacobian(q), kg.mass_matrix(model, q)
+    pushed = tau + (G.swapaxes(-1, -2) @ found.forces[..., None])[..., 0] - kg.bias_forces(model, q, v)
+    assert away((M @ found.a[..., None])[..., 0], pushed) < CLOSE
+    assert away(kg.constrained_dynamics(model, held, q, v, tau).a, found.a) < 1e-13
+    assert away(kg.constrained_dynamics(model, held, q, v, tau, method="direct").forces, found.forces) < 1e-11
+    dense = kg.constrained_dynamics_derivatives(model, held, q, v, tau, redundant="least-squares")
+    for field, x in vars(found).items():
+        assert away(x, getattr(dense, field)) < 1e-10
+    plain = kg.ConstraintSet(model.without_elements, held.constraints)
+    assert kg.impact(model, held, q, v) == kg.impact(model.without_elements, plain, q, v)
+    design = kg.Design(model, ["strap.stiffness", "left hand.placement.x"])
+    change = kg.constrained_dynamics_design_derivatives(design, held, q, v, tau)
+    for k, h in enumerate((1e-3, 1e-5)):
+        moved = [design.at(design.values + x * np.eye(2)[k]).model for x in (-h, h)]
+        ends = [kg.constrained_dynamics(m, kg.ConstraintSet(m, held.constraints), q, v, tau) for m in moved]
+        assert away(change.da_dp[..., k], (ends[1].a - ends[0].a) / (2 * h)) < 1e-7
+        assert away(change.dforces_dp[..., k], (ends[1].forces - ends[0].forces) / (2 * h)) < 1e-7
+    driven = model.replace(actuation=model.joint_names[:3])
+    same = kg.ConstraintSet(driven, held.constraints)
+    a = kg.constrained_dynamics(driven, same, q, v, driven.torques(tau[:, :3])).a
+    needed = kg.constrained_inverse_dynamics(driven, same, q, v, a)
+    assert away(driven.torques(needed.actuators), needed.tau) < 1e-12
+
+
+def test_casadi_sees_that_branches_are_coupled(rng):
+    """The bridge's sparsity has the entries that the strap adds."""
+    pytest.importorskip("casadi")
+    from kinegrad.bridges import to_casadi
+
+    model, state = two_arms(), rng.normal(size=(3, 5))
+    exact = kg.inverse_dynamics_derivatives(model, *state)
+    by_q, _, _ = to_casadi(model).jacobian()(*state, 0)
+    assert by_q.nnz() == 25
+    assert np.array_equal(by_q.full(), exact.dtau_dq)
+
+
+def test_pinocchio_has_no_elements():
+    """A twin without them would be another mechanism."""
+    from kinegrad.compare.pinocchio_model import to_pinocchio
+
+    with pytest.raises(InputError, match="has force elements, which Pinocchio has not"):
+        to_pinocchio(two_arms())
+
+
 def test_kernels_refuse_what_would_lose_elements():
     """Whatever takes a mechanism's constants straight must not take a model with elements for one without."""
     from kinegrad import _engine as engine

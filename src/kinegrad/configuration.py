@@ -18,6 +18,7 @@ from kinegrad.model.coordinates import CoupledCoordinate
 __all__ = ["difference", "integrate", "neutral", "random_configuration"]
 
 Array = NDArray[np.float64]
+CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
 
 
 def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> Array:
@@ -87,7 +88,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> Array:
         for places, speeds in ((layout.plain_q, layout.plain_v), _coupled(model)):
             change[..., speeds] = y[..., places] - x[..., places]
         for _, k, v in layout.balls:
-            turn = times(x[..., k : k + 4] * [1, -1, -1, -1], y[..., k : k + 4])
+            turn = times(x[..., k : k + 4] * CONJUGATE, y[..., k : k + 4])
             change[..., v : v + 3] = logarithm(turn)
     _check_result(change)
     return change
@@ -107,6 +108,35 @@ def difference_vjp(model: Model, change: Array, w: Array) -> Array:
         c = np.where(angle > 1e-2, exact, 1 / 12 + angle**2 / 720 + angle**4 / 30240)
         turned = np.cross(u, x)
         found[..., v : v + 3] = x - turned / 2 + c * np.cross(u, turned)
+    return found
+
+
+def tangent(model: Model, r: Array, dr: Array) -> Array:
+    """δ, (..., nv), along dr, (..., nq), of r with its quaternions divided by their lengths: 2 Im(r* ⊗ dr) / |r|²."""
+    if model.nq == model.nv:
+        return dr
+    layout = model.layout
+    found = np.empty((*dr.shape[:-1], layout.nv))
+    found[..., layout.plain_v], found[..., layout.coupled_v] = dr[..., layout.plain_q], dr[..., layout.coupled_q]
+    for _, k, j in layout.balls:
+        here = r[..., k : k + 4]
+        square = (here * here).sum(axis=-1, keepdims=True)
+        whole = times(np.broadcast_to(here * CONJUGATE, dr[..., k : k + 4].shape), dr[..., k : k + 4])
+        found[..., j : j + 3] = 2 * whole[..., 1:] / square
+    return found
+
+
+def pull_tangent(model: Model, r: Array, turn: Array) -> Array:
+    """The gradient with respect to r, (..., nq), of what has the gradient `turn`, (..., nv), with respect to that δ."""
+    if model.nq == model.nv:
+        return turn
+    layout = model.layout
+    found = np.empty((*turn.shape[:-1], layout.nq))
+    found[..., layout.plain_q], found[..., layout.coupled_q] = turn[..., layout.plain_v], turn[..., layout.coupled_v]
+    for _, k, j in layout.balls:
+        here = r[..., k : k + 4]
+        square = (here * here).sum(axis=-1, keepdims=True)
+        found[..., k : k + 4] = 2 * times(here, pure(turn[..., j : j + 3])) / square
     return found
 
 
@@ -186,6 +216,11 @@ def times(p: Array, q: Array) -> Array:
         ],
         axis=-1,
     )
+
+
+def pure(x: Array) -> Array:
+    """The quaternion (0, x)."""
+    return np.concatenate([np.zeros((*x.shape[:-1], 1)), x], axis=-1)
 
 
 def exponential(turn: Array) -> Array:

@@ -10,18 +10,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
-from kinegrad.constrained import (
+from kinegrad.constrained import constrained_dynamics, impact
+from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
+from kinegrad.constrained_system import (
     REDUNDANT,
     Stabilisation,
-    check_set,
-    constrained_dynamics,
-    impact,
+    quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
 )
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
 from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.design import (
     Design,
     constraint_design_derivatives,
@@ -72,6 +72,7 @@ class ImpactDesignDerivatives(Result):
     dimpulses_dp: Array
 
 
+@quietly
 def constrained_dynamics_design_derivatives(
     design: Design,
     constraints: ConstraintSet,
@@ -144,9 +145,11 @@ def constrained_dynamics_design_derivatives(
                 per, change = name.removesuffix("_dp"), _checked(design, name, x, a.shape[:-1])
                 by_a = by_a + getattr(by, f"da_{per}") @ change
                 by_f = by_f + getattr(by, f"dforces_{per}") @ change
+    engine.check_sums(by_a, by_f)
     return ConstrainedDynamicsDesignDerivatives(np.ascontiguousarray(by_a), np.ascontiguousarray(by_f))
 
 
+@quietly
 def impact_design_derivatives(
     design: Design,
     constraints: ConstraintSet,
@@ -207,6 +210,7 @@ def impact_design_derivatives(
             if x is not None:
                 follow = _checked(design, name, x, found.v.shape[:-1])
                 by_v, by_l = by_v + to_v @ follow, by_l + to_l @ follow
+    engine.check_sums(by_v, by_l)
     return ImpactDesignDerivatives(np.ascontiguousarray(by_v), np.ascontiguousarray(by_l))
 
 

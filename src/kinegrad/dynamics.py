@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, tree_solve
+from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, series, tree_solve
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
@@ -46,23 +46,8 @@ def _hybrid_in_coordinates(
     at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
 ) -> tuple[Array, Array]:
     """a and τ, (..., nv), where coordinates are not joints: see ``_engine/reduction.py``."""
-    primitive, held = at.primitive, options[0] == 1
-    tau, a = at.given["tau"], at.given.get("a", np.zeros(at.model.nv))
-    at.check_joints()
-
-    def run(model: Model, *state: Any) -> tuple[Array, Array]:
-        *numbers, stands = state
-        given, flags = loads if model is primitive else None, [stands.astype(np.int64)]
-        a, tau = engine.evaluate_with(HYBRID, model, numbers, given, threads=threads, options=flags)
-        return a, tau
-
-    def inverse(model: Model, *state: Array) -> Array:
-        return engine.evaluate(METHODS["spatial"], model, state, threads=threads)[0]
-
-    try:
-        return engine.solve_hybrid(at, at.shape, tau, a, held, run, inverse)
-    except engine.Reduced as found:
-        raise engine.free_joint(at.model, found.speed, found.state, at.shape, "coordinate") from None
+    held = options[0] == 1
+    return _in_series(at, loads, threads, held) if at.layout.in_series else _reduced(at, loads, threads, held)
 
 
 def _forward_in_coordinates(
@@ -76,17 +61,48 @@ def _reduced_in_coordinates(
     at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
 ) -> tuple[Array]:
     """Accelerations by the mass matrix of coordinates."""
-    motion = at.q_hat, at.v_hat, at.a_hat
-    (bias,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
-    return (
-        solve_reduced(at, reduced_mass_matrix(at, threads), (at.given["tau"] - at.forces(bias))[..., None])[..., 0],
-    )
+    return (_reduced(at, loads, threads, np.zeros(at.model.nv, dtype=bool))[0],)
+
+
+def _in_series(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, held: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """a and τ, (..., nv), by articulated bodies; `held` are the speeds, (nv,), whose accelerations are given."""
+    layout, n = at.layout, at.layout.n
+    tau = at.given["tau"]
+    state = {"q": at.q, "v": at.v, "tau": tau[..., layout.some_speed_of], "a": at.a, "slope": at.slope}
+    batch = engine.SpeedBatch(at, state, loads, layout.some_speed_of)
+    rows = batch.arguments if loads is not None else [*batch.arguments, *(engine.no_load(n),) * 3]
+    (_, found), (_, forces) = batch.output((n,)), batch.output((n,))
+    given = (*rows[:5], engine.roles(layout, held), *rows[5:])
+    engine.fill(SERIES, batch, threads, given, [found, forces], loaded=loads is not None)
+    found, forces = found.reshape(*at.shape, n), forces.reshape(*at.shape, n)
+    a = found[..., layout.joint_of]
+    if not held.any():
+        return a, tau
+    return np.where(held, at.given["a"], a), np.where(held, at.forces(forces), tau)
+
+
+def _reduced(
+    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, held: NDArray[np.bool_]
+) -> tuple[Array, Array]:
+    """The same by the mass matrix of the free coordinates."""
+    free = np.flatnonzero(~held)
+    (bias,) = engine.evaluate(METHODS["spatial"], at.primitive, (at.q, at.v, at.a), loads, threads=threads)
+    M, bias = reduced_mass_matrix(at, threads), at.forces(bias)
+    a = np.broadcast_to(at.given.get("a", np.zeros(at.model.nv)), bias.shape).copy()
+    with np.errstate(all="ignore"):  # what overflows is found in the end
+        right = (at.given["tau"] - bias)[..., free]
+        if len(free):
+            a[..., free] = engine.solve_tree(at, M[..., free[:, None], free], right, free, threads)
+        forces = bias + (M[..., free] * a[..., None, free]).sum(axis=-1)
+    return a, np.where(held, forces, at.given["tau"])
 
 
 def reduced_mass_matrix(at: engine.Expansion, threads: int | None) -> Array:
     """Gᵀ M̂ G of all states, (..., nv, nv)."""
-    (M,) = engine.evaluate(MASS_MATRIX, at.primitive, (at.q_hat,), threads=threads)
-    return np.broadcast_to(at.matrix(M), (*at.shape, at.model.nv, at.model.nv))
+    (M,) = engine.evaluate(MASS_MATRIX, at.primitive, (at.q,), threads=threads)
+    return at.matrix(M)
 
 
 def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[np.int64] | None = None) -> Array:
@@ -118,6 +134,12 @@ def _hybrid_with_elements(
 HYBRID = engine.Kernel(
     hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
     pivots=True, together=2, in_coordinates=_hybrid_in_coordinates, with_elements=_hybrid_with_elements,
+)  # fmt: skip
+
+
+SERIES = engine.Kernel(
+    series.series, HYBRID.state, HYBRID.results, loads=True, pivots=True,
+    tables=lambda model, loaded, stream: ((), series.slots(model.n)),
 )  # fmt: skip
 
 

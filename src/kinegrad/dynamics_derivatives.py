@@ -20,7 +20,7 @@ from kinegrad._kernels import (
     rnea_gradient,
     rnea_products,
 )
-from kinegrad.dynamics import FORWARD, METHODS, solve_reduced
+from kinegrad.dynamics import FORWARD, METHODS
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
@@ -202,7 +202,7 @@ def _in_coordinates(packed: bool, dense: Callable[[], engine.Kernel]) -> Any:
         at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
     ) -> list[Array]:
         kernel = dense()
-        motion = at.q_hat, at.v_hat, at.a_hat
+        motion = at.q, at.v, at.a
         found = engine.evaluate(kernel, at.primitive, motion, loads, threads=threads)
         tau, *matrices = engine.contract(at, kernel.results, found)
         rows, cols = at.layout.pattern
@@ -215,7 +215,7 @@ def _jvp_in_coordinates(
     at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
 ) -> list[Array]:
     """Gᵀ dτ̂ + W δ."""
-    motion, along = (at.q_hat, at.v_hat, at.a_hat), at.push(at.given["dq"], at.given["dv"], at.given["da"])
+    motion, along = (at.q, at.v, at.a), at.push(at.given["dq"], at.given["dv"], at.given["da"])
     direction = [at.check(x, 1) for x in along]
     (change,) = engine.evaluate(JVP, at.primitive, (*motion, *direction), loads, threads=threads)
     (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
@@ -227,7 +227,7 @@ def _vjp_in_coordinates(
     at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
 ) -> list[Array]:
     """Those of (G w)ᵀ τ̂, contracted, and Wᵀ w."""
-    motion, weights = (at.q_hat, at.v_hat, at.a_hat), at.check(at.G.push(at.given["w"]), 1)
+    motion, weights = (at.q, at.v, at.a), at.check(at.G.push(at.given["w"]), 1)
     found = engine.evaluate(VJP, at.primitive, (*motion, weights), loads, threads=threads)
     (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
     by_q, by_v, by_a = engine.contract(at, VJP.results, found)
@@ -242,8 +242,7 @@ def _forward_in_coordinates(
     q, v, tau = at.given.values()
     (a,) = engine.evaluate(FORWARD["aba"], at.model, (q, v, tau), loads, threads=threads)
     _, by_q, by_v, M = engine.evaluate(DERIVATIVES["spatial"][False], at.model, (q, v, a), loads, threads=threads)
-    right = np.concatenate([-by_q, -by_v, np.broadcast_to(np.eye(at.model.nv), M.shape)], axis=-1)
-    return [a, *map(np.ascontiguousarray, np.split(solve_reduced(at, M, right), 3, axis=-1))]
+    return [a, *engine.solve_derivatives(at, by_q, by_v, M, threads)]
 
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:

@@ -156,7 +156,7 @@ def _in_coordinates(at: engine.Expansion, w: Array, loads: dict[str, Array] | No
 
 def _in_joints(at: engine.Expansion, w: Array) -> tuple[Model, tuple[Array, Array, Array], Array]:
     """The mechanism, its state and its weights."""
-    motion = at.q_hat, at.v_hat, at.a_hat
+    motion = at.q, at.v, at.a
     return engine.without_ball_dampers(at.model), motion, at.check(at.G.push(w), 1)
 
 

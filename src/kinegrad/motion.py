@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
+from kinegrad.interpolation import between, line
 from kinegrad.model import Model
 from kinegrad.model.units import joint_units
 from kinegrad.results import Result
@@ -200,7 +201,8 @@ class Motion(Result):
         """The motion at other times within it, shape (k,) or one number: at its own times the same numbers.
 
         Between them it is the integrator's or the spline's own; of samples, q, v and a are the polynomial of degree 5
-        through q, v and a of both ends of an interval, and torques a straight line.
+        through q, v and a of both ends of an interval (of a quaternion, its turn since the sample before, which must be
+        less than half a turn), and torques a straight line.
         """
         times = check_times(t)
         first, last = self._span
@@ -230,14 +232,13 @@ class Motion(Result):
         other = self.t[rows] != times
         found = {name: x[rows] for name, x in given.items()}
         if other.any():
-            _check_plain(self.model, "a motion that is known at its own times only")
-            between = self.t, times[other], rows[other] - 1
-            for moving, forced in ((STATE[:3], STATE[3]), (SLOPES[:3], SLOPES[3])):
-                if moving[0] in given:
-                    for name, x in zip(moving, _quintic(*between, *(given[name] for name in moving)), strict=True):
-                        found[name][other] = x
-                if forced in given:
-                    found[forced][other] = _line(*between, given[forced])
+            where = self.t, times[other], rows[other] - 1
+            state, slopes = ([given[name] for name in names[:3] if name in given] for names in (STATE, SLOPES))
+            for names, parts in zip((STATE, SLOPES), between(self.model, *where, state, slopes), strict=True):
+                for name, x in zip(names, parts, strict=False):
+                    found[name][other] = x
+                if names[3] in given:
+                    found[names[3]][other] = line(*where, given[names[3]])
         return found
 
     # --- other forms --------------------------------------------------------------------------------------------
@@ -322,24 +323,3 @@ def _check_plain(model: Model, what: str) -> None:
     if model.nq != model.nv:
         found = f"model {shown(model.name)} has {model.nq} coordinates and {model.nv} speeds"
         raise InputError(f"{found}, quaternions among them, and this is {what}: between times it is not defined")
-
-
-def _quintic(knots: Array, t: Array, where: NDArray[np.intp], q: Array, v: Array, a: Array) -> tuple[Array, ...]:
-    """q, v and a at times t in intervals `where`, from samples (m, ...)."""
-    spread = (-1, *(1,) * (q.ndim - 1))
-    h = np.diff(knots)[where].reshape(spread)
-    s = (t - knots[where]).reshape(spread) / h
-    q0, v0, a0 = q[where], h * v[where], h**2 * a[where]
-    D, E, F = q[where + 1] - q0 - v0 - a0 / 2, h * v[where + 1] - v0 - a0, h**2 * a[where + 1] - a0
-    c3, c4, c5 = 10 * D - 4 * E + F / 2, -15 * D + 7 * E - F, 6 * D - 3 * E + F / 2
-    return (
-        q0 + s * (v0 + s * (a0 / 2 + s * (c3 + s * (c4 + s * c5)))),
-        (v0 + s * (a0 + s * (3 * c3 + s * (4 * c4 + s * 5 * c5)))) / h,
-        (a0 + s * (6 * c3 + s * (12 * c4 + s * 20 * c5))) / h**2,
-    )
-
-
-def _line(knots: Array, t: Array, where: NDArray[np.intp], x: Array) -> Array:
-    """x at times t in intervals `where`, straight between samples (m, ...)."""
-    s = ((t - knots[where]) / np.diff(knots)[where]).reshape(-1, *(1,) * (x.ndim - 1))
-    return np.asarray((1 - s) * x[where] + s * x[where + 1])

@@ -27,6 +27,8 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad.errors import InputError, SolveError, shown
+from kinegrad.model import LinearFunction
+from kinegrad.model.coordinates import CoupledCoordinate
 from kinegrad.objectives import KineticEnergy, Objective
 from kinegrad.simulate import adjoint_gradient, simulate_fixed
 
@@ -48,6 +50,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     design = kg.Design(arm, ["forearm.mass"])
     pulled = kg.Design(arm, ["forearm.load.force.x"], loads=kg.Loads(force={"forearm": [1.0, 0.0, 0.0]}))
     tip = kg.ConstraintSet(arm, [kg.Contact("forearm")])
+    floor = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
     held = arm.replace(elements={"strap": kg.SpringDamper("forearm", other_point=[0, 1, 0], stiffness=1.0)})
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
@@ -60,6 +63,11 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
 
     def of_arm(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(arm, *state, **options)
+
+    def of_coordinates() -> None:
+        geared = arm.replace(coordinates=[CoupledCoordinate("both", (0, 1), (LinearFunction(), LinearFunction(-1.0)))])
+        kg.forward_dynamics(geared, [0.0], [0.0], [0.0], method="crba")
+        kg.forward_dynamics_derivatives(geared, [0.0], [0.0], [0.0])
 
     return {
         "steps, tangents": ("simulate_fixed", of_arm(simulate_fixed, q, v, design=design, **steps)),
@@ -78,11 +86,19 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a, method="dual"),
         ),
         "∂a": ("forward_dynamics_derivatives", of_arm(kg.forward_dynamics_derivatives, q, v, a)),
+        "coordinates that are not joints": ("forward_dynamics_derivatives", of_coordinates),
         "∂τ": ("inverse_dynamics_derivatives", of_arm(kg.inverse_dynamics_derivatives, q, v, a)),
         "∂τ, Lagrangian": (
             "inverse_dynamics_derivatives",
             of_arm(kg.inverse_dynamics_derivatives, q, v, a, method="lagrange"),
         ),
+        "∂(a, f)": (
+            "constrained_dynamics_derivatives",
+            of_arm(lambda arm: kg.constrained_dynamics_derivatives(arm, floor, q, v, a)),
+        ),
+        "∂(v⁺, Λ)": ("impact_derivatives", of_arm(lambda arm: kg.impact_derivatives(arm, floor, q, v))),
+        "a, f": ("constrained_dynamics", of_arm(lambda arm: kg.constrained_dynamics(arm, floor, q, v, a))),
+        "v⁺, Λ": ("impact", of_arm(lambda arm: kg.impact(arm, floor, q, v))),
         "∂(a, τ)/∂p": (
             "hybrid_dynamics_design_derivatives",
             of_design(kg.hybrid_dynamics_design_derivatives, q, v, a, a, prescribed=prescribed),
@@ -139,8 +155,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
         "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
-        "∂φ": ("ConstraintSet.derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
-        "∂G": ("ConstraintSet.curvature", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
+        "∂φ": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
+        "∂G": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
         "∂φ/∂p": (
             "constraint_design_derivatives",
             lambda: kg.constraint_design_derivatives(design, tip, q),
@@ -169,6 +185,10 @@ _SAME = {
     "momentum": "kinetic_energy",
     "center_of_mass_derivatives": "momentum_derivatives",
     "simulate": "forward_dynamics",
+    "constrained_inverse_dynamics": "inverse_dynamics",
+    "constrained_dynamics_load_derivatives": "inverse_dynamics_load_derivatives",
+    "constrained_dynamics_design_derivatives": "inverse_dynamics_design_derivatives",
+    "impact_design_derivatives": "inverse_dynamics_design_derivatives",
 }
 FUNCTIONS = tuple(sorted({function for function, _ in CALLS.values()} | set(_SAME)))
 

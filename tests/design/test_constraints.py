@@ -13,6 +13,7 @@ from tests.constraints.sets import random_constraints
 from tests.mixed import mixed_state, mixed_tree
 from tests.reference import constraints as reference
 from tests.reference import oracle
+from tests.reference.elements import random_elements
 
 CLOSE = 1e-12  # complex steps of the same products; a dozen transforms of order one
 
@@ -83,6 +84,24 @@ def test_frames_that_move():
     assert_equal_to_complex_step(design, held, *random_state(design.model, 3))
 
 
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("four_bar", {"ground": 0.5, "crank": 0.2, "coupler": 0.45, "rocker": 0.4}),
+        ("slider_crank", {"crank": 0.1, "rod": 0.3}),
+        ("stewart_platform", {"base": 1.0, "top": 0.6, "height": 1.0}),
+    ],
+)
+def test_samples_are_closed_at_zero_whatever_their_lengths(name, values):
+    """Functions of their lengths, they can be designs; placements and frames follow so that nothing opens."""
+    make = getattr(samples, name)
+    design = Design.from_function(lambda **lengths: make(**lengths)[0], values)
+    found = kg.constraint_design_derivatives(design, make()[1], np.zeros(design.model.n)).derror_dp
+    assert np.abs(found).max() < 1e-14
+    moved = kg.constraint_design_derivatives(design, make()[1], np.full(design.model.n, 0.1)).derror_dp
+    assert np.abs(moved).max() > 1e-3
+
+
 def test_batches_and_many_parameters_share_their_values():
     """Lanes over states or over directions: the same numbers as one state and one parameter at a time."""
     model, held = samples.stewart_platform()
@@ -118,6 +137,25 @@ def test_mapped_coordinates():
         expected = (4 * half - once) / 3
         actual = np.stack([found.derror_dp, found.dvelocity_dp, found.dacceleration_dp])[..., 0]
         np.testing.assert_allclose(np.concatenate([actual, by_p[..., 0].T]), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("model", [tree(5, largest=6), mixed_tree(1)], ids=["joints", "coordinates"])
+def test_force_elements_change_nothing(model):
+    """Springs between links push, but no constraint depends on a force."""
+    sprung = model.replace(elements=random_elements(model, 3))
+    rows = random_constraints(model, 3, loops=("weld",))
+    q, v, a = mixed_state(model, 3)
+    joint = model.joint_names[-1]
+    found = []
+    for each in (model, sprung):
+        held, design = ConstraintSet(each, rows), Design(each, [f"{joint}.placement.x"])
+        change = held.derivatives(q, v, a)
+        by_p = kg.constraint_design_derivatives(design, held, q, v, a)
+        parts = [held.error(q), held.drift(q, v), change.dacceleration_dq, held.curvature(q, np.ones(held.m))]
+        parts += [by_p.dacceleration_dp, kg.constraint_jacobian_design_derivatives(design, held, q)]
+        found.append([*parts, kg.project_velocity(each, held, q, v)])
+    for plain, with_elements in zip(*found, strict=True):
+        assert plain.tobytes() == with_elements.tobytes()
 
 
 def test_another_model_is_refused():

@@ -11,6 +11,7 @@ from kinegrad import InputError, SingularError, samples
 from kinegrad import _engine as engine
 from kinegrad._engine.memory import certainly_apart
 from tests.conftest import random_state, tree
+from tests.mixed import mixed_state, mixed_tree
 
 FUNCTIONS = {
     "inverse_dynamics": (kg.inverse_dynamics, 3),
@@ -28,6 +29,7 @@ FUNCTIONS = {
     "kinetic_energy": (kg.kinetic_energy, 2),
     "potential_energy": (kg.potential_energy, 1),
 }
+FLAT = {name: x for name, x in FUNCTIONS.items() if name != "jvp"}  # where q does not stand for a direction, too
 functions = pytest.mark.parametrize(("function", "count"), FUNCTIONS.values(), ids=FUNCTIONS.keys())
 
 
@@ -244,3 +246,16 @@ def test_out_that_is_no_array_is_refused(out, batch):
     x = np.zeros((*batch, 2))
     with pytest.raises(InputError, match=f"`out` is a {type(out).__name__}; expected a float64 array of shape"):
         kg.inverse_dynamics(samples.two_link(), x, x, x, out=out)
+
+
+@pytest.mark.parametrize(("function", "count"), FLAT.values(), ids=FLAT.keys())
+@pytest.mark.parametrize("seed", [0, 1, 5])
+def test_coordinates_that_are_not_joints(function, count, seed):
+    """The same bits as the long way, and the same errors."""
+    model = mixed_tree(seed, joints=4)
+    state = list(mixed_state(model, seed)[:count])
+    short, long = arrays(function(model, *state)), arrays(function(model, *(x.tolist() for x in state)))
+    assert all(x.tobytes() == y.tobytes() for x, y in zip(short, long, strict=True))
+    state[-1][0] = np.nan
+    with pytest.raises(InputError, match=r"at index \(0,\) is nan"):
+        function(model, *state)

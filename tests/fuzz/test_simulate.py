@@ -20,6 +20,7 @@ from tests.fuzz.arrangements import arranged, memory, spoiled, used
 from tests.fuzz.cases import cases
 from tests.fuzz.hostile import hostile
 from tests.fuzz.mechanisms import ORDINARY, design_of, mechanism
+from tests.mixed import mixed_loads, mixed_state
 
 LONGEST = 1000  # characters of a message
 SHAPES = ((), (), (1,), (3,), (9,), (2, 2), (0,))
@@ -34,7 +35,7 @@ class Mixed:
     def __init__(self, name, seed):
         self.rng = random.Random(f"{name} {seed}")
         self.numbers = np.random.default_rng(self.rng.randrange(2**63))
-        self.model, self.kind = mechanism(self.rng, largest=5, mixed=False)
+        self.model, self.kind = mechanism(self.rng, largest=5)
         self.hostile = self.rng.random() > GOOD
         self.batch = self.rng.choice(SHAPES)
         self.steps = self.rng.randint(1, 7)
@@ -43,6 +44,13 @@ class Mixed:
     def normal(self, *shape, scale=1.0):
         x = self.numbers.normal(size=shape) * scale
         return arranged(self.rng, x) if self.rng.random() < 0.3 else x
+
+    def place(self, *batch):
+        """Coordinates."""
+        if not self.model.coordinates:
+            return self.normal(*batch, self.model.n)
+        q, _, _ = mixed_state(self.model, self.rng.randrange(1000), batch)
+        return arranged(self.rng, q) if self.rng.random() < 0.3 else q
 
     def odd(self, good):
         """Rarely something else, if the case is a hostile one; not a function, whose errors are its own."""
@@ -59,21 +67,25 @@ class Mixed:
     def loads(self):
         if self.rng.random() < 0.7:
             return None
+        if self.model.coordinates:
+            return mixed_loads(self.model, self.rng.randrange(1000))
         return kg.Loads(**self.oddly(force=self.normal(self.model.n, 3), torque={self.model.link_names[0]: [1, 0, 2]}))
 
     def follow(self, batch):
         """How an initial state follows the parameters."""
         given = self.design is not None and self.rng.random() < 0.5
-        return self.normal(*batch, self.model.n, self.design.p) if given else None
+        return self.normal(*batch, self.model.nv, self.design.p) if given else None
 
     def feedback(self):
-        n = self.model.n
-        gains = self.odd(-np.eye(n)), self.odd(-0.1 * np.eye(n))
-        return sim.Feedback(lambda t, q, v: -q - 0.1 * v, lambda t, q, v: gains[0], lambda t, q, v: gains[1])
+        n, flat = self.model.nv, self.model.nq == self.model.nv  # of quaternions, a feedback of speeds alone
+        gains = self.odd(-np.eye(n) if flat else np.zeros((n, n))), self.odd(-0.1 * np.eye(n))
+        return sim.Feedback(
+            lambda t, q, v: (-q if flat else 0.0) - 0.1 * v, lambda t, q, v: gains[0], lambda t, q, v: gains[1]
+        )
 
     def tau(self, times, samples):
         """None, a constant, samples, a spline, a function or a Feedback."""
-        n, kind = self.model.n, self.rng.randrange(7)
+        n, kind = self.model.nv, self.rng.randrange(7)
         if kind == 0:
             return self.normal(n)
         if kind == 1:
@@ -84,7 +96,7 @@ class Mixed:
             return self.feedback()
         if kind == 4 and self.design is None:
             number = self.odd(0.5)
-            return lambda t, q, v: number * np.sin(q)
+            return lambda t, q, v: number * np.sin(q if q.shape == v.shape else v)
         return None
 
     def fixed(self):
@@ -92,19 +104,19 @@ class Mixed:
         step = self.rng.choice([0.01, 0.001, 0.1])
         times = np.linspace(0, step * self.steps, self.steps + 1)
         tau = self.tau(times, self.rng.choice([(self.steps,), (self.steps, *self.batch)]))
-        state = self.normal(*self.batch, self.model.n), self.normal(self.model.n)
+        state = self.place(*self.batch), self.normal(self.model.nv)
         method = self.rng.choice([*EXPLICIT, "implicit_midpoint"])
         return {"q0": state[0], "v0": state[1], "step": step, "steps": self.steps, "tau": tau, "loads": self.loads(),
                 "method": method, "design": self.design}  # fmt: skip
 
     def objective(self):
-        n, rng = self.model.n, self.rng
+        n, rng = self.model.nv, self.rng
         link = rng.choice(self.model.link_names)
         terms = [
             sim.KineticEnergy(),
             sim.PotentialEnergy(),
             sim.TorqueSquared(**self.oddly(weight=self.normal(n))),
-            sim.Tracking(**self.oddly(reference=self.normal(n), weight=2.0)),
+            sim.Tracking(**self.oddly(reference=self.place(), weight=2.0)),
             sim.EndPosition(**self.oddly(link=link, target=self.normal(3), point=(1, 2, 3))),
             sim.UserTerm(lambda at: sim.Evaluation((at.v**2).sum(axis=-1), dv=2 * at.v)),
         ]
@@ -143,13 +155,14 @@ def adjoint_gradient(mix):
 def simulate(mix):
     model, rng = mix.model, mix.rng
     times = np.cumsum(np.abs(mix.numbers.normal(size=rng.randint(2, 5)))) * rng.choice([0.01, 0.1])
-    q0, v0, prescribed = mix.normal(model.n), mix.normal(model.n), None
-    if model.n > 1 and rng.random() < 0.2:
-        number = mix.odd(0.3)
-        prescribed = {rng.choice(model.joint_names): lambda t: (number * t, number, 0.0)}
-        q0, v0 = np.full(model.n, 0.0), np.full(model.n, 0.0)
-        held = model.joint_index(next(iter(prescribed)))
-        q0[held] = v0[held] = np.nan
+    q0, v0, prescribed = mix.place(), mix.normal(model.nv), None
+    if model.nv > 1 and rng.random() < 0.2:
+        number, name = mix.odd(0.3), rng.choice(model.coordinate_names)
+        prescribed = {name: lambda t: (0.3 * t, number, 0.0)}
+        q0, v0 = kg.neutral(model), np.zeros(model.nv)
+        q0[model.coordinate_index(name)] = np.nan
+        if name in model.speed_names:
+            v0[model.speed_index(name)] = np.nan
     return sim.simulate, mix.oddly(
         model=model, q0=q0, v0=v0, t=times, tau=mix.tau(times, (len(times),)), loads=mix.loads(),
         prescribed=prescribed, design=mix.design, dq0_dp=None if prescribed else mix.follow(()),
@@ -259,10 +272,10 @@ def check(mix, name, arguments, result):
     if name == "simulate_fixed" and succeeded:
         check_steps(mix, arguments, result)
     if name == "simulate":
-        m, n = len(result.t), mix.model.n
-        assert all(getattr(result, x).shape == (m, n) for x in ("q", "v", "a", "tau"))
+        m, sizes = len(result.t), (mix.model.nq, *[mix.model.nv] * 3)
+        assert all(getattr(result, x).shape == (m, n) for x, n in zip(("q", "v", "a", "tau"), sizes, strict=True))
         assert m == np.size(arguments["t"]) or not succeeded
-    if name == "adjoint_gradient" and mix.kind in ORDINARY and mix.design is not None and not mix.hostile:
+    if name == "adjoint_gradient" and mix.kind in (*ORDINARY, "mixed") and mix.design is not None and not mix.hostile:
         check_gradient(arguments, result)
 
 
@@ -272,15 +285,16 @@ def check_steps(mix, arguments, result):
     q0, v0 = (np.array(arguments[x], dtype=float) for x in ("q0", "v0"))
     batch = np.broadcast_shapes(q0.shape[:-1], v0.shape[:-1])
     batch = (len(models),) if isinstance(models, list) else batch
-    shape = (int(arguments["steps"]) // int(arguments["every"]) + 1, *batch, mix.model.n)
-    assert all(getattr(result, x).shape == shape for x in ("q", "v", "a", "tau"))
+    shape = (int(arguments["steps"]) // int(arguments["every"]) + 1, *batch, mix.model.nv)
+    assert result.q.shape == (*shape[:-1], mix.model.nq)
+    assert all(getattr(result, x).shape == shape for x in ("v", "a", "tau"))
     tau = arguments["tau"]
     if 0 in batch or isinstance(models, list) or callable(tau) or isinstance(tau, sim.Feedback) or not batch:
         return
     k = tuple(mix.rng.randrange(size) for size in batch)
     one = dict(arguments)
-    for x, core in (("q0", shape[-1:]), ("v0", shape[-1:])):
-        one[x] = np.broadcast_to(np.array(arguments[x], dtype=float), (*batch, *core))[k]
+    for x, size in (("q0", mix.model.nq), ("v0", mix.model.nv)):
+        one[x] = np.broadcast_to(np.array(arguments[x], dtype=float), (*batch, size))[k]
     for x in ("dq0_dp", "dv0_dp"):
         if arguments.get(x) is not None:
             one[x] = np.broadcast_to(np.array(arguments[x], dtype=float), (*batch, *mix_core(mix)))[k]
@@ -294,7 +308,7 @@ def check_steps(mix, arguments, result):
 
 
 def mix_core(mix):
-    return mix.model.n, mix.design.p
+    return mix.model.nv, mix.design.p
 
 
 def check_gradient(arguments, result):

@@ -5,6 +5,7 @@ import numpy as np
 import kinegrad as kg
 from kinegrad.simulate import KineticEnergy, Objective, adjoint_gradient, simulate_fixed
 from tests.constraints.sets import random_constraints
+from tests.mixed import mixed_loads, mixed_state, mixed_tree
 
 PACKED = ("dtau_dq", "dtau_dv", "dtau_da")
 
@@ -51,7 +52,9 @@ def everything(model: kg.Model, states: int, seed: int = 5) -> dict[str, np.ndar
             found[f"{method} {name}"] = kg.inverse_dynamics(model, q, v, a, loads=loads, method=method)
     found |= forward_and_derivatives(model, q, v, a, every, links, points)
     found |= by_design(model, q, v, a, one, links, points)
+    found |= constrained_motion(model, q, v, a, every)
     found |= in_steps(model, q, v, a, one)
+    found |= in_coordinates(states)
     found |= constrained(model, q, v, a)
     found |= with_elements(model, q, v, a)
     flat = {}
@@ -123,6 +126,24 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
     return found
 
 
+def constrained_motion(model, q, v, tau, loads):
+    """Under a contact, a rod and a coupling: values, impacts, and their derivatives."""
+    stiff = model.replace(armature=model.armature + 0.5)
+    link, (joint, other) = model.link_names[-1], (model.joint_names[0], model.joint_names[-1])
+    contact, rod = (
+        kg.Contact(link, [0.1, 0.2, 0.3], [[0.6, 0.0, 0.8]]),
+        kg.Distance(link, [0.3, 0, 0], None, [9, 9, 9], 1.0),
+    )
+    held = kg.ConstraintSet(stiff, [contact, rod, kg.Coupling(joint, other, 0.5)])
+    found = {"impact": kg.impact(stiff, held, q, v, restitution=0.5)}
+    found["impact by state"] = kg.impact_derivatives(stiff, held, q, v)
+    for name, given in (("none", None), ("every", loads)):
+        options = {"loads": given, "stabilisation": 2.0}
+        found[f"constrained {name}"] = kg.constrained_dynamics(stiff, held, q, v, tau, **options)
+        found[f"constrained by state {name}"] = kg.constrained_dynamics_derivatives(stiff, held, q, v, tau, **options)
+    return found
+
+
 def design_of(model: kg.Model) -> kg.Design:
     """Four parameters of different kinds: so that lanes run over states for many of them, else over directions."""
     link, joint = model.link_names[int(np.argmax(model.mass))], model.joint_names[-1]
@@ -147,6 +168,23 @@ def by_design(model, q, v, a, loads, links, points):
         "design points": kg.point_motion_design_derivatives(design, q, v, a, link=links, point=points),
         "design energy": kg.energy_design_derivatives(design, q, v),
     }
+
+
+def in_coordinates(states):
+    """Coordinates that are not joints: a ball with couplings in series, and couplings across branches."""
+    found = {}
+    for seed in (0, 1):
+        model = mixed_tree(seed, joints=3)
+        q, v, a = mixed_state(model, seed, (states,))
+        loads, held = mixed_loads(model, seed), {"prescribed": model.speed_names[:1]}
+        found |= {
+            f"{seed} tau": kg.inverse_dynamics_derivatives(model, q, v, a, loads=loads),
+            f"{seed} mass": kg.mass_matrix(model, q),
+            f"{seed} a": kg.forward_dynamics_derivatives(model, q, v, a, loads=loads),
+            f"{seed} a by crba": kg.forward_dynamics(model, q, v, a, method="crba"),
+            f"{seed} hybrid": kg.hybrid_dynamics(model, q, v, a, a, loads=loads, **held),
+        }
+    return found
 
 
 def in_steps(model, q, v, tau, loads):

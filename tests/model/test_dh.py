@@ -134,6 +134,6 @@ def test_refused(make, message):
 
 def test_unknown_field_is_named():
     with pytest.raises(
-        InputError, match="`dampers` is not a field of Model; expected one of armature, coordinates, damping"
+        InputError, match="`dampers` is not a field of Model; expected one of actuation, armature, coordinates, damping"
     ):
         Model.from_dh(ROWS, dampers=np.zeros(6))

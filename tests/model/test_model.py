@@ -128,7 +128,7 @@ def test_replace_by_name():
 @pytest.mark.parametrize(
     ("error", "changes", "message"),
     [
-        (InputError, {"weight": [1, 2]}, "`weight` is not a field of Model; expected one of armature"),
+        (InputError, {"weight": [1, 2]}, "`weight` is not a field of Model; expected one of actuation, armature"),
         (InputError, {"topology": None}, "`topology` is not a field of Model"),
         (InputError, {"mass": {"knee": 1.0}}, "link 'knee' does not exist in model 'leg'; it has thigh, shank"),
         (InputError, {"damping": {"kne": 1.0}}, "joint 'kne' does not exist in model 'leg'; did you mean 'knee'"),

@@ -202,6 +202,74 @@ def test_coupled_coordinates_can_be_prescribed():
         simulate(racket(), AT_REST, SPIN, [0, 1], prescribed={"base.w": drive[name]})
 
 
+def ball_and_chain():
+    """A ball on the world, and a hinge on the ball."""
+    builder = ModelBuilder("chain")
+    ball = builder.add("ball", None, kg.spherical(quaternion=True), link="a", inertia=Inertia.box(2.0, [0.1, 0.2, 0.3]))
+    builder.add("hinge", ball, kg.revolute("x"), placement=[0, 0.3, 0], inertia=Inertia.box(1.0, [0.1, 0.1, 0.4]))
+    return builder.build()
+
+
+def nod(t):
+    """A turn about z and back, with speed and acceleration."""
+    turn = 0.7 * np.sin(2 * t)
+    axis = np.array([0.0, 0.0, 1.0])
+    return [np.cos(turn / 2), 0, 0, np.sin(turn / 2)], 1.4 * np.cos(2 * t) * axis, -2.8 * np.sin(2 * t) * axis
+
+
+def test_balls_can_be_prescribed():
+    """The free hinge moves as on a hinge with the same prescribed angle; torques are those of inverse dynamics."""
+    model, t = ball_and_chain(), np.linspace(0, 1, 5)
+    gone = np.full(4, np.nan)
+    design = Design(model, ["a.mass", "gravity.z"])
+    motion = simulate(model, [*gone, 0.3], [*gone[:3], 0.1], t, prescribed={"ball": nod}, design=design)
+    assert motion.success
+    assert_close(motion.q[:, :4], np.array([nod(x)[0] for x in t]), 1e-15)
+    assert_close(kg.inverse_dynamics(model, motion.q, motion.v, motion.a), motion.tau, 1e-12)
+    assert not motion.dq_dp[:, :3].any()
+    builder = ModelBuilder("hinges")
+    one = builder.add("ball", None, kg.revolute("z"), link="a", inertia=Inertia.box(2.0, [0.1, 0.2, 0.3]))
+    builder.add("hinge", one, kg.revolute("x"), placement=[0, 0.3, 0], inertia=Inertia.box(1.0, [0.1, 0.1, 0.4]))
+    plain = builder.build()
+    drive = {"ball": lambda t: (0.7 * np.sin(2 * t), 1.4 * np.cos(2 * t), -2.8 * np.sin(2 * t))}
+    same = simulate(plain, [np.nan, 0.3], [np.nan, 0.1], t, prescribed=drive, design=Design(plain, design.names))
+    assert_close(motion.q[:, 4], same.q[:, 1], 1e-7)
+    assert_close(motion.dq_dp[:, 3], same.dq_dp[:, 1], 1e-6)
+    other = simulate(model, [-1, 0, 0, 0, 0.3], [0, 0, 1.4, 0.1], t, prescribed={"ball": nod})  # q and −q are one
+    assert_close(other.q, motion.q, 1e-7)  # integrated in other steps
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"ball": lambda t: 0.0}, "gives a float at t = 0 s; expected a quaternion"),
+        ({"ball": lambda t: (0.0, 1.0, 2.0)}, r"gives shapes \[\(\), \(\), \(\)\] at t = 0 s; expected a quaternion"),
+        ({"ball": lambda t: ([2, 0, 0, 0], [0] * 3, [0] * 3)}, "gives a quaternion of length 2 at t = 0 s"),
+        ({"ball": lambda t: ([1, 0, 0, np.nan], [0] * 3, [0] * 3)}, "expected finite numbers"),
+        ({"ball": 3.0}, "is a float, and the joint a ball with a quaternion; expected a function"),
+        ({"ball.wx": nod}, "which is part of a quaternion: .* expected the whole ball, 'ball'"),
+        ({"ball": nod, "hinge": lambda t: (0, 0, 0)}, "names all joints"),
+    ],
+)
+def test_wrong_motions_of_balls_are_named(given, message):
+    with pytest.raises(InputError, match=message):
+        simulate(ball_and_chain(), [1, 0, 0, 0, 0], [0, 0, 1.4, 0], [0, 1], prescribed=given)
+
+
+@pytest.mark.parametrize("kind", ["coupled", "quaternion"])
+def test_several_models_are_each_as_alone(kind):
+    one = arm() if kind == "coupled" else mixed_tree(3, joints=3)
+    models = [one, one.replace(gravity=(0, 1, 2)), one.replace(mass=1.5 * one.mass)]
+    q, v, a = mixed_state(one, 4, (3,))
+    options = {"step": 0.01, "steps": 6, "every": 2}
+    torques = np.broadcast_to(a, (6, *a.shape))
+    found = simulate_fixed(models, q, 0.2 * v, tau=torques, **options)
+    for k, model in enumerate(models):
+        alone = simulate_fixed(model, q[k], 0.2 * v[k], tau=torques[:, k], **options)
+        for x in ("q", "v", "a", "tau"):
+            assert np.array_equal(getattr(found, x)[:, k], getattr(alone, x))
+
+
 @pytest.mark.parametrize("method", ["Radau", "LSODA"])
 def test_implicit_integrators_take_quaternions(method):
     model = racket()
@@ -216,8 +284,6 @@ def test_what_cannot_be_done_says_why():
         simulate_fixed(model, AT_REST, SPIN, step=0.1, steps=2, method="implicit_midpoint")
     with pytest.raises(InputError, match="coupled joints with dampers"):
         simulate_fixed(arm(), np.zeros(arm().nq), np.zeros(arm().nv), step=0.1, steps=2, method="implicit_midpoint")
-    with pytest.raises(InputError, match="several models are given, and their coordinates are not their joints"):
-        simulate_fixed([model, model], AT_REST, SPIN, step=0.1, steps=2)
     with pytest.raises(InputError, match="has a quaternion of length 2 at joint 'base'"):
         simulate(model, 2 * AT_REST, SPIN, [0, 1])
 

@@ -27,10 +27,11 @@ from kinegrad._engine.elements import (
     less_vjp,
     lose,
     pushed_by_forces,
+    pushed_constrained_derivatives,
     pushed_derivatives,
     with_forces,
 )
-from kinegrad._engine.expansion import Expansion, check_arguments, check_unit
+from kinegrad._engine.expansion import Expansion, check_arguments, check_shapes, check_unit
 from kinegrad._engine.gate import (
     Batch,
     DependentRow,
@@ -60,7 +61,7 @@ from kinegrad._engine.kernel_constants import (
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
-from kinegrad._engine.reduction import Reduced, factor_pivot, inertial, solve_hybrid
+from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
@@ -86,17 +87,18 @@ __all__ = [
     "March",
     "Marched",
     "Q",
-    "Reduced",
     "Result",
     "Reversal",
     "SaddleTables",
     "Segment",
     "Shape",
+    "SpeedBatch",
     "acceleration_tables",
     "broadcast",
     "check_apart",
     "check_arguments",
     "check_model",
+    "check_shapes",
     "check_sums",
     "check_unit",
     "checked",
@@ -141,8 +143,10 @@ __all__ = [
     "positive",
     "product_in_coordinates",
     "pushed_by_forces",
+    "pushed_constrained_derivatives",
     "pushed_derivatives",
     "real",
+    "roles",
     "run",
     "run_directions",
     "run_tangents",
@@ -150,7 +154,8 @@ __all__ = [
     "set_threads",
     "share_memory",
     "slopes",
-    "solve_hybrid",
+    "solve_derivatives",
+    "solve_tree",
     "sprung",
     "streams",
     "tame",

@@ -17,13 +17,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad._engine.contraction import contract
+from kinegrad._engine.contraction import contract as contract_results
+from kinegrad._engine.coordinates import map_table
 from kinegrad._engine.expansion import Expansion
 from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sprung
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
-from kinegrad._engine.signature import Kernel, Shape
+from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
+from kinegrad._kernels.coordinates import contract, expand
 from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.model import Model
 
@@ -31,6 +33,7 @@ Array = NDArray[np.float64]
 Single = Callable[[Model, Sequence[Any], Any, "slice | None"], "tuple[Array, ...] | None"]
 _NONE: dict[Kernel, Single] = {}
 ALL = slice(None)
+_OF_JOINTS = {axis for axis in Axis if axis not in (Axis.LINK, Axis.POINT, Axis.PARAMETER, Axis.CONSTANT)}
 
 
 def evaluate(
@@ -120,7 +123,7 @@ def evaluate_with(
             plain = not options and points is None and wanted is ALL and unseen is None
             extra: dict[str, Any] = {"options": options, "points": points, "wanted": wanted, "unseen": unseen}
             found = evaluate(*joints) if plain else evaluate_with(*joints, **extra)
-            contracted = contract(at, kernel.results[wanted], found)
+            contracted = contract_results(at, kernel.results[wanted], found)
         return at.deliver([result.name for result in kernel.results[wanted]], contracted, out)
     batch, rows, load_rows = checked(kernel, model, state, loads)
     pairs = _outputs(kernel, batch, out, points, wanted)
@@ -219,8 +222,11 @@ def _prepare(kernel: Kernel, model: Model) -> Single:
     """The function that takes one state of a model straight to a kernel, made once for both."""
     singles: dict[Kernel, Single] = model.__dict__.setdefault("_singles", {})
     constants = tame(model)
-    if constants is None or kernel.slots is None:  # results have to be looked at, or there are several kernels
-        single: Single = _refuse
+    if model.coordinates:
+        carried = _carried(kernel) and not model.elements
+        single: Single = _single_in_coordinates(kernel, model) if carried else _refuse
+    elif constants is None or kernel.slots is None:  # results have to be looked at, or there are several kernels
+        single = _refuse
     else:
         single = _single(kernel, model, constants)
     singles[kernel] = single
@@ -275,6 +281,42 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
         batch.results = [x.reshape(1, -1) for x in shown]
         judge(batch, [(0, ok, (status,) if pivots else ())])
         return shown
+
+    return single
+
+
+def _carried(kernel: Kernel) -> bool:
+    """Whether arguments of a kernel are those of a motion, and its results forces or of no joint: what the kernels of
+    ``_kernels/coordinates.py`` take there and back."""
+    axes = [result.axes for result in kernel.results]
+    forces = all(x == (Axis.TORQUE,) or not any(axis in _OF_JOINTS for axis in x) for x in axes)
+    return forces and kernel.in_coordinates is None and [*kernel.state.values()] == [*QVA.values()][: len(kernel.state)]
+
+
+def _single_in_coordinates(kernel: Kernel, model: Model) -> Single:
+    """The same where coordinates are not joints."""
+    (table, speed), layout, primitive = map_table(model), model.layout, model.primitive
+    n, zero, shapes = layout.n, np.zeros((1, layout.nv)), [(layout.nq,), (layout.nv,), (layout.nv,)]
+    nv, bends, forces = layout.nv, 2 * len(layout.coupled), [result.axes == (Axis.TORQUE,) for result in kernel.results]
+
+    def single(model: Model, state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
+        if out is not None or columns is not None:
+            return None
+        rows = [zero, zero, zero]
+        for k, x in enumerate(state):
+            if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shapes[k] or not x.flags.carray:
+                return None
+            rows[k] = x[None]
+        q, v, a, slope = joints = np.empty((4, 1, n))
+        if expand(table, *rows, q, v, a, slope, np.empty((1, bends)), 0, 1) != FINE:
+            return None
+        found = list(evaluate(kernel, primitive, [*joints[: len(state), 0]]))
+        for k, x in enumerate(found):
+            if forces[k]:
+                found[k] = np.empty(nv)
+                if contract(speed, slope, x[None], found[k][None], 0, 1) != FINE:
+                    return None
+        return tuple(found)
 
     return single
 

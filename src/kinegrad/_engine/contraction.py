@@ -20,14 +20,29 @@ __all__ = ["contract", "contract_fields"]
 
 Array = NDArray[np.float64]
 R = TypeVar("R")  # a public result
+_TORQUE_DERIVATIVES = [
+    (Axis.TORQUE,),
+    (Axis.TORQUE, Axis.PER_POSITION),
+    (Axis.TORQUE, Axis.PER_SPEED),
+    (Axis.TORQUE, Axis.PER_ACCELERATION),
+]
 
 
 def contract(at: Expansion, results: Sequence[Result], found: Sequence[Array]) -> list[Array]:
     """The same results in coordinates and speeds."""
     named = dict(zip((result.name for result in results), found, strict=True))
+    axes = [result.axes for result in results]
+    if axes == _TORQUE_DERIVATIVES:
+        return [at.forces(found[0]), *at.torque_derivatives(*found)]
     force = next((named[result.name] for result in results if result.axes == (Axis.TORQUE,)), None)
     contracted = []
     for result, x in zip(results, found, strict=True):
+        if result.axes == (Axis.TORQUE,):
+            contracted.append(at.forces(x))
+            continue
+        if result.axes == (Axis.TORQUE, Axis.PER_ACCELERATION):
+            contracted.append(at.matrix(x))
+            continue
         y = _by_columns(at, result.name, result.axes[-1] if result.axes else 0, named, x)
         for k, axis in enumerate(reversed(result.axes), start=1):
             if axis is Axis.TORQUE:

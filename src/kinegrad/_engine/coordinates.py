@@ -36,19 +36,25 @@ in any batch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine.gate import kernel_array
+from kinegrad._engine.pool import Call
+from kinegrad._kernels.coordinates import NOT_UNIT, contract, contract_derivatives, contract_matrix, expand
+from kinegrad._kernels.lanes.finite import FINE, LARGE, NOT_FINITE
 from kinegrad.model import Model
 from kinegrad.model.coordinates import HINGES, POSE, Layout
 
-__all__ = ["Chart", "Entries", "pose_angles"]
+__all__ = ["Chart", "Entries", "map_table", "unit"]
 
-Array = NDArray[Any]  # float64; complex128 where a test differentiates by complex step
+Array = NDArray[Any]
+_FEW = 1_000_000  # joint-states that take a fraction of a second
 quietly = np.errstate(all="ignore")  # what overflows is found by who asked for it
 
 
@@ -107,58 +113,36 @@ class Entries:
 
 
 class Chart:
-    """The map at states q, with v and a where they are known: all of shape (..., nq) or (..., nv), checked before.
+    """The map at states q, with v and a where they are known: all of shape (..., nq) or (..., nv), of shapes checked
+    before.  Values are those of the kernel ``expand``.
 
     Attributes
     ----------
     model, primitive : Model
         The model, and the same one with every joint its own coordinate.
+    shape : tuple of int
+        The common batch shape.
+    q, v, a : ndarray, shape (..., n)
+        q̂, v̂ and â of all states; where v or a is not given, it is zero.
+    slope : ndarray, shape (..., n)
+        The one entry of G that each joint has, or zero.
+    status : int
+        What the kernel says of the numbers.
     """
 
-    def __init__(self, model: Model, q: Array, v: Array | None = None, a: Array | None = None) -> None:
-        self.model, self.primitive, self.layout = model, model.primitive, model.layout
+    def __init__(
+        self, model: Model, shape: tuple[int, ...], q: Array, v: Array | None = None, a: Array | None = None
+    ) -> None:
+        self.model, self.primitive, self.layout, self.shape = model, model.primitive, model.layout, shape
         self._q, self._v, self._a = q, v, a
-        self._known: list[Array] = []
-
-    # --- values -----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def q(self) -> Array:
-        """q̂, (..., n)."""
-        layout, q = self.layout, self._q
-        found = np.zeros((*q.shape[:-1], layout.n), dtype=q.dtype)
-        found[..., layout.plain] = q[..., layout.plain_q]
-        if layout.functions:
-            found[..., layout.coupled] = self.f(0)
-        for first, k, _ in layout.balls:
-            found[..., first : first + POSE] = pose_angles(q[..., k : k + 4])
-        return found
-
-    @cached_property
-    def v(self) -> Array:
-        """v̂, (..., n)."""
-        return self.G.push(self.speeds)
-
-    @cached_property
-    @quietly
-    def a(self) -> Array:
-        """â, (..., n)."""
-        return self.G.push(self._a) + self.drift if self._a is not None else self.drift
-
-    @cached_property
-    @quietly
-    def drift(self) -> Array:
-        """γ, (..., n): â where a is zero."""
-        layout, v = self.layout, self.speeds
-        coupled = self.f(2) * v[..., layout.coupled_v] ** 2
-        batch = common(coupled.shape[:-1], v.shape[:-1])
-        found = np.zeros((*batch, layout.n), dtype=np.result_type(coupled, v))
-        found[..., layout.coupled] = coupled
-        for first, _, k in layout.balls:
-            x, y, z = (v[..., k + i] for i in range(3))
-            for i, entry in enumerate((-y * z, x * z, -x * y)):
-                found[..., first + POSE + i] = entry
-        return found
+        count, n, k = math.prod(shape), self.layout.n, len(self.layout.coupled)
+        joints, bend = np.empty((4, count, n)), np.empty((count, 2 * k))
+        given = [_flat(x, shape, count) for x in (q, self.speeds, self.accelerations)]
+        self._motion = given[1:]
+        arguments = (map_table(model)[0], *given, *joints, bend)
+        self.status = _in_parts(lambda start, stop: expand(*arguments, start, stop), count, n)
+        self.q, self.v, self.a, self.slope = joints.reshape(4, *shape, n)
+        self._bend = bend.reshape(*shape, 2 * k)
 
     @property
     def speeds(self) -> Array:
@@ -207,25 +191,44 @@ class Chart:
         return Entries(self.layout, coupled, [_turned(w[..., k : k + 3]) for _, _, k in self.layout.balls])
 
     def f(self, order: int) -> Array:
-        """Derivatives of couplings' functions of one order, (..., k)."""
-        if len(self._known) <= order:
-            layout, up_to = self.layout, order if order < 2 else max(order, 3)
-            empty = np.zeros((*self._q.shape[:-1], 0), dtype=self._q.dtype)
-            each = [
-                f.derivatives(self._q[..., k], up_to) for f, k in zip(layout.functions, layout.coupled_q, strict=True)
-            ]
-            self._known = [np.stack(row, axis=-1) for row in zip(*each, strict=True)] or [empty] * (up_to + 1)
-        return self._known[order]
+        """f′, f″, f‴ or f⁗ of all coupled joints, (..., k)."""
+        k = len(self.layout.coupled)
+        if order == 4:  # which only second derivatives need
+            found = np.zeros((*self._q.shape[:-1], k))
+            for number, (f, column) in enumerate(zip(self.layout.functions, self.layout.coupled_q, strict=True)):
+                found[..., number] = f.derivatives(self._q[..., column], order)[order]
+            return found
+        return (
+            self.slope[..., self.layout.coupled] if order == 1 else self._bend[..., (order - 2) * k : (order - 1) * k]
+        )
 
     # --- results ----------------------------------------------------------------------------------------------------
 
     def forces(self, tau: Array) -> Array:
-        """τ = Gᵀ τ̂, (..., nv)."""
-        return self.G.pull(tau)
+        """τ = Gᵀ τ̂, (..., nv), of τ̂ of all states."""
+        count, n, nv = math.prod(self.shape), self.layout.n, self.layout.nv
+        found = np.empty((count, nv))
+        given = map_table(self.model)[1], self.slope.reshape(count, n), _flat(tau, self.shape, count), found
+        _in_parts(lambda start, stop: contract(*given, start, stop), count, n)
+        return found.reshape(*self.shape, nv)
 
     def matrix(self, M: Array) -> Array:
-        """Gᵀ M̂ G, (..., nv, nv)."""
-        return self.G.pull(self.G.pull(M, -2), inner=1)
+        """Gᵀ M̂ G, (..., nv, nv), of M̂ of all states."""
+        count, n, nv = math.prod(self.shape), self.layout.n, self.layout.nv
+        found = np.empty((count, nv * nv))
+        given = entry_table(self.model), nv, self.slope.reshape(count, n), M.reshape(count, n * n), found
+        _in_parts(lambda start, stop: contract_matrix(*given, start, stop), count, n * n)
+        return found.reshape(*self.shape, nv, nv)
+
+    def torque_derivatives(self, tau: Array, *by: Array) -> list[Array]:
+        """∂τ/∂(δ, v, a), (..., nv, nv) each, from τ̂ and ∂τ̂/∂(q̂, v̂, â) of all states."""
+        count, n, nv = math.prod(self.shape), self.layout.n, self.layout.nv
+        found = np.empty((3, count, nv * nv))
+        maps = map_table(self.model)[0], entry_table(self.model), kernel_array(self.model.damping)
+        state = self.slope.reshape(count, n), self._bend.reshape(count, self._bend.shape[-1]), *self._motion
+        given = *maps, *state, tau.reshape(count, n), *(x.reshape(count, n * n) for x in by), *found
+        _in_parts(lambda start, stop: contract_derivatives(*given, start, stop), count, n * n)
+        return list(found.reshape(3, *self.shape, nv, nv))
 
     def by_configuration(self, Dq: Array, Dv: Array | None = None, Da: Array | None = None, *, inner: int) -> Array:
         """Derivatives by δ of what has derivatives Dq, Dv, Da by q̂, v̂, â (last axis); (1).
@@ -271,7 +274,7 @@ class Chart:
         return self._turn(tau, w, transposed=True)
 
     def _turn(self, tau: Array, x: Array, *, transposed: bool) -> Array:
-        batch = common(tau.shape[:-1], x.shape[:-1], self._q.shape[:-1], self.speeds.shape[:-1])
+        batch = common(tau.shape[:-1], x.shape[:-1], self.shape)
         found = np.zeros((*batch, self.layout.nv))
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
             found[..., v] += self.f(2)[..., k] * tau[..., joint] * x[..., v]
@@ -300,27 +303,64 @@ class Chart:
         return self.G.push(dq), self.V.push(dq) + self.G.push(dv), by_a if da is None else by_a + self.G.push(da)
 
 
-def pose_angles(quaternion: Array) -> Array:
-    """Angles of hinges z, y, x that turn as a quaternion (w, x, y, z) does, (..., 3).
+def map_table(model: Model) -> tuple[tuple[Array, ...], Array]:
+    """The table of ``_kernels/coordinates.py``, and the speed of each joint; made once per model."""
+    found: tuple[tuple[Array, ...], Array] | None = model.__dict__.get("_map_table")
+    if found is None:
+        layout = model.layout
+        alone = np.column_stack([layout.plain, layout.plain_q, layout.plain_v])
+        curves = [f.pieces_from_knots() for f in layout.functions]
+        ends = np.cumsum([0, *(len(pieces) for _, pieces in curves)])
+        coupled = np.column_stack([layout.coupled, layout.coupled_q, layout.coupled_v, ends[:-1], ends[1:]])
+        pieces = np.zeros((ends[-1], max((rows.shape[1] for _, rows in curves), default=1)))
+        for first, (_, rows) in zip(ends[:-1], curves, strict=True):
+            pieces[first : first + len(rows), : rows.shape[1]] = rows
+        spans = np.array([span for span, _ in curves]).reshape(-1, 2)
+        balls = np.array(layout.balls, dtype=np.int64).reshape(-1, 3)
+        whole = [np.ascontiguousarray(x, dtype=np.int64) for x in (alone, coupled, balls)]
+        found = (*whole, spans, pieces), layout.speed_of
+        object.__setattr__(model, "_map_table", found)
+    return found
 
-    Exact to rounding everywhere: near the singular position of the second hinge the first angle is anything, and the
-    third is what remains.
-    """
-    q = unit(quaternion)
-    w, x, y, z = q[..., 0], q[..., 1], q[..., 2], q[..., 3]
-    xx, yy, zz, wx, wy, wz, xy, xz, yz = x * x, y * y, z * z, w * x, w * y, w * z, x * y, x * z, y * z
-    r00, r10 = 1 - 2 * (yy + zz), 2 * (xy + wz)
-    across = np.sqrt(r00 * r00 + r10 * r10)
-    some = across > 0
-    length = np.where(some, across, 1.0)
-    sine, cosine = np.where(some, r10, 0.0) / length, np.where(some, r00, 1.0) / length
-    angles = np.empty((*q.shape[:-1], 3))
-    angles[..., 0] = np.arctan2(sine, cosine)
-    angles[..., 1] = np.arctan2(2 * (wy - xz), across)
-    angles[..., 2] = np.arctan2(
-        2 * (sine * (xz + wy) - cosine * (yz - wx)), cosine * (1 - 2 * (xx + zz)) - sine * (2 * (xy - wz))
-    )
-    return angles
+
+def entry_table(model: Model) -> tuple[Array, Array]:
+    """The entries `same` and `others` of ``_kernels/coordinates.py``, made once per model."""
+    found: tuple[Array, Array] | None = model.__dict__.get("_entry_table")
+    if found is None:
+        layout, pattern = model.layout, model.primitive.topology.pattern
+        number, hinge = np.full(layout.n, -1), np.full(layout.n, -1)
+        number[layout.coupled] = np.arange(len(layout.coupled))
+        for first, _, _ in layout.balls:
+            hinge[first + POSE : first + len(HINGES)] = range(3)
+        i, j = pattern.rows, pattern.cols
+        table = np.column_stack([i, j, layout.speed_of[i], layout.speed_of[j], number[j], hinge[j]])
+        table = table[(table[:, 2] >= 0) & (table[:, 3] >= 0)].astype(np.int64)
+        same = (number[table[:, 0]] < 0) & (table[:, 4] < 0) & (table[:, 5] < 0)
+        found = np.ascontiguousarray(table[same, :4]), np.ascontiguousarray(table[~same])
+        object.__setattr__(model, "_entry_table", found)
+    return found
+
+
+def _flat(x: Array, shape: tuple[int, ...], count: int) -> Array:
+    """x, (..., columns), as kernels take it: (states, columns), or (1, columns) where it is the same for all."""
+    own, columns = x.shape[:-1], x.shape[-1]
+    if own != shape:
+        if math.prod(own) == 1:
+            return kernel_array(x.reshape(1, columns))
+        x = np.broadcast_to(x, (*shape, columns))
+    return kernel_array(x.reshape(count, columns))
+
+
+def _in_parts(work: Callable[[int, int], int], count: int, n: int) -> int:
+    """``work(start, stop)`` on all states, in parts that do not keep Ctrl-C waiting; the gravest status of any."""
+    if not count:
+        return LARGE  # nothing was looked at
+    if count * n <= _FEW:
+        return work(0, count)
+    found = list[int]()
+    call = Call(1, count, _FEW // n + 1, 1)
+    call.run(lambda _, start, stop: found.append(work(start, stop)))
+    return next((status for status in (NOT_FINITE, NOT_UNIT, LARGE) if status in found), FINE)
 
 
 def unit(quaternion: Array) -> Array:

@@ -82,7 +82,7 @@ def _second(model: Model, q: Array, v: Array, w: Array, threads: int | None) -> 
         return _of_joints(model, bare, q, v, w, threads)
     at = Expansion(bare, {"q": q, "v": v, "w": w})
     joints = bare.primitive
-    state, weights = (at.q_hat, at.v_hat), at.check(at.G.push(w), 1)
+    state, weights = (at.q, at.v), at.check(at.G.push(w), 1)
     second = _of_joints(model, joints, *state, weights, threads)
     acting = _in_joints(model, joints, state, threads)
     zero = np.zeros(joints.n)

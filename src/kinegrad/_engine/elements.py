@@ -47,28 +47,33 @@ class ElementTable(NamedTuple):
     numbers : ndarray, shape (1, 37 elements)
     directed : ndarray of bool, shape (elements,)
         Whether the force has a direction that is not defined where the ends of the element coincide.
+    speeds : ndarray of int
+        Those that move one link of an element with respect to the other.
     """
 
     links: Integers
     way: Integers
     numbers: Array
     directed: NDArray[np.bool_]
+    speeds: Integers
 
 
 def element_table(model: Model) -> ElementTable:
     """The table of a model, made once."""
     found: ElementTable | None = model.__dict__.get("_element_table")
     if found is None:
-        links, ways, directed = [], [], []
+        links, ways, directed, joints = [], [], [], set[int]()
         for element in model.elements.values():
             (A, _), (B, _) = ends(model, element)
             up, down = way(model.parents.tolist(), A, B)
             spring = isinstance(element, SpringDamper)
             links += [kernels.SPRING if spring else kernels.BUSHING, A, B, len(up), len(down)]
             ways += [*up, *down, *[0] * (model.n - len(up) - len(down))]
+            joints.update(up, down)
             directed.append(isinstance(element, SpringDamper) and bool(element.rest_length or element.damping))
-        rows = element_numbers(model).reshape(1, -1)
-        found = ElementTable(np.array(links), np.array(ways), kernel_array(rows), np.array(directed))
+        rows, speeds = element_numbers(model).reshape(1, -1), model.layout.speed_of[sorted(joints)]
+        moving = np.unique(speeds[speeds >= 0])
+        found = ElementTable(np.array(links), np.array(ways), kernel_array(rows), np.array(directed), moving)
         object.__setattr__(model, "_element_table", found)
     return found
 
@@ -167,9 +172,9 @@ def pushed_by_forces(
     """a = a₀ at torques τ + Q."""
     q, v, tau = state
     given, lost = with_forces(tau, element_forces(model, state, threads).Q)
-    (a,) = run((q, v, given), out)
-    lose(lost, (a, 1))
-    return (a,)
+    results = run((q, v, given), out)  # accelerations, and forces of constraints where there are any
+    lose(lost, *((x, 1) for x in results))
+    return results
 
 
 def with_forces(tau: Any, Q: Array) -> tuple[Array, NDArray[np.bool_]]:
@@ -237,12 +242,35 @@ def pushed_derivatives(
     acting = element_derivatives(model, state, threads)
     given, lost = with_forces(tau, acting.Q)
     a, by_q, by_v, inverse = run((q, v, given), out)
-    with np.errstate(all="ignore"):  # what overflows is found below
-        by_q += inverse @ acting.dQ_dq
-        by_v += inverse @ acting.dQ_dv
+    _push(model, inverse, acting, by_q, by_v)
     lose(lost, (a, 1), (by_q, 2), (by_v, 2))
     check_sums(a, by_q, by_v)
     return a, by_q, by_v, inverse
+
+
+def pushed_constrained_derivatives(
+    model: Model, run: Run, state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
+) -> tuple[Array, ...]:
+    """a and f, forces of constraints; ∂f/∂(q, v, τ) and ∂a/∂(q, v, τ)."""
+    q, v, tau = state
+    acting = element_derivatives(model, state, threads)
+    given, lost = with_forces(tau, acting.Q)
+    results = run((q, v, given), out)
+    a, f, *matrices = results
+    for by_q, by_v, by_tau in (matrices[:3], matrices[3:]):
+        _push(model, by_tau, acting, by_q, by_v)
+    lose(lost, (a, 1), (f, 1), *((x, 2) for x in matrices))
+    check_sums(*matrices)
+    return results
+
+
+def _push(model: Model, by_tau: Array, acting: ElementDerivatives, by_q: Array, by_v: Array) -> None:
+    """Add what changes of the elements' forces cause, by coordinates they depend on; others keep their bits."""
+    some = element_table(model).speeds
+    caused = np.ascontiguousarray(by_tau[..., some])  # in one order, so that a state gives the same bits in any batch
+    with np.errstate(all="ignore"):  # what overflows is found by the caller
+        for by, change in ((by_q, acting.dQ_dq), (by_v, acting.dQ_dv)):
+            by[..., some] += caused @ np.ascontiguousarray(change[..., some[:, None], some])
 
 
 def less_jvp(

@@ -17,16 +17,17 @@ from kinegrad._engine.gate import broadcast, overflow_is_passed, real
 from kinegrad._engine.gate import not_finite as not_finite_at
 from kinegrad._engine.memory import check_apart, overlaps_itself
 from kinegrad._engine.signature import Kind
-from kinegrad._kernels.lanes.finite import LARGEST
+from kinegrad._kernels.coordinates import UNIT
+from kinegrad._kernels.lanes.finite import FINE, LARGEST
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.coordinates import HINGES
 
-__all__ = ["Expansion", "check_arguments", "check_unit"]
+__all__ = ["Expansion", "check_arguments", "check_shapes", "check_unit"]
 
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
-UNIT = 1e-9  # how far the length of a quaternion may be from one
+MOTION = {"q", "v", "a"}  # what the kernel of the map looks at
 COORDINATES = ("q", "q0", "q1")  # arguments that are coordinates; all others are as speeds are
 
 
@@ -51,33 +52,14 @@ class Expansion(Chart):
     """
 
     def __init__(self, model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None) -> None:
-        self.given, self.shape = check_arguments(model, state, loads)
-        super().__init__(model, self.given["q"], self.given.get("v"), self.given.get("a"))
-
-    @property
-    def q_hat(self) -> Array:
-        """q̂, (..., n), finite."""
-        return self._in_joints("q")
-
-    @property
-    def v_hat(self) -> Array:
-        """v̂, (..., n), finite."""
-        return self._in_joints("v")
-
-    @property
-    def a_hat(self) -> Array:
-        """â, (..., n), finite."""
-        return self._in_joints("a")
-
-    def check_joints(self) -> None:
-        """Refuse motions that overflow in joints."""
-        for name in "qva":
-            self._in_joints(name)
-
-    def _in_joints(self, name: str) -> Array:
-        with np.errstate(all="ignore"):  # what overflows is found below
-            x: Array = getattr(self, name)
-        return self.check(x, 1)
+        self.given, shape = check_shapes(model, state, loads)
+        super().__init__(model, shape, self.given["q"], self.given.get("v"), self.given.get("a"))
+        if self.status != FINE:
+            _check_numbers(model, self.given)
+            for x in (self.q, self.v, self.a):
+                self.check(x, 1)
+        elif len(state) > len(MOTION & state.keys()):
+            _check_numbers(model, {name: x for name, x in self.given.items() if name not in MOTION})
 
     def check(self, x: Array, core: int) -> Array:
         """`x`, (..., *core axes), if all of it is finite; else an InputError that says where it overflows."""
@@ -97,7 +79,8 @@ class Expansion(Chart):
 
     def _argument(self, kind: Kind, x: Array) -> Array:
         if kind in (Kind.POSITION, Kind.SPEED, Kind.ACCELERATION):
-            return self._in_joints({Kind.POSITION: "q", Kind.SPEED: "v", Kind.ACCELERATION: "a"}[kind])
+            found: Array = {Kind.POSITION: self.q, Kind.SPEED: self.v, Kind.ACCELERATION: self.a}[kind]
+            return found
         if kind is Kind.WEIGHT:
             return self.G.push(x)
         raise TypeError(f"a kernel of arguments of kind {kind} has to say what it does in coordinates")
@@ -134,6 +117,15 @@ def check_arguments(
     model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None
 ) -> tuple[dict[str, Array], Shape]:
     """Arguments of shape (..., nq) or (..., nv), finite, with quaternions of unit length; their common batch shape."""
+    given, shape = check_shapes(model, state, loads)
+    _check_numbers(model, given)
+    return given, shape
+
+
+def check_shapes(
+    model: Model, state: dict[str, Any], loads: dict[str, Array] | None = None
+) -> tuple[dict[str, Array], Shape]:
+    """Real numbers of shape (..., nq) or (..., nv), and their common batch shape."""
     given = {name: real(name, value) for name, value in state.items()}
     for name, x in given.items():
         width, what = (model.nq, "coordinates") if name in COORDINATES else (model.nv, "speeds")
@@ -144,13 +136,16 @@ def check_arguments(
     if loads is not None:
         _check_loads(model, loads)
         shapes |= {name: x.shape[:-2] for name, x in loads.items()}
-    shape = broadcast(shapes, list(shapes.values()))
+    return given, broadcast(shapes, list(shapes.values()))
+
+
+def _check_numbers(model: Model, given: dict[str, Array]) -> None:
+    """Refuse numbers that are not finite, and quaternions that are not of unit length."""
     for name, x in given.items():
         if not np.isfinite(x).all():
             raise not_finite_at(name, x)
         if name in COORDINATES:
             check_unit(model, name, x)
-    return given, shape
 
 
 def _check_loads(model: Model, loads: dict[str, Array]) -> None:

@@ -1,92 +1,130 @@
 """Forward and hybrid dynamics of models whose coordinates are not their joints.
 
-**Quaternions.**  The hinges of a pose stand still, so hybrid dynamics of the joints, with these prescribed, gives the
-accelerations â of the others, and a = â − γ: O(n).
+**In series.**  Where the joints of each coupling are connected, as those of a knee are, articulated bodies take them as
+one joint: O(n), ``_kernels/series.py``.  The hinges of a quaternion's pose are prescribed to stand still.
 
-**Couplings.**  All joints of k coupled coordinates that are free are prescribed too, at first with a = 0; then each
-coordinate s is accelerated by one alone, without gravity, speeds or torques.  Everything is linear in these
-accelerations, so that those which the torques τ_s cause solve
-
-    R a = τ − Gᵀ τ̂⁰,    R_st = (Gᵀ τ̂ᵗ)_s                                                              (1)
-
-where τ̂⁰ are the torques of the first run and τ̂ᵗ those of t accelerated.  R, k × k, is the mass matrix Gᵀ M̂ G with all
-other coordinates eliminated: symmetric and positive.  The work is O(n (k + 1) + k³) for any topology.
+**By the mass matrix.**  Where one coordinate moves joints of different branches, or joints with others between them,
+M = Gᵀ M̂ G of the free coordinates is factored.  It has the zeros of a tree, though not of the mechanism's: coordinates
+are eliminated from the last to the first, and what the elimination of one connects is connected in all that follow.
+The parent of a coordinate is the last of those that remain and are connected with it, which makes a tree on whose paths
+all entries are, those that fill in too ([davis2006] 4.1).  So ``_kernels/tree_solve.py`` factors M as it does that of a
+mechanism.  Derivatives of accelerations go this way, too.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.coordinates import Chart
-from kinegrad.model import Model
+from kinegrad._engine.gate import Batch, free_joint, kernel_array
+from kinegrad._engine.tables import once, reach, tree_of, tree_places
+from kinegrad._engine.threads import run
+from kinegrad._kernels import aba_derivatives
+from kinegrad._kernels.series import ALONE, PRESCRIBED
+from kinegrad._kernels.tree_solve import PANEL, tree_solve
+from kinegrad.errors import KinegradError, SingularError
+from kinegrad.model import Model, Topology
+from kinegrad.model.coordinates import HINGES, POSE, Layout
 
-__all__ = ["FREE", "Reduced", "factor_pivot", "inertial", "solve_hybrid"]
+__all__ = ["SpeedBatch", "factor_pivot", "inertial", "roles", "solve_derivatives", "solve_tree"]
 
 Array = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 FREE = 1e-12  # a pivot below this part of the diagonal is rounding: nothing resists the coordinate
 
 
-class Reduced(Exception):
-    """A coordinate, and the state, of which nothing resists it."""
+class SpeedBatch(Batch):
+    """States of joints, (..., n) by name, of which errors name the coordinates of the model that the joints are of.
 
-    def __init__(self, speed: int, state: int) -> None:
-        super().__init__()
-        self.speed, self.state = speed, state
-
-
-def solve_hybrid(
-    chart: Chart,
-    shape: tuple[int, ...],
-    tau: Array,
-    a: Array,
-    held: NDArray[np.bool_],
-    run: Callable[[Model, Array, Array, Array, Array, NDArray[np.bool_]], tuple[Array, Array]],
-    inverse: Callable[[Model, Array, Array, Array], Array],
-) -> tuple[Array, Array]:
-    """a and τ, (..., nv), of all coordinates.
-
-    `chart` is at q and v.  `held` are the speeds, (nv,), whose accelerations are given in `a`, the others' torques in
-    `tau`.  ``run(model, q̂, v̂, τ̂, â, held joints)`` is hybrid dynamics of joints, ``inverse(model, q̂, v̂, â)`` inverse.
+    Parameters
+    ----------
+    chart : Chart
+    state, loads : dict
+        As of a Batch.
+    speeds : ndarray of int
+        The speed that stands behind each joint, or row of a system, of which a kernel may find that nothing resists it.
     """
-    layout = chart.layout
-    coupled = np.unique(layout.coupled_v)
-    coupled = coupled[~held[coupled]]  # those to be found by (1)
-    speed = layout.speed_of
-    stands = (speed < 0) | held[speed] | np.isin(speed, layout.coupled_v)
-    given = np.where(held, a, 0.0)
-    accelerated = chart.G.push(given) + chart.drift
-    pushed = np.where(stands, 0.0, tau[..., np.maximum(speed, 0)])
-    primitive, q, v = chart.primitive, chart.q, chart.v
-    found, forces = run(primitive, q, v, pushed, np.where(stands, accelerated, 0.0), stands)
-    if len(coupled):
-        bare = inertial(primitive)
-        still = np.zeros(layout.n)
-        units = np.eye(layout.nv)[coupled]
-        along = np.stack([np.broadcast_to(chart.G.push(u), (*shape, layout.n)) for u in units])
-        at = np.broadcast_to(q, along.shape)
-        whole = chart.G.pull(inverse(bare, at, still, along))  # M of the coupled ones, for the size of pivots
-        moved, needed = run(bare, at, still, still, along, stands)
-        R = np.moveaxis(chart.G.pull(needed)[..., coupled], 0, -1)
-        M = np.moveaxis(whole[..., coupled], 0, -1)
-        R = (R + np.swapaxes(R, -1, -2)) / 2
-        stuck = factor_pivot(R, np.diagonal(M, axis1=-2, axis2=-1))
-        if stuck is not None:
-            raise Reduced(int(coupled[stuck[0]]), stuck[1])
-        right = (tau - chart.G.pull(forces))[..., coupled]
-        x = np.linalg.solve(R, right[..., None])[..., 0]
-        for k in range(len(coupled)):
-            found = found + x[..., k, None] * moved[k]
-            forces = forces + x[..., k, None] * needed[k]
-        given = np.broadcast_to(given, (*shape, layout.nv)).copy()
-        given[..., coupled] = x
-    alone = np.zeros((*shape, layout.nv), dtype=np.float64)
-    free = found - chart.drift
-    alone[..., speed[speed >= 0]] = free[..., speed >= 0]
-    known = held | np.isin(np.arange(layout.nv), layout.coupled_v)
-    return np.where(known, given, alone), np.where(held, chart.G.pull(forces), tau)
+
+    __slots__ = ("_owner", "_speeds")
+
+    def __init__(self, chart: Chart, state: dict[str, Array], loads: dict[str, Array] | None, speeds: Integers) -> None:
+        super().__init__(chart.primitive, state, loads)
+        self._owner, self._speeds = chart.model, speeds
+
+    def free_joint(self, joint: int, state: int) -> KinegradError:
+        """What to raise when nothing seems to resist a coordinate in one of the states."""
+        found = super().free_joint(0, state)
+        if not isinstance(found, SingularError):
+            return found
+        return free_joint(self._owner, int(self._speeds[joint]), state, self.shape, "coordinate")
+
+
+def roles(layout: Layout, held: Flags) -> Integers:
+    """What ``_kernels/series.py`` is to do with each joint, (n,), where some speeds, (nv,), are `held`."""
+    role, speed = np.full(layout.n, ALONE), layout.speed_of
+    role[layout.coupled] = layout.joint_of[layout.coupled_v]
+    for first, _, _ in layout.balls:
+        role[first + POSE : first + len(HINGES)] = range(first + POSE, first + len(HINGES))
+    return np.where((speed < 0) | held[speed], PRESCRIBED, role)
+
+
+def solve_tree(chart: Chart, M: Array, right: Array, free: Integers, threads: int | None) -> Array:
+    """x of M x = right, (..., k), with the mass matrix of k coordinates that are `free`, (..., k, k)."""
+    pairs, slots = _tree(chart.model, free)
+    batch, k = SpeedBatch(chart, {"q": chart.q}, None, free), len(free)
+    flat = kernel_array(M.reshape(batch.states, k * k)), kernel_array(right.reshape(batch.states, k))
+    _, x = batch.output((k,))
+    run(tree_solve, batch, slots, threads, (pairs, *flat, x), pivots=True)
+    batch.check_results()
+    return x.reshape(*batch.shape, k)
+
+
+def solve_derivatives(chart: Chart, by_q: Array, by_v: Array, M: Array, threads: int | None) -> list[Array]:
+    """−M⁻¹ ∂τ/∂δ, −M⁻¹ ∂τ/∂v and M⁻¹, (..., nv, nv) each, where M is known to be regular."""
+    nv = chart.layout.nv
+    (place, tree), _ = _tree(chart.model, np.arange(nv))
+    reached = once(chart.model, "reach", lambda: reach(Topology(_elimination(chart.layout, np.arange(nv)))))
+    batch = SpeedBatch(chart, {"q": chart.q}, None, chart.layout.some_speed_of)
+    given = [kernel_array(x.reshape(batch.states, nv * nv)) for x in (by_q, by_v, M)]
+    pairs = batch.outputs((nv, nv), 3)
+    slots = len(place) + 2 * PANEL * nv + 3 * nv * nv
+    run(
+        aba_derivatives.solve_derivatives,
+        batch,
+        slots,
+        threads,
+        ((place, tree, reached), *given, *(x for _, x in pairs)),
+    )
+    return [x for x, _ in pairs]
+
+
+def _tree(model: Model, free: Integers) -> tuple[tuple[Integers, tuple[Integers, ...]], int]:
+    """Tables for systems of coordinates that are `free`, and the slots they need; made once for a model and those."""
+
+    def make() -> tuple[tuple[Integers, tuple[Integers, ...]], int]:
+        topology = Topology(_elimination(model.layout, free))
+        place, _ = tree_places(topology)
+        return (place, tree_of(topology)), len(place) + len(free)
+
+    found: tuple[tuple[Integers, tuple[Integers, ...]], int] = once(model, ("tree", free.tobytes()), make)
+    return found
+
+
+def _elimination(layout: Layout, free: Integers) -> list[int]:
+    """The parent of each free coordinate in the tree of their elimination, −1 for roots."""
+    number = {int(v): k for k, v in enumerate(free)}
+    before: list[set[int]] = [set() for _ in free]
+    for row, column in zip(*layout.pattern, strict=True):
+        if column < row and int(row) in number and int(column) in number:
+            before[number[int(row)]].add(number[int(column)])
+    parents = [-1] * len(free)
+    for k in reversed(range(len(free))):
+        if before[k]:
+            parents[k] = max(before[k])
+            before[parents[k]] |= before[k] - {parents[k]}
+    return parents
 
 
 def inertial(model: Model) -> Model:

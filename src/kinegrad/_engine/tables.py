@@ -16,7 +16,7 @@ from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.rnea_derivatives import SPACE
 from kinegrad._kernels.rnea_derivatives import slots as torque_slots
 from kinegrad._kernels.tree_solve import PANEL
-from kinegrad.model import Model
+from kinegrad.model import Model, Topology
 
 Integers = NDArray[np.int64]
 
@@ -49,32 +49,39 @@ def places(model: Model, layout: str) -> tuple[Integers, Integers]:
 
 
 def _places(model: Model, layout: str) -> tuple[Integers, Integers]:
-    n, topology = model.n, model.topology
+    packed = model.topology.pattern if layout == "packed" else None
+    return tree_places(model.topology, packed)
+
+
+def tree_places(topology: Topology, packed: Any = None) -> tuple[Integers, Integers]:
+    """The same of any tree; with a pattern `packed`, by its entries alone."""
+    n = topology.n
     each = [(i, j) for i in reversed(range(n)) for j in (i, *reversed(topology.ancestors(i)))]
     i, j = np.array(each, dtype=np.int64).T
     number = np.arange(n * n).reshape(n, n)
-    if layout == "packed":
-        number[topology.pattern.rows, topology.pattern.cols] = np.arange(topology.nonzeros)
+    if packed is not None:
+        number[packed.rows, packed.cols] = np.arange(len(packed.rows))
     first = np.searchsorted(-i, -np.arange(n))
     return np.stack([number[i, j], number[j, i]], axis=1), first.astype(np.int64)
 
 
 def tree(model: Model) -> tuple[Integers, Integers, Integers]:
     """The tables first, above and steps of ``_kernels/tree_solve.py``; once per model."""
-    found: tuple[Integers, Integers, Integers] = once(model, "tree", lambda: _tree(model))
+    found: tuple[Integers, Integers, Integers] = once(model, "tree", lambda: tree_of(model.topology))
     return found
 
 
-def _tree(model: Model) -> tuple[Integers, Integers, Integers]:
-    place, first = places(model, "dense")
-    parents, steps, k = model.topology.parents, [], model.n - 1
+def tree_of(topology: Topology) -> tuple[Integers, Integers, Integers]:
+    """The same of any tree."""
+    place, first = tree_places(topology)
+    parents, steps, k = topology.parents, [], topology.n - 1
     while k >= 0:  # from the leaves, where rows are longest, so that of an odd number the shortest is left alone
         second = -1
         if k > 0 and parents[k] == k - 1:
             k, second = k - 1, first[k]
-        steps.append((k, first[k], 1 + len(model.topology.ancestors(k)), second))
+        steps.append((k, first[k], 1 + len(topology.ancestors(k)), second))
         k -= 1
-    return first, place[:, 0] % model.n, np.array(steps[::-1], dtype=np.int64)
+    return first, place[:, 0] % topology.n, np.array(steps[::-1], dtype=np.int64)
 
 
 def plan(model: Model, loaded: bool) -> Integers:
@@ -122,11 +129,19 @@ def acceleration_tables(model: Model, loaded: bool, stream: bool) -> tuple[tuple
         model,
         ("acceleration", loaded, stream),
         lambda: (
-            (plan(model, loaded), (places(model, "dense")[0], tree(model), _reach(model), _blank(model)), stream),
+            (
+                plan(model, loaded),
+                (places(model, "dense")[0], tree(model), reach(model.topology), _blank(model)),
+                stream,
+            ),
             acceleration_slots(model.n, pairs(model)),
         ),
     )
     return found
+
+
+def _acceleration_pairs(model: Model) -> tuple[Any, ...]:
+    return places(model, "dense")[0], tree(model), reach(model.topology), _blank(model)
 
 
 def _rows(model: Model) -> Integers:
@@ -162,12 +177,12 @@ def block_kinds(where: Integers, zero: int = -1) -> Integers:
     return kind
 
 
-def _reach(model: Model) -> Integers:
+def reach(topology: Topology) -> Integers:
     """Whether joint k and a column of each panel are on one path, (n, panels), as ``_kernels/tree_solve.py`` says."""
-    pattern = model.topology.pattern
-    reach = np.zeros((model.n, -(-model.n // PANEL)), dtype=np.int64)
-    reach[pattern.rows, pattern.cols // PANEL] = 1
-    return reach
+    pattern, n = topology.pattern, topology.n
+    found = np.zeros((n, -(-n // PANEL)), dtype=np.int64)
+    found[pattern.rows, pattern.cols // PANEL] = 1
+    return found
 
 
 def _blank(model: Model) -> Integers:

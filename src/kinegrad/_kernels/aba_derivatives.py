@@ -19,8 +19,8 @@ from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.lanes.finite import finite, with_results
-from kinegrad._kernels.lanes.lane import Rows, load, store
+from kinegrad._kernels.lanes.finite import FINE, finite, with_results
+from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
 from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
@@ -117,3 +117,27 @@ def aba_derivatives(
     if streamed:
         fence(a)
     return with_results(ok, (a,), start, stop)
+
+
+@kernel
+def solve_derivatives(pairs, by_q, by_v, M, da_dq, da_dv, da_dtau, scratch, start, stop):
+    """−M⁻¹ ∂τ/∂q, −M⁻¹ ∂τ/∂v and M⁻¹, (states, n·n) each, of matrices that are known: ∂τ/∂q, ∂τ/∂v and M.
+
+    pairs : place, tree, reach, as above; pivots of M are known to be positive.
+    """
+    place, tree, reach = pairs
+    n, columns = len(tree[0]), M.shape[1]
+    panels = len(place)
+    X = panels + 2 * PANEL * n
+    Y, Z = X + columns, X + 2 * columns
+    for r in range(start, stop, WIDTH):
+        for k in range(columns):
+            store(scratch, X + k, gather(by_q, r, k))
+            store(scratch, Y + k, gather(by_v, r, k))
+            store(scratch, Z + k, gather(M, r, k))
+        through_mass_matrix(place, tree, reach, 0, panels, X, Y, Z, scratch)
+        for k in range(columns):
+            scatter(da_dq, r, k, load(scratch, X + k))
+            scatter(da_dv, r, k, load(scratch, Y + k))
+            scatter(da_dtau, r, k, load(scratch, Z + k))
+    return with_results(FINE, (da_dq, da_dv, da_dtau), start, stop)

@@ -1,4 +1,9 @@
-"""What the bridges share: importing an optional package, checking shapes before values are known."""
+"""What the bridges share: importing an optional package, checking shapes before values are known, quaternions.
+
+Other packages differentiate with respect to the numbers of q, of which a quaternion has four.  What they are given is
+the derivative of τ(q / |q|): that with respect to the tangent q ⊕ δ, times δ = 2 Im(q* ⊗ dq).  Along q itself it is
+zero, so that a function which normalises quaternions first, and then calls the bridge, has its exact derivative.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad._engine import Expansion, check_model
+from kinegrad._engine import check_model, check_shapes
 from kinegrad.errors import InputError, KinegradError
 from kinegrad.loads import Loads, load_batch, named_loads
 from kinegrad.model import Model
@@ -28,25 +33,18 @@ def package(name: str) -> Any:
 
 
 def check(model: Any, loads: Any) -> None:
-    """A Model without quaternions, and Loads or none; whether the loads fit is known when there are states."""
+    """A Model, and Loads or none; whether the loads fit is known when there are states."""
     check_model(model)
-    if model.nq != model.nv:
-        raise InputError(
-            f"model {model.name!r} has a quaternion, with respect to whose numbers there are no derivatives, only with "
-            "respect to the tangent q ⊕ δ, which other packages do not know; expected spherical('zyx') or free('zyx')"
-        )
     if loads is not None and not isinstance(loads, Loads):
         raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
 
 
-def state_shape(model: Model, loads: Loads | None, **shapes: tuple[int, ...]) -> tuple[int, ...]:
-    """The common shape (..., n) of arguments of these shapes and of the loads, or kinegrad's usual InputError."""
+def batch_shape(model: Model, loads: Loads | None, **shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The common batch shape of arguments of these shapes and of the loads, or kinegrad's usual InputError."""
     state = {name: np.zeros(shape) for name, shape in shapes.items()}
     if model.coordinates:
-        state = {"q": np.zeros(model.nq), **state}
-        return (*Expansion(model, state, named_loads(model, loads)).shape, model.nv)
-    batch, _ = load_batch(model, loads, state)
-    return (*batch.shape, model.n)
+        return check_shapes(model, state, named_loads(model, loads))[1]
+    return load_batch(model, loads, state)[0].shape
 
 
 def second_order(where: str) -> KinegradError:

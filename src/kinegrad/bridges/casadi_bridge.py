@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.arguments import check, package, state_shape
+from kinegrad.bridges.arguments import batch_shape, check, package
+from kinegrad.configuration import neutral, pull_tangent
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import PackedMatrix, inverse_dynamics_derivatives
 from kinegrad.errors import InputError
@@ -56,8 +57,7 @@ def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> A
     check(model, loads)
     if isinstance(states, bool) or not isinstance(states, int | np.integer) or states < 1:
         raise InputError(f"`states` is {states!r}; expected a whole number of at least 1")
-    shape = (int(states), model.nv)
-    if state_shape(model, loads, q=shape) != shape:
+    if batch_shape(model, loads, q=(int(states), model.nq)) != (int(states),):
         raise InputError(f"`loads` have more states than the {states} of `states`; expected as many, or one for all")
     return _callback(model, loads, int(states))
 
@@ -65,16 +65,25 @@ def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> A
 @cache
 def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     casadi = package("casadi")
-    n = model.nv
-    dense = casadi.Sparsity.dense(n, states)
-    rows, cols = model.pattern
-    by_column = np.lexsort((rows, cols))  # CasADi's order; kinegrad's is by row
-    block = casadi.Sparsity.triplet(n, n, rows.tolist(), cols.tolist())
-    blocks = casadi.diagcat(*[block] * states)
+    sizes = (model.nq, model.nv, model.nv)
+    dense = [casadi.Sparsity.dense(size, states) for size in sizes]
+    patterns = [_by_columns(model, size) for size in sizes]
+    by_column = np.lexsort(model.pattern)  # CasADi's order; kinegrad's is by row
+    blocks = []
+    for (rows, cols), size in zip(patterns, sizes, strict=True):
+        block = casadi.Sparsity.triplet(model.nv, size, rows.tolist(), cols.tolist())
+        blocks.append(casadi.diagcat(*[block] * states))
     kept: list[Any] = []  # CasADi does not keep Python callbacks alive: this does, as the cache does the function
 
     def state(buffers: Any) -> list[Any]:
-        return [np.zeros((states, n)) if x is None else np.frombuffer(x).reshape(states, n) for x in buffers[:3]]
+        given = zip(buffers[:3], (neutral(model), np.zeros(model.nv), np.zeros(model.nv)), strict=True)
+        return [np.tile(zero, (states, 1)) if x is None else np.frombuffer(x).reshape(states, -1) for x, zero in given]
+
+    def values(q: Any, matrix: PackedMatrix, size: int) -> Any:
+        """The entries of derivatives with respect to q or v in CasADi's order, (states, entries)."""
+        if size == model.nv:
+            return matrix.values[:, by_column]
+        return pull_tangent(model, q[:, None], matrix.to_dense())[:, patterns[0][0], patterns[0][1]]
 
     class Buffered(casadi.Callback):  # type: ignore[misc, name-defined]
         """A function that reads and writes CasADi's memory, where a state is a row for NumPy."""
@@ -107,17 +116,18 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
 
     class Jacobian(Buffered):
         def eval_buffer(self, arguments: Any, results: Any) -> int:
-            exact = inverse_dynamics_derivatives(model, *state(arguments), loads=loads, packed=True)
-            for matrix, result in zip((exact.dtau_dq, exact.dtau_dv, exact.dtau_da), results, strict=True):
+            q, v, a = state(arguments)
+            exact = inverse_dynamics_derivatives(model, q, v, a, loads=loads, packed=True)
+            for matrix, size, result in zip((exact.dtau_dq, exact.dtau_dv, exact.dtau_da), sizes, results, strict=True):
                 if result is not None:
                     assert isinstance(matrix, PackedMatrix)
-                    np.frombuffer(result)[:] = matrix.values[:, by_column].ravel()
+                    np.frombuffer(result)[:] = values(q, matrix, size).ravel()
             return 0
 
     class InverseDynamics(Buffered):
         def eval_buffer(self, arguments: Any, results: Any) -> int:
             if results[0] is not None:
-                out = np.frombuffer(results[0]).reshape(states, n)
+                out = np.frombuffer(results[0]).reshape(states, model.nv)
                 inverse_dynamics(model, *state(arguments), loads=loads, out=out)
             return 0
 
@@ -125,15 +135,32 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
             return True
 
         def get_jac_sparsity(self, output: int, of: int, symmetric: bool) -> Any:
-            return blocks
+            return blocks[of]
 
         def has_jacobian(self) -> bool:
             return True
 
         def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
-            jacobian = Jacobian(name, dict.fromkeys(inputs, dense), dict.fromkeys(outputs, blocks), options)
+            given = [*dense, dense[1]]  # the state, and the torques at it
+            jacobian = Jacobian(
+                name, dict(zip(inputs, given, strict=True)), dict(zip(outputs, blocks, strict=True)), options
+            )
             kept.append(jacobian)
             return jacobian
 
-    state_in = dict.fromkeys(("q", "v", "a"), dense)
-    return InverseDynamics("inverse_dynamics", state_in, {"tau": dense}, {})
+    state_in = dict(zip(("q", "v", "a"), dense, strict=True))
+    return InverseDynamics("inverse_dynamics", state_in, {"tau": dense[1]}, {})
+
+
+def _by_columns(model: Model, size: int) -> tuple[Any, Any]:
+    """Rows and columns of derivatives with respect to q or v that may differ from zero, in CasADi's order."""
+    rows, cols = model.pattern
+    found = np.zeros((model.nv, model.nv))
+    found[rows, cols] = 1.0
+    if size != model.nv:  # four numbers of a quaternion for three speeds, each of which all four can change
+        turned = pull_tangent(model, np.ones(model.nq), found)
+        for _, k, _ in model.layout.balls:
+            turned[:, k : k + 4] = np.abs(turned[:, k : k + 4]).max(axis=-1, keepdims=True)
+        found = turned
+    cols, rows = np.nonzero(found.T)
+    return rows, cols

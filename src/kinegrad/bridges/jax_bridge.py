@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.arguments import check, package, second_order, state_shape
+from kinegrad.bridges.arguments import batch_shape, check, package, second_order
+from kinegrad.configuration import pull_tangent
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError
@@ -18,7 +19,7 @@ __all__ = ["to_jax"]
 
 
 def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, Any], Any]:
-    """Inverse dynamics for JAX: τ(q, v, a), with exact first derivatives.
+    r"""Inverse dynamics for JAX: τ(q, v, a), with exact first derivatives.
 
     Works under ``jit``, ``vmap`` (one call for the whole batch), ``grad``, ``jacfwd`` and ``jacrev``.  The numbers are
     computed by kinegrad on the processor, also when JAX runs on a GPU.  Second derivatives raise a KinegradError.
@@ -32,8 +33,9 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
     Returns
     -------
     callable
-        ``tau(q, v, a)``: arrays of shape (..., n) whose batch shapes broadcast, to an array of shape (..., n).
-        Integers and float32 are converted to float64.
+        ``tau(q, v, a)``: arrays of shape (..., nq), (..., nv), (..., nv) whose batch shapes broadcast, to an array of
+        shape (..., nv).  Integers and float32 are converted to float64.  Derivatives with respect to the numbers of
+        quaternions, which must be of unit length, are those of τ(q / \|q\|).
 
     Raises
     ------
@@ -53,26 +55,28 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
     jax = package("jax")
     check(model, loads)
     jnp = jax.numpy
-    n = model.nv
+    n, sizes = model.nv, (model.nq, model.nv, model.nv)
 
     def call(function: Callable[..., Any], cores: tuple[tuple[int, ...], ...], *state: Any) -> Any:
         """`function` of NumPy arrays at all states; results have shapes (..., *core)."""
         results = tuple(jax.ShapeDtypeStruct(state[0].shape[:-1] + core, jnp.float64) for core in cores)
-        # All of the state have one shape here, so with a new first axis of length 1 or N they still broadcast.
+        # All of the state have one batch shape here, so with a new first axis of length 1 or N they still broadcast.
         return jax.pure_callback(function, results, *state, vmap_method="expand_dims")
 
     def host_value(*state: Any) -> tuple[Any, ...]:
         return (inverse_dynamics(model, *map(np.asarray, state), loads=loads),)
 
     def host_derivatives(*state: Any) -> tuple[Any, ...]:
-        result = inverse_dynamics_derivatives(model, *map(np.asarray, state), loads=loads)
-        return result.tau, result.dtau_dq, result.dtau_dv, result.dtau_da
+        q, v, a = map(np.asarray, state)
+        result = inverse_dynamics_derivatives(model, q, v, a, loads=loads)
+        assert isinstance(result.dtau_dq, np.ndarray)
+        return result.tau, pull_tangent(model, q[..., None, :], result.dtau_dq), result.dtau_dv, result.dtau_da
 
     def value(*state: Any) -> Any:
         return call(host_value, ((n,),), *state)[0]
 
     def value_and_derivatives(*state: Any) -> Any:
-        return call(host_derivatives, ((n,), (n, n), (n, n), (n, n)), *state)
+        return call(host_derivatives, ((n,), *((n, size) for size in sizes)), *state)
 
     def value_jvp(state: Any, tangents: Any) -> Any:
         tau, *matrices = exact(*state)
@@ -93,7 +97,7 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
                 "call jax.config.update('jax_enable_x64', True) when the program starts"
             )
         state = [jnp.asarray(x, dtype=jnp.float64) for x in (q, v, a)]
-        shape = state_shape(model, loads, **{name: x.shape for name, x in zip("qva", state, strict=True)})
-        return tau(*(jnp.broadcast_to(x, shape) for x in state))
+        shape = batch_shape(model, loads, **{name: x.shape for name, x in zip("qva", state, strict=True)})
+        return tau(*(jnp.broadcast_to(x, (*shape, size)) for x, size in zip(state, sizes, strict=True)))
 
     return inverse_dynamics_jax

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from kinegrad.bridges.arguments import check, package, second_order, state_shape
+from kinegrad.bridges.arguments import batch_shape, check, package, second_order
+from kinegrad.configuration import pull_tangent, tangent
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_jvp, inverse_dynamics_vjp
 from kinegrad.errors import InputError
@@ -16,7 +17,7 @@ __all__ = ["to_torch"]
 
 
 def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, Any], Any]:
-    """Inverse dynamics for PyTorch: τ(q, v, a), with exact first derivatives.
+    r"""Inverse dynamics for PyTorch: τ(q, v, a), with exact first derivatives.
 
     ``backward`` and forward mode cost O(n) each, no matrix is formed.  ``torch.func`` (``grad``, ``jvp``, ``vjp``,
     ``jacrev``, ``jacfwd``, ``vmap``) works, a batch being one call.  Second derivatives raise a KinegradError.
@@ -30,8 +31,9 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
     Returns
     -------
     callable
-        ``tau(q, v, a)``: float64 tensors on the processor, of shape (..., n), whose batch shapes broadcast, to a
-        tensor of shape (..., n).
+        ``tau(q, v, a)``: float64 tensors on the processor, of shape (..., nq), (..., nv), (..., nv), whose batch shapes
+        broadcast, to a tensor of shape (..., nv).  Derivatives with respect to the numbers of quaternions, which must
+        be of unit length, are those of τ(q / \|q\|).
 
     Raises
     ------
@@ -71,7 +73,7 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
 
         @classmethod
         def vmap(cls, info: Any, in_dims: Any, *inputs: Any) -> Any:
-            # All inputs have one shape, so with a new first axis of length 1 or N they still broadcast.
+            # All inputs have one batch shape, so with a new first axis of length 1 or N they still broadcast.
             lead = (x[None] if d is None else x.movedim(d, 0) for x, d in zip(inputs, in_dims, strict=True))
             output = cls.apply(*lead)
             return output, (0,) * len(output) if isinstance(output, tuple) else 0
@@ -79,13 +81,12 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
     class Jvp(FirstOrder):
         @staticmethod
         def forward(*state_and_direction: Any) -> Any:
-            return torch.from_numpy(host(inverse_dynamics_jvp, *state_and_direction))
+            return torch.from_numpy(host(_jvp, *state_and_direction))
 
     class Vjp(FirstOrder):
         @staticmethod
         def forward(*state_and_weights: Any) -> Any:
-            gradient = host(inverse_dynamics_vjp, *state_and_weights)
-            return tuple(map(torch.from_numpy, (gradient.dq, gradient.dv, gradient.da)))
+            return tuple(map(torch.from_numpy, host(_vjp, *state_and_weights)))
 
     class InverseDynamics(FirstOrder):
         @staticmethod
@@ -113,7 +114,19 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
                 raise InputError(f"`{name}` is a {found}; expected a tensor of torch.float64: call .double()")
             if x.device.type != "cpu":
                 raise InputError(f"`{name}` is on device {str(x.device)!r}; expected 'cpu': call .cpu()")
-        shape = state_shape(model, loads, **{name: tuple(x.shape) for name, x in state.items()})
-        return InverseDynamics.apply(*(x.expand(shape) for x in state.values()))
+        shape = batch_shape(model, loads, **{name: tuple(x.shape) for name, x in state.items()})
+        sizes = (model.nq, model.nv, model.nv)
+        return InverseDynamics.apply(*(x.expand(*shape, size) for x, size in zip(state.values(), sizes, strict=True)))
 
     return inverse_dynamics_torch
+
+
+def _jvp(model: Model, q: Any, v: Any, a: Any, dq: Any, dv: Any, da: Any, *, loads: Loads | None) -> Any:
+    """The change of τ along a change of the numbers of q, v and a."""
+    return inverse_dynamics_jvp(model, q, v, a, tangent(model, q, dq), dv, da, loads=loads)
+
+
+def _vjp(model: Model, q: Any, v: Any, a: Any, w: Any, *, loads: Loads | None) -> tuple[Any, ...]:
+    """Gradients of wᵀτ with respect to the numbers of q, v and a."""
+    gradient = inverse_dynamics_vjp(model, q, v, a, w, loads=loads)
+    return pull_tangent(model, q, gradient.dq), gradient.dv, gradient.da

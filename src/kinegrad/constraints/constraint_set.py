@@ -323,7 +323,7 @@ class ConstraintSet:
         x, weights = self._with_multipliers(q, f)
         if engine.mapped(self.model):
             at, joints = engine.Expansion(self.model, {"q": x}), self._primitive
-            both = (joints.force(at.q_hat, weights), joints.curvature(at.q_hat, weights, threads=threads))
+            both = (joints.force(at.q, weights), joints.curvature(at.q, weights, threads=threads))
             return engine.contract(at, (_FORCE, *_CURVATURE.results), both)[1]
         rows = np.array(weights).reshape(math.prod(weights.shape[:-1]), self.m)
         return self._call(_CURVATURE, (x,), threads, options=[tuple(self._tables), rows], unseen={"f": rows})[0]
@@ -390,7 +390,7 @@ class ConstraintSet:
         for one in self.constraints:
             if isinstance(one, Distance):
                 gap = place(self.model, q, one.link, one.point) - place(self.model, q, one.other, one.other_point)
-                if (np.linalg.norm(gap, axis=-1) < SHORT).any():
+                if (np.abs(gap) < SHORT).all(axis=-1).any():
                     found = f"the two points of constraint {shown(one.name)} are at one place"
                     expected = f"expected them {one.length:g} m apart"
                     raise SingularError(f"{found}, so that their distance has no derivative; {expected}")

@@ -113,6 +113,7 @@ class Contact(Constraint):
             directions = _directions(where, directions)
         else:
             _letters(where, directions, "xyz", "some of 'xyz', or unit vectors of shape (k, 3)")
+            directions = str.__str__(directions)  # of a class of its own, it might be anything
         self._set(**points, directions=directions)
 
     @property

@@ -152,7 +152,7 @@ class _Rows:
             )
         if self.slopes is not None:
             return link, self.slopes.get(name, self.still)
-        return link, self.still if placement is None else placement
+        return link, self.still if placement is None else np.real(placement)  # slopes are of designs alone
 
     def _joint(self, where: str, name: str) -> int:
         try:

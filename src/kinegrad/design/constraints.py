@@ -14,8 +14,9 @@ from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.constraints.assembly import check_set
 from kinegrad.constraints.constraint_set import ConstraintSet
 from kinegrad.constraints.rows import table_slopes
-from kinegrad.design import coordinates
+from kinegrad.design import coordinates, elements
 from kinegrad.design.derivatives import followed, model_of, parameters_last
+from kinegrad.design.elements import without_elements
 from kinegrad.design.parameters import Design, frame_slopes, kernel_slopes
 from kinegrad.kinematics import state_of
 from kinegrad.model import Model
@@ -98,6 +99,7 @@ def constraint_design_derivatives(
     """
     model, state = model_of(design), state_of(q, v, a)
     check_set(model, constraints)
+    design = elements.without_elements(design)  # no force enters
     if model.coordinates:
         at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
         state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
@@ -122,9 +124,10 @@ def constraint_jacobian_design_derivatives(
     """
     model, state = model_of(design), (q,)
     check_set(model, constraints)
+    design = elements.without_elements(design)
     at = engine.Expansion(model, {"q": q}) if model.coordinates else None
     if at is not None:
-        state, design = (at.q_hat,), coordinates.primitive_design(design)
+        state, design = (at.q,), coordinates.primitive_design(design)
     batch, (found,) = _run(_JACOBIAN, design, constraints, state, threads)
     batch.results = [found]
     batch.check_results()
@@ -139,6 +142,7 @@ def _run(
     kernel: engine.Kernel, design: Design, constraints: ConstraintSet, state: tuple[Any, ...], threads: int | None
 ) -> tuple[engine.Batch, list[Array]]:
     """The batch, and slopes, (states, p, columns), of what a kernel of duals finds."""
+    design = without_elements(design)
     batch, pairs, _ = followed(design, kernel, state, [None] * len(kernel.state), None)
     rows = constraints._tables
     still = np.zeros((design.p, rows.ends.size)), np.zeros((design.p, rows.vector.size))

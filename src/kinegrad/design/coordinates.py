@@ -79,7 +79,7 @@ def torques(
 
     ``tangents(design, state, follow)`` is dτ̂/dp of the joints, (..., n, p).
     """
-    state, full = (at.q_hat, at.v_hat, at.a_hat), (*at.shape, at.layout.n, design.p)
+    state, full = (at.q, at.v, at.a), (*at.shape, at.layout.n, design.p)
     with np.errstate(all="ignore"):  # what overflows is found in the end
         follow = [np.broadcast_to(last(at.check(x, 1)), full) for x in at.push(dq, dv, da)]
         change = first(tangents(primitive_design(design), state, follow))

@@ -444,8 +444,9 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
         return mass_matrix_design_derivatives(elements.without_elements(design), q, threads=threads)
     if design.model.coordinates:
         at = engine.Expansion(design.model, {"q": q})
-        change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q_hat, threads=threads)
-        return at.deliver(["dM_dp"], [np.ascontiguousarray(coordinates.last(at.matrix(coordinates.first(change))))])[0]
+        change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q, threads=threads)
+        contracted = at.G.pull(at.G.pull(coordinates.first(change), -2), inner=1)
+        return at.deliver(["dM_dp"], [np.ascontiguousarray(coordinates.last(contracted))])[0]
     return _quantity(design, _MASS_MATRIX, (q,), threads)
 
 
@@ -462,7 +463,7 @@ def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int |
     if model_of(design).elements:
         design = elements.without_elements(design)
     if design.model.coordinates:
-        q = engine.Expansion(design.model, {"q": q}).q_hat
+        q = engine.Expansion(design.model, {"q": q}).q
         design = coordinates.primitive_design(design)
     return _quantity(design, _TRANSFORMS, (q,), threads)
 
@@ -558,7 +559,7 @@ def energy_design_derivatives(
         return EnergyDesignDerivatives(plain.dkinetic_dp, dpotential)
     if design.model.coordinates:
         at = engine.Expansion(design.model, {"q": q, "v": v})
-        q, v, design = at.q_hat, at.v_hat, coordinates.primitive_design(design)
+        q, v, design = at.q, at.v, coordinates.primitive_design(design)
     sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
     return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
 
@@ -571,7 +572,7 @@ def _torques_in_coordinates(
     at = engine.Expansion(design.model, dict(zip("qva", state, strict=True)), named_loads(design.model, whole))
     names = ("dq_dp", "dv_dp", "da_dp")
     slopes = coordinates.checked_slopes(design, at, **dict(zip(names, follow, strict=True)))
-    tau = inverse_dynamics(at.primitive, at.q_hat, at.v_hat, at.a_hat, loads=whole, threads=threads)
+    tau = inverse_dynamics(at.primitive, at.q, at.v, at.a, loads=whole, threads=threads)
 
     def tangents(primitive: Design, state: Sequence[Any], follow: Sequence[Any]) -> Array:
         return _tangents(primitive, _TORQUES, state, follow, loads, threads)[1]

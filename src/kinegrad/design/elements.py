@@ -69,7 +69,7 @@ def changes(design: Design, q: Any, v: Any, dq: Any = None, dv: Any = None, thre
     plain, state, at = without_elements(design), (q, v), None
     if model.coordinates:
         at = engine.Expansion(plain.model, {"q": q, "v": v})
-        plain, state = primitive_design(plain), (at.q_hat, at.v_hat)
+        plain, state = primitive_design(plain), (at.q, at.v)
     batch, rows, _ = engine.checked(_FORCES, plain.model, state)
     batch.check_finite()
     pairs = [(engine.kernel_array(np.broadcast_to(x, (batch.states, batch.n))), None) for x in rows]

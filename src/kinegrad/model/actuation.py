@@ -81,7 +81,7 @@ class Actuation:
             columns = [_column(name, x, speed_names, model) for name, x in given.items()]
         else:
             expected = "an Actuation, names of driven coordinates, or a dictionary from actuators to what they drive"
-            names = as_tuple("actuation", given, expected)
+            names = tuple(check_name("a name in `actuation`", name) for name in as_tuple("actuation", given, expected))
             columns = [_column(name, {name: 1.0}, speed_names, model) for name in names]
             given = dict.fromkeys(names)
             if len(given) != len(names):

@@ -149,6 +149,11 @@ class Layout:
         return speed
 
     @cached_property
+    def some_speed_of(self) -> Integers:
+        """The same, but any speed for the hinges of poses."""
+        return np.maximum(self.speed_of, 0)
+
+    @cached_property
     def joint_of(self) -> Integers:
         """The first joint that each speed moves, (nv,)."""
         return np.array([int(np.flatnonzero(self.speed_of == v)[0]) for v in range(self.nv)], dtype=np.int64)
@@ -168,6 +173,15 @@ class Layout:
     def leads(self) -> tuple[bool, ...]:
         """Of coupled joints, whether each is the first that its coordinate moves."""
         return tuple(bool(self.joint_of[v] == joint) for joint, v in zip(self.coupled, self.coupled_v, strict=True))
+
+    @cached_property
+    def in_series(self) -> bool:
+        """Whether the joints of every coupling are connected: each but the first hangs on another of them."""
+        owner = {int(joint): int(v) for joint, v in zip(self.coupled, self.coupled_v, strict=True)}
+        return all(
+            first or owner.get(int(self._parents[j])) == v
+            for (j, v), first in zip(owner.items(), self.leads, strict=True)
+        )
 
     @cached_property
     def pattern(self) -> tuple[Integers, Integers]:

@@ -198,7 +198,7 @@ class Bushing(_Element):
     >>> mount = Bushing("forearm", [0, 0, 0], None, [0.8, 0, 0], stiffness=[0, 100, 0, 0, 0, 5])
     >>> mounted = arm.replace(elements={"mount": mount})
     >>> inverse_dynamics(mounted, [0.1, 0.0], [0, 0], [0, 0]).round(4)
-    array([6.8567, 3.6778])
+    array([6.8566, 3.6779])
     """
 
     link: str
@@ -306,6 +306,20 @@ def way(parents: Sequence[int], A: int, B: int) -> tuple[list[int], list[int]]:
     both = set(above[0]) & set(above[1])
     up, down = ([j for j in path if j not in both] for path in above)
     return up, down[::-1]
+
+
+def with_ways(
+    model: Model, rows: NDArray[np.int64], cols: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows and columns of a pattern, by speeds, with all pairs on the way between the two links of an element."""
+    found = np.zeros((model.nv, model.nv), dtype=bool)
+    found[rows, cols] = True
+    for element in model.elements.values():
+        up, down = way(model.parents.tolist(), *(i for i, _ in ends(model, element)))
+        speeds = model.layout.speed_of[[*up, *down]]
+        found[np.ix_(speeds[speeds >= 0], speeds[speeds >= 0])] = True
+    rows, cols = np.nonzero(found)
+    return frozen(rows), frozen(cols)
 
 
 def _numbers(what: str, value: Any, count: int) -> Array:

@@ -21,6 +21,7 @@ from kinegrad.model.numbers import LARGEST, real_array
 __all__ = ["CoordinateFunction", "LinearFunction", "PolynomialFunction", "SplineFunction", "as_function"]
 
 Array = NDArray[Any]  # float64; complex128 where a test differentiates by complex step
+_EVERYWHERE = (-math.inf, math.inf)
 SMOOTH = 1e-9  # by how much a spline and its slope may jump at a knot, relative to their largest values
 
 
@@ -54,6 +55,10 @@ class LinearFunction:
         zero = np.zeros_like(x)
         return [self.multiplier * x + self.offset, zero + self.multiplier, *[zero] * (order - 1)][: order + 1]
 
+    def pieces_from_knots(self) -> tuple[tuple[float, float], Array]:
+        """Where the function begins and ends, and its one piece: knot and ascending coefficients."""
+        return _EVERYWHERE, np.array([[0.0, self.offset, self.multiplier]])
+
 
 @dataclass(frozen=True)
 class PolynomialFunction:
@@ -82,6 +87,10 @@ class PolynomialFunction:
     def derivatives(self, x: Array, order: int) -> list[Array]:
         """f, f′, … up to `order`, each of the shape of x."""
         return _horner([np.asarray(c) for c in self.coefficients], x, order)
+
+    def pieces_from_knots(self) -> tuple[tuple[float, float], Array]:
+        """Where the function begins and ends, and its one piece: knot and ascending coefficients."""
+        return _EVERYWHERE, np.array([[0.0, *self.coefficients]])
 
 
 @dataclass(frozen=True)
@@ -176,6 +185,11 @@ class SplineFunction:
         found[0] = np.where(out, found[0] + found[1] * beyond, found[0])
         found[2:] = [np.where(out, 0.0, f) for f in found[2:]]
         return found[: order + 1]
+
+    def pieces_from_knots(self) -> tuple[tuple[float, float], Array]:
+        """Where the function begins and ends, and its pieces, (pieces, 1 + coefficients): knot, ascending ones."""
+        knots, pieces = self._at  # type: ignore[attr-defined]
+        return (self.knots[0], self.knots[-1]), np.column_stack([knots[:-1], pieces])
 
     def _check_smooth(self) -> None:
         for k, (piece, width) in enumerate(zip(self.pieces[:-1], np.diff(self.knots), strict=False)):

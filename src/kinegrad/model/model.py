@@ -19,7 +19,7 @@ from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.actuation import Actuation, controls, torques
 from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
-from kinegrad.model.elements import Element, check_elements, element_numbers, ends, way
+from kinegrad.model.elements import Element, check_elements, element_numbers, with_ways
 from kinegrad.model.frames import Frame, check_frames
 from kinegrad.model.geometry import Shape, check_shapes
 from kinegrad.model.inertia import Inertia, check_inertia
@@ -312,16 +312,7 @@ class Model:
         """Rows and columns, by speeds, where ∂τ/∂q and ∂τ/∂v can differ from zero: those of one path from a root, and
         those on the way between the two links of an element."""
         rows, cols = self.layout.pattern if self.coordinates else self.topology.pattern
-        if not self.elements:
-            return rows, cols
-        found = np.zeros((self.nv, self.nv), dtype=bool)
-        found[rows, cols] = True
-        for element in self.elements.values():
-            up, down = way(self.parents.tolist(), *(i for i, _ in ends(self, element)))
-            speeds = self.layout.speed_of[[*up, *down]]
-            found[np.ix_(speeds[speeds >= 0], speeds[speeds >= 0])] = True
-        rows, cols = np.nonzero(found)
-        return frozen(rows), frozen(cols)
+        return with_ways(self, rows, cols) if self.elements else (rows, cols)
 
     # --- what drives it -----------------------------------------------------------------------------------------
 

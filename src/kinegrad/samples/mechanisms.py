@@ -52,8 +52,8 @@ def four_bar(
     given = {"ground": ground, "crank": crank, "coupler": coupler, "rocker": rocker, "density": density}
     d, a, b, c, rho = (_length(name, value) for name, value in given.items())
     base = d - a
-    if not abs(b - c) < abs(base) < b + c:
-        found = f"`coupler` {b:g} m and `rocker` {c:g} m do not meet across {base:g} m"
+    if not abs(b - c) < abs(base) < np.real(b + c):
+        found = f"`coupler` {np.real(b):g} m and `rocker` {np.real(c):g} m do not meet across {np.real(base):g} m"
         raise InputError(f"{found}, which is `ground` less `crank`; expected a triangle")
     at_crank, at_rocker = _angle(b, base, c), pi - _angle(c, base, b)
     builder = ModelBuilder("four_bar")
@@ -95,12 +95,13 @@ def slider_crank(
     """
     given = {"crank": crank, "rod": rod, "density": density, "piston": piston}
     a, b, rho, mass = (_length(name, value) for name, value in given.items())
-    if not b > a:
-        raise InputError(f"`rod` is {b:g} m, and `crank` {a:g} m; expected a rod that is longer")
+    if not np.real(b) > np.real(a):
+        found = f"`rod` is {np.real(b):g} m, and `crank` {np.real(a):g} m"
+        raise InputError(f"{found}; expected a rod that is longer")
     builder = ModelBuilder("slider_crank")
-    reach = float(np.sqrt(b * b - a * a))
+    reach = np.sqrt(b * b - a * a)
     _rod(builder, "crank", None, rotate(ACROSS, pi / 2), a, rho)
-    _rod(builder, "rod", "crank", rotate(ACROSS, -pi / 2 - float(np.arcsin(a / b))), b, rho)
+    _rod(builder, "rod", "crank", rotate(ACROSS, -pi / 2 - np.arcsin(a / b)), b, rho)
     body = Inertia.point(mass, [0, 0, 0])
     builder.add("piston", None, prismatic("x"), link="piston", placement=[reach, 0, 0], inertia=body)
     model = builder.build()
@@ -149,8 +150,8 @@ def stewart_platform(
         foot = _on_circle(R, 120 * (k // 2) + side * 50)
         ball = _on_circle(r, 120 * (k // 2) + side * 10)
         along = ball - foot + np.array([0.0, 0.0, h])
-        length = float(np.sqrt(along @ along))
-        tilt = rotate(np.cross([0, 0, 1], along), float(np.arccos(along[2] / length)))
+        length = np.sqrt(along @ along)
+        tilt = rotate(np.cross([0, 0, 1], along), np.arccos(along[2] / length))
         place, name = translate(*foot) @ tilt, str(k + 1)
         outer = Inertia.cylinder(2.0, 0.04, [0, 0, 0], [0, 0, 0.6 * length])
         inner = Inertia.cylinder(1.0, 0.02, [0, 0, -0.6 * length], [0, 0, 0])
@@ -164,16 +165,16 @@ def stewart_platform(
 
 
 def _length(name: str, value: float) -> float:
-    """A positive number."""
+    """A positive number, which may carry a slope."""
     number = real_number(f"`{name}`", value)
-    if not number > 0:
-        raise InputError(f"`{name}` is {number:g}; expected more than zero")
+    if not np.real(number) > 0:
+        raise InputError(f"`{name}` is {np.real(number):g}; expected more than zero")
     return number
 
 
 def _angle(b: float, c: float, opposite: float) -> float:
     """The angle between sides b and c of a triangle."""
-    return float(np.arccos((b * b + c * c - opposite * opposite) / (2 * b * c)))
+    return np.arccos((b * b + c * c - opposite * opposite) / (2 * b * c))  # type: ignore[no-any-return]
 
 
 def _rod(builder: ModelBuilder, name: str, parent: str | None, place: Array, length: float, density: float) -> None:

@@ -141,7 +141,8 @@ def simulate(
     prescribed : dict, optional
         From names of joints to motions that they follow whatever torque it takes, which ``tau`` of the result says
         (`tau` as given is ignored there).  A motion is a SciPy spline of time with scalar values, or a function
-        t → (q, v, a); that v and a are the derivatives of q is not checked.
+        t → (q, v, a); that v and a are the derivatives of q is not checked.  The motion of a ball with a quaternion is
+        a function t → (quaternion, angular velocity, angular acceleration), the latter two in the child's frame.
     design : Design, optional
         Parameters of `model` to differentiate with respect to.
     dq0_dp, dv0_dp : array_like, shape (n, p), optional

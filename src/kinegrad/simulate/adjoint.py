@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.configuration import pull_tangent
 from kinegrad.design import Design
 from kinegrad.design.derivatives import constants_gradient, share_of_parameters
 from kinegrad.dynamics_derivatives import forward_dynamics_derivatives
@@ -50,7 +51,7 @@ from kinegrad.simulate.fixed import (
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
-from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn, pull_tangent
+from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
 

@@ -30,7 +30,7 @@ from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
-from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run
+from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run, together
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.torques import Constant, PerStep
@@ -205,12 +205,9 @@ def simulate_fixed(
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
     q, v = initial(one, q0, v0, single=False)
     if models is not None:
-        if one.coordinates or one.elements:
-            why = "their coordinates are not their joints" if one.coordinates else "they have force elements"
-            raise InputError(
-                f"several models are given, and {why}, so that steps follow one another in Python, which know one "
-                "model; expected a call for each model"
-            )
+        if scheme is None:
+            for other in models:
+                _check_undamped(other)
         if law.feedback is not None:
             raise InputError(
                 "`tau` is a function and several models are given: a function is called between steps in Python, which "
@@ -227,7 +224,14 @@ def simulate_fixed(
             run = loop_run if law.feedback is not None or one.coordinates or one.elements else compiled_run
             if law.turning:
                 run = turning_run
-            found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
+            if models is not None and (one.coordinates or one.elements):  # these loops know one model
+                each = [
+                    run(law.of(other, k, len(models)), scheme, h, steps, every, q[k], v[k], dq[k], dv[k])
+                    for k, other in enumerate(models)
+                ]
+                found = together(each, steps // every + 1)
+            else:
+                found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
     return _finished(law, scheme, h, steps, every, found, models)
 
 

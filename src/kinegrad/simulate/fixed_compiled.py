@@ -46,6 +46,20 @@ class Run(NamedTuple):
     evaluations: int | None = None
 
 
+def together(runs: list[Run], kept: int) -> Run:
+    """Runs of one state each, as one of all; those that ended early are NaN from then on."""
+    columns = []
+    for parts in zip(*(run.columns for run in runs), strict=True):
+        full = np.full((kept, len(runs), *parts[0].shape[1:]), np.nan)
+        for k, part in enumerate(parts):
+            full[: len(part), k] = part
+        columns.append(full)
+    lost, before = (np.array([getattr(run, x) for run in runs]) for x in ("lost", "before"))
+    unsolved = [run.unsolved for run in runs if run.unsolved is not None]
+    evaluations = max(run.evaluations or 0 for run in runs)
+    return Run(columns, lost, before, np.array(unsolved) if unsolved else None, evaluations)
+
+
 def compiled_run(
     law: Law, scheme: Any, h: float, steps: int, every: int, q: Array, v: Array,
     dq: Array | None = None, dv: Array | None = None, models: Sequence[Model] | None = None,
@@ -159,6 +173,9 @@ def _difference(one: Model, other: Model) -> str:
         for joint, x, y in zip(one.joint_names, *pair, strict=True):
             if x != y:
                 return f"`{what}`, {y!r} instead of {x!r} at joint {joint!r}"
+    elements = ([(name, type(x), x.link, x.other) for name, x in model.elements.items()] for model in (one, other))
+    if next(elements) != next(elements):
+        return "its force elements"
     for joint, x, y in zip(one.joint_names, one.joints, other.joints, strict=True):
         if x.kind != y.kind:
             return f"the kind of joint {joint!r}, {y.kind} instead of {x.kind}"

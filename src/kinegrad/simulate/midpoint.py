@@ -40,7 +40,7 @@ from kinegrad.dynamics import forward_dynamics, inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives, inverse_dynamics_vjp
 from kinegrad.errors import SingularError
 from kinegrad.model import Model
-from kinegrad.simulate.fixed_compiled import Run
+from kinegrad.simulate.fixed_compiled import Run, together
 from kinegrad.simulate.law import Law, finite, finite_slopes
 
 __all__ = ["Middle", "Stepper", "midpoint_run"]
@@ -245,7 +245,7 @@ def midpoint_run(
             midpoint_run(law.of(model, k, len(models)), h, steps, every, q[k], v[k], dq[k], dv[k])
             for k, model in enumerate(models)
         ]
-        return _together(each, steps // every + 1)
+        return together(each, steps // every + 1)
     stepper, sloped = Stepper(law, h), law.design is not None
     lost, unsolved, speeds = np.full(q.shape[:-1], -1), np.zeros(q.shape[:-1], dtype=bool), v.copy()
     p = stepper.momentum(q, v)
@@ -279,18 +279,6 @@ def _moment(
     dv = stepper.speed_slope(q, v, dq, dp)
     a, tau, da, dtau = law.with_sensitivity(t, q, v, dq, dv, k)
     return q, v, a, tau, dq, dv, da, dtau
-
-
-def _together(runs: list[Run], kept: int) -> Run:
-    """Runs of one state each, as one of all; those that ended early are NaN from then on."""
-    columns = []
-    for parts in zip(*(run.columns for run in runs), strict=True):
-        full = np.full((kept, len(runs), *parts[0].shape[1:]), np.nan)
-        for k, part in enumerate(parts):
-            full[: len(part), k] = part
-        columns.append(full)
-    lost, before, unsolved = (np.array([getattr(run, x) for run in runs]) for x in ("lost", "before", "unsolved"))
-    return Run(columns, lost, before, unsolved, max(run.evaluations or 0 for run in runs))
 
 
 def _held(x: Array, good: NDArray[np.bool_]) -> Array:

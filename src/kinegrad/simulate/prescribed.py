@@ -1,7 +1,8 @@
 """Prescribed motion: joints that follow given functions of time, whatever force that takes.
 
-A motion is a SciPy spline, whose derivatives are taken, or a function t → (q, v, a).  No finite force makes a
-coordinate or a speed jump, so splines that do are refused.
+A motion is a SciPy spline, whose derivatives are taken, or a function t → (q, v, a); that of a ball whose coordinates
+are a quaternion is a function t → (quaternion, angular velocity, angular acceleration), four, three and three numbers.
+No finite force makes a coordinate or a speed jump, so splines that do are refused.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class Prescribed:
     Attributes
     ----------
     names : tuple of str
-        The joints whose motion is prescribed,
+        The speeds whose motion is prescribed,
     held : ndarray of int, shape (k,)
         their numbers,
     free : ndarray of int, shape (nv − k,)
@@ -45,45 +46,61 @@ class Prescribed:
         if not isinstance(motions, Mapping):
             found = type(motions).__name__
             raise InputError(f"`prescribed` is a {found}; expected a dictionary from names of joints to their motions")
-        numbers = [_speed(model, name) for name in motions]
-        if len(numbers) == model.nv:
+        places = [_places(model, name) for name in motions]
+        held_q, held = ([k for pair in places for k in pair[which]] for which in (0, 1))
+        if len(held) == model.nv:
             raise InputError(
                 f"`prescribed` names all joints of model {model.name!r}, so nothing is left to simulate; "
                 "expected a free joint, or see inverse_dynamics"
             )
-        self.model, self.names = model, tuple(motions)
-        self.held = np.array(numbers, dtype=np.int64)
+        self.model, self.names = model, tuple(model.speed_names[k] for k in held)
+        self.held, self.held_q = np.array(held, dtype=np.int64), np.array(held_q, dtype=np.int64)
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
-        self.held_q = np.array([model.coordinate_index(name) for name in motions], dtype=np.int64)
         self.free_q = np.setdiff1d(np.arange(model.nq), self.held_q)
-        self._motions = [_motion(name, motion, first, last) for name, motion in motions.items()]
-        self._latest: tuple[float, Array] = (np.nan, np.empty((3, 0)))
+        self._motions = [
+            _turn(name, motion, first) if len(at[0]) > 1 else _motion(name, motion, first, last)
+            for (name, motion), at in zip(motions.items(), places, strict=True)
+        ]
+        self._latest: tuple[float, tuple[Array, ...]] = (np.nan, ())
 
-    def __call__(self, t: float) -> Array:
-        """q, v and a of the prescribed joints, (3, k)."""
+    def __call__(self, t: float) -> tuple[Array, ...]:
+        """q, v and a of the prescribed joints, as many numbers as `held_q` and, twice, `held` have."""
         at, values = self._latest
         if at != t:
-            values = np.array([motion(t) for motion in self._motions]).reshape(-1, 3).T
+            each = [[np.empty(0)] * 3, *(motion(t) for motion in self._motions)]
+            values = tuple(np.concatenate([np.atleast_1d(x) for x in part]) for part in zip(*each, strict=True))
             self._latest = (t, values)
         return values
 
     def start(self, name: str, value: Any, moving: Array) -> Array:
         """q0 or v0 with the motion's own numbers, (k,), where they agree or NaN stands for them."""
         x = engine.real(name, value)
-        width, held = (self.model.nq, self.held_q) if name == "q0" else (self.model.nv, self.held)
+        at_q = name == "q0"
+        width, held = (self.model.nq, self.held_q) if at_q else (self.model.nv, self.held)
         if x.shape[-1:] != (width,):
             return x  # whose shape is refused elsewhere
-        x = x.copy()
-        for joint, k, y in zip(self.names, held, moving, strict=True):
+        x = self._same_sign(x.copy(), moving) if at_q else x.copy()
+        names = self.model.coordinate_names if at_q else self.model.speed_names
+        for k, y in zip(held, moving, strict=True):
             wrong = ~np.isnan(x[..., k]) & ~(np.abs(x[..., k] - y) <= AGREE * max(1.0, abs(y)))
             if wrong.any():
                 found = float(x[..., k][wrong].ravel()[0])
                 raise InputError(
-                    f"`{name}` is {found:.12g} at joint {joint!r}, whose prescribed motion begins with {y:.12g}; "
+                    f"`{name}` is {found:.12g} at joint {names[k]!r}, whose prescribed motion begins with {y:.12g}; "
                     f"expected them to agree to {AGREE:g}, or NaN there"
                 )
             x[..., k] = y
         return x
+
+    def _same_sign(self, q: Array, moving: Array) -> Array:
+        """q with quaternions of prescribed balls of the sign of the motion's: q and −q are one orientation."""
+        whole = np.zeros(self.model.nq)
+        whole[self.held_q] = moving
+        for _, k, _ in self.model.layout.balls if self.model.coordinates else ():
+            if k in self.held_q:
+                four = slice(k, k + 4)
+                q[..., four] *= np.where((q[..., four] * whole[four]).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
+        return q
 
     def check_still(self, name: str, slope: Array) -> None:
         """Refuse a dq0_dp or dv0_dp, (..., n, p), by which a prescribed motion would follow the design."""
@@ -93,15 +110,55 @@ class Prescribed:
                 raise InputError(f"`{name}` is not zero at {what}; expected zeros there")
 
 
-def _speed(model: Model, name: str) -> int:
-    """The number of the speed of a coordinate that is one number."""
-    place = model.coordinate_index(name)
-    if model.coordinates and model.layout.coordinate_kinds[place] == "quaternion":
+def _places(model: Model, name: Any) -> tuple[list[int], list[int]]:
+    """Where the coordinates and speeds of what is called so are: of a joint, a coupled coordinate, or a ball."""
+    for _, k, v in model.layout.balls if model.coordinates else ():
+        ball = model.coordinate_names[k].removesuffix(".w")
+        if name == ball:
+            return list(range(k, k + 4)), list(range(v, v + 3))
+        if name in (*model.coordinate_names[k : k + 4], *model.speed_names[v : v + 3]):
+            raise InputError(
+                f"`prescribed` names {name!r}, which is part of a quaternion: its motion is no function of one number; "
+                f"expected the whole ball, {ball!r}, with a function t → (quaternion, velocity, acceleration)"
+            )
+    return [model.coordinate_index(name)], [model.speed_index(name)]
+
+
+@dataclass(frozen=True, eq=False)
+class _CheckedTurn:
+    """A function t → (quaternion, ω, α) of a ball, whose results are looked at."""
+
+    joint: str
+    given: Callable[[float], Any]
+
+    def __call__(self, t: float) -> list[Array]:
+        where = f"prescribed[{self.joint!r}]"
+        expected = "expected a quaternion, an angular velocity and its rate: four, three and three numbers"
+        parts = self.given(t)
+        if not isinstance(parts, tuple | list):
+            raise InputError(f"`{where}` gives a {type(parts).__name__} at t = {t:g} s; {expected}")
+        found = [engine.real(where, x) for x in parts]
+        if [x.shape for x in found] != [(4,), (3,), (3,)]:
+            raise InputError(f"`{where}` gives shapes {[x.shape for x in found]} at t = {t:g} s; {expected}")
+        if not all(np.isfinite(x).all() for x in found):
+            raise InputError(f"`{where}` gives {[x.tolist() for x in found]} at t = {t:g} s; expected finite numbers")
+        length = float(np.sqrt((found[0] * found[0]).sum()))
+        if not abs(length - 1) <= AGREE:
+            raise InputError(f"`{where}` gives a quaternion of length {length:.12g} at t = {t:g} s; expected length 1")
+        return found
+
+
+def _turn(joint: str, motion: Any, first: float) -> _CheckedTurn:
+    """A checked function t → (quaternion, ω, α)."""
+    if not callable(motion) or isinstance(motion, SPLINES):
+        found = type(motion).__name__
         raise InputError(
-            f"`prescribed` names {name!r}, which is part of a quaternion: its motion is no function of one number; "
-            "expected a coordinate of its own, such as those of spherical('zyx')"
+            f"`prescribed[{joint!r}]` is a {found}, and the joint a ball with a quaternion; expected a function "
+            "t → (quaternion, angular velocity, angular acceleration)"
         )
-    return model.speed_index(name)
+    checked = _CheckedTurn(joint, motion)
+    checked(first)
+    return checked
 
 
 @dataclass(frozen=True, eq=False)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.configuration import times
+from kinegrad.configuration import CONJUGATE, pure, tangent, times
 from kinegrad.model import Model
 from kinegrad.simulate.fixed_compiled import Run
 from kinegrad.simulate.law import Law, finite
@@ -25,7 +25,6 @@ from kinegrad.simulate.law import Law, finite
 __all__ = ["rate", "tangent_rate", "turning_run"]
 
 Array = NDArray[np.float64]
-CONJUGATE = np.array([1.0, -1.0, -1.0, -1.0])
 
 
 def rate(model: Model, q: Array, v: Array) -> Array:
@@ -34,7 +33,7 @@ def rate(model: Model, q: Array, v: Array) -> Array:
     found = np.empty((*v.shape[:-1], layout.nq))
     found[..., layout.plain_q], found[..., layout.coupled_q] = v[..., layout.plain_v], v[..., layout.coupled_v]
     for _, k, j in layout.balls:
-        found[..., k : k + 4] = times(q[..., k : k + 4], _pure(v[..., j : j + 3])) / 2
+        found[..., k : k + 4] = times(q[..., k : k + 4], pure(v[..., j : j + 3])) / 2
     return found
 
 
@@ -47,11 +46,6 @@ def tangent_rate(model: Model, v: Array, dq: Array, dv: Array) -> Array:
     return found
 
 
-def _pure(x: Array) -> Array:
-    """The quaternion (0, x)."""
-    return np.concatenate([np.zeros((*x.shape[:-1], 1)), x], axis=-1)
-
-
 def _ambient(model: Model, q: Array, slope: Array) -> Array:
     """dq as numbers, (p, ..., nq), from the tangent, (p, ..., nv): rates, were the slopes speeds."""
     return rate(model, np.broadcast_to(q, (*slope.shape[:-1], q.shape[-1])), slope)
@@ -61,21 +55,8 @@ def _rate_slope(model: Model, q: Array, v: Array, dq: Array, dv: Array) -> Array
     """d(q̇), (p, ..., nq), of tangents dq and dv, (p, ..., nv); (1)."""
     found, moved = _ambient(model, q, dv), _ambient(model, q, dq)
     for _, k, j in model.layout.balls:
-        speed = np.broadcast_to(_pure(v[..., j : j + 3]), (*dq.shape[:-1], 4))
+        speed = np.broadcast_to(pure(v[..., j : j + 3]), (*dq.shape[:-1], 4))
         found[..., k : k + 4] += times(moved[..., k : k + 4], speed) / 2
-    return found
-
-
-def _tangent(model: Model, r: Array, dr: Array) -> Array:
-    """δ, (p, ..., nv), of r with its quaternions divided by their lengths, from dr, (p, ..., nq); (1)."""
-    layout = model.layout
-    found = np.empty((*dr.shape[:-1], layout.nv))
-    found[..., layout.plain_v], found[..., layout.coupled_v] = dr[..., layout.plain_q], dr[..., layout.coupled_q]
-    for _, k, j in layout.balls:
-        here = r[..., k : k + 4]
-        square = (here * here).sum(axis=-1, keepdims=True)
-        whole = times(np.broadcast_to(here * CONJUGATE, dr[..., k : k + 4].shape), dr[..., k : k + 4])
-        found[..., j : j + 3] = 2 * whole[..., 1:] / square
     return found
 
 
@@ -96,20 +77,8 @@ def pull_rate_by_turn(model: Model, q: Array, v: Array, rates: Array) -> Array:
     """The gradient by δ of what has the gradient `rates` by q̇; (1)."""
     found = np.zeros(v.shape)
     for _, k, j in model.layout.balls:
-        moved = times(q[..., k : k + 4] * CONJUGATE, times(rates[..., k : k + 4], -_pure(v[..., j : j + 3])))
+        moved = times(q[..., k : k + 4] * CONJUGATE, times(rates[..., k : k + 4], -pure(v[..., j : j + 3])))
         found[..., j : j + 3] = moved[..., 1:] / 4
-    return found
-
-
-def pull_tangent(model: Model, r: Array, turn: Array) -> Array:
-    """The gradient by r of what has the gradient `turn` by δ of r with quaternions divided by their lengths; (1)."""
-    layout = model.layout
-    found = np.empty((*turn.shape[:-1], layout.nq))
-    found[..., layout.plain_q], found[..., layout.coupled_q] = turn[..., layout.plain_v], turn[..., layout.coupled_v]
-    for _, k, j in layout.balls:
-        here = r[..., k : k + 4]
-        square = (here * here).sum(axis=-1, keepdims=True)
-        found[..., k : k + 4] = 2 * times(here, _pure(turn[..., j : j + 3])) / square
     return found
 
 
@@ -173,7 +142,7 @@ class Step:
     def _slope(self, t: float, i: int, r: Array, dr: Array) -> None:
         """da and dτ of stage i, and the slope of its rates."""
         model = self.law.model
-        dq, dv = _tangent(model, r, dr), self.slopes[1] + self.h * _sum(self.scheme.A[i], self.da)
+        dq, dv = tangent(model, r, dr), self.slopes[1] + self.h * _sum(self.scheme.A[i], self.da)
         state = self.q[i], self.v[i], self.tau[i]
         da, dtau = self.law.sensitivity(t, *state, np.moveaxis(dq, 0, -1), np.moveaxis(dv, 0, -1))
         self.rate_slopes.append(_rate_slope(model, self.q[i], self.v[i], dq, dv))
@@ -198,7 +167,7 @@ class Step:
         r, dr = self._place(scheme.b, rates, slopes)
         self.r.append(r)
         if self.sloped:
-            self.slopes = _tangent(model, r, dr), dv_next
+            self.slopes = tangent(model, r, dr), dv_next
         return self.law.normalised(r), v_next
 
 

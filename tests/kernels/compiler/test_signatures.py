@@ -13,6 +13,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import simulate as sim
+from kinegrad.model.coordinates import CoupledCoordinate
 from tests.kernels.child import child, output
 
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
@@ -165,12 +166,28 @@ def every_call(model, designs, state, loads):
         kg.inverse_dynamics_hvp(model, q, v, a, y, dq, dv, y, loads=loads, method=method)
     if loads is not None:
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
+    tied = kg.ConstraintSet(model, [kg.Given(model.joint_names[0])])
+    kg.constrained_dynamics(model, tied, q, v, a, loads=loads)
+    kg.constrained_dynamics_derivatives(model, tied, q, v, a, loads=loads, stabilisation=1.0)
+    kg.impact(model, tied, q, v, restitution=[0.5])
+    kg.impact_derivatives(model, tied, q, v)
+    tied.closure(q)
+    tied.velocity(q, v)
+    tied.derivatives(q, v, a)
+    tied.curvature(q, [1.0])
+    kg.constraint_design_derivatives(designs[1], tied, q, v, a)
+    kg.constraint_jacobian_design_derivatives(designs[1], tied, q)
     strap = kg.SpringDamper(link, other_point=[3, 2, 1], stiffness=5.0, rest_length=0.2)
     held = model.replace(elements={"strap": strap})
     kg.bias_forces(held, q, v, loads=loads)
     kg.inverse_dynamics_derivatives(held, q, v, a, loads=loads)
     kg.inverse_dynamics_hvp(held, q, v, a, y, dq, dv, y, loads=loads)
     kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a, loads=loads)
+    bent = model.replace(coordinates=[CoupledCoordinate("bent", (n - 1,), (kg.PolynomialFunction([0, 1, 0.1]),))])
+    kg.inverse_dynamics(bent, q, v, a, loads=loads)
+    kg.forward_dynamics(bent, q, v, a, loads=loads, method="crba")
+    kg.forward_dynamics_derivatives(bent, q, v, a, loads=loads)
+    kg.hybrid_dynamics(bent, q, v, a, y, prescribed=["bent"], loads=loads)
     for design in designs:
         acting = None if design.loads is not None else loads
         by_design(design, q, v, a, y, dq, dv, acting)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kinegrad._kernels.compiler.width import ALLOWED, WIDTH, choose, detect
-from kinegrad._kernels.lanes.lane import gather, load, pick, put, scatter, spread, store, unload, within
+from kinegrad._kernels.lanes.lane import gather, load, pick, put, root, scatter, spread, store, unload, within
 
 RNG = np.random.default_rng(1)
 
@@ -194,6 +194,20 @@ def test_spread_pick_put(w, c):
     for function in (single_lanes, plain(single_lanes)):
         assert function(x, w, c, out) == x[0, w]
         np.testing.assert_array_equal(out, expected)
+
+
+@numba.njit
+def root_of(x, out):
+    store(out, 0, root(load(x, 0)))
+
+
+def test_root_is_that_of_numpy():
+    """Of special numbers, too: the compiled and the plain one."""
+    for x in (RNG.uniform(0, 9, (1, WIDTH)), np.full((1, WIDTH), math.inf), np.zeros((1, WIDTH))):
+        for function in (root_of, plain(root_of)):
+            out = np.empty((1, WIDTH))
+            function(x, out)
+            np.testing.assert_array_equal(out, np.sqrt(x))
 
 
 @numba.njit
