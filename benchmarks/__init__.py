@@ -13,9 +13,11 @@ and put its name into :data:`FAMILIES`.
 FAMILIES = (
     "inverse_dynamics",
     "derivatives",
+    "hessian",
     "forward_dynamics",
     "constrained",
     "mass_matrix",
+    "coordinates",
     "kinematics",
     "scaling",
     "derivative_scaling",

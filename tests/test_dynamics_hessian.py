@@ -6,6 +6,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import Inertia, InputError, samples
+from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import parts, random_loads, random_state, tree
 from tests.kernels.child import child, output
@@ -83,6 +84,7 @@ COMPLEX_STEP = """
 import sys
 import numpy as np
 from kinegrad import _engine as engine
+from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.rnea_derivatives import rnea_derivatives
 from tests.test_dynamics_hessian import stepped
@@ -261,6 +263,20 @@ def test_packed_are_the_same_bits():
     packed = kg.inverse_dynamics_second_order(model, *state, w, loads=loads, packed=True)
     for name in (*FIRST[1:], *BLOCKS):
         np.testing.assert_array_equal(getattr(packed, name).to_dense(), getattr(second, name))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("n", [3, 7, 10])
+def test_results_past_the_caches_are_the_same_bits(monkeypatch, packed, n):
+    """Rows of 9, 49 and 100 numbers, which stand differently in memory; whole groups of blocks and a rest."""
+    model = samples.random_tree(n, seed=n)
+    state, w, loads = random_state(model, 1, (77,)), weights(model, 1, (77,)), random_loads(model, 1, (77,))
+    for function in (kg.inverse_dynamics_hessian, kg.inverse_dynamics_second_order):
+        found = []
+        for setting in ("0", "1"):
+            monkeypatch.setattr(memory, "_STREAM", setting)
+            found.append(function(model, *state, w, loads=loads, packed=packed))
+        assert found[0] == found[1]
 
 
 # --- coordinates that are not joints ------------------------------------------------------------------------------

@@ -116,7 +116,7 @@ def _kernel(packed: bool, *, both: bool) -> engine.Kernel:
     count = len(second) + (len(first) if both else 0)
 
     def tables(model: Model, loaded: bool, stream: bool) -> Tables:
-        found, _ = engine.torque_tables(model, "packed" if packed else "dense", loaded, stream)
+        found = engine.hessian_tables(model, "packed" if packed else "dense", loaded, stream)
         return found, rnea_hessian.slots(model.n, engine.pairs(model), count)
 
     def in_coordinates(

@@ -65,7 +65,7 @@ from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
-from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
+from kinegrad._engine.tables import acceleration_tables, hessian_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
@@ -119,6 +119,7 @@ __all__ = [
     "free_joint",
     "get_threads",
     "hessian_in_coordinates",
+    "hessian_tables",
     "inertial",
     "keep_compiled",
     "kernel_array",

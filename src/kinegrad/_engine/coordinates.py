@@ -191,15 +191,16 @@ class Chart:
         return Entries(self.layout, coupled, [_turned(w[..., k : k + 3]) for _, _, k in self.layout.balls])
 
     def f(self, order: int) -> Array:
-        """f′, f″, f‴ or f⁗ of all coupled joints, (..., k); the last is needed by second derivatives alone."""
-        layout, k = self.layout, len(self.layout.coupled)
-        if order == 1:
-            return np.asarray(self.slope[..., layout.coupled])
-        if order < 4:
-            return np.asarray(self._bend[..., (order - 2) * k : (order - 1) * k])
-        curves = zip(layout.functions, layout.coupled_q, strict=True)
-        fourth = [f.derivatives(self._q[..., at], 4)[4] for f, at in curves]
-        return np.stack(fourth, axis=-1) if fourth else np.zeros((*self._q.shape[:-1], 0))
+        """f′, f″, f‴ or f⁗ of all coupled joints, (..., k)."""
+        k = len(self.layout.coupled)
+        if order == 4:  # which only second derivatives need
+            found = np.zeros((*self._q.shape[:-1], k))
+            for number, (f, column) in enumerate(zip(self.layout.functions, self.layout.coupled_q, strict=True)):
+                found[..., number] = f.derivatives(self._q[..., column], order)[order]
+            return found
+        return (
+            self.slope[..., self.layout.coupled] if order == 1 else self._bend[..., (order - 2) * k : (order - 1) * k]
+        )
 
     # --- results ----------------------------------------------------------------------------------------------------
 
@@ -311,7 +312,7 @@ def map_table(model: Model) -> tuple[tuple[Array, ...], Array]:
         curves = [f.pieces_from_knots() for f in layout.functions]
         ends = np.cumsum([0, *(len(pieces) for _, pieces in curves)])
         coupled = np.column_stack([layout.coupled, layout.coupled_q, layout.coupled_v, ends[:-1], ends[1:]])
-        pieces = np.zeros((ends[-1], max([5, *(rows.shape[1] for _, rows in curves)])))
+        pieces = np.zeros((ends[-1], max((rows.shape[1] for _, rows in curves), default=1)))
         for first, (_, rows) in zip(ends[:-1], curves, strict=True):
             pieces[first : first + len(rows), : rows.shape[1]] = rows
         spans = np.array([span for span, _ in curves]).reshape(-1, 2)

@@ -198,6 +198,7 @@ def constrained_derivatives(
         return ok
     m, c = unpack(m), unpack_constraints(c)
     plan, place, _, _, _, where, where_f, kind = tables_of_derivatives
+    where, kind = (where, where, where), (kind, kind, kind)
     out = (da_dq, da_dv, da_dtau)
     n, rows, columns = len(m.parent), f.shape[1], da_dq.shape[1]
     wide = in_panels(n)

@@ -416,7 +416,7 @@ def rnea_derivatives(
     m = unpack(m)
     place, first, where = pairs
     streaming, kind = past
-    out = (dtau_dq, dtau_dv, dtau_da)
+    out, where, kind = (dtau_dq, dtau_dv, dtau_da), (where, where, where), (kind, kind, kind)
     n = len(m.parent)
     slots = entries((n + 1) * N + n * PATH, n, len(place), out, scratch)
     step = step_of(dtau_dq.shape[1])

@@ -42,6 +42,8 @@ Glossary (world axes, about the reference point of link i; besides that of ``rne
     D                                                                                      3, summed
     Q                                                                                      9, summed, with loads only
     χ                 path slots of a joint, besides S ψ̇ ψ̈ d                                6, closely packed
+    once              as where of ``rnea_derivatives.py``, for symmetric matrices, whose entries (i, j) and (j, i) are
+                      kept once, in the place of that with the deeper joint first
     first             slots of the entries of ∂τ/∂(q, q̇, q̈), or None if they are not wanted
     second            slots of those of ∂²φ/∂q∂q, ∂q∂q̇, ∂q∂q̈, ∂q̇∂q̇
 """
@@ -255,7 +257,6 @@ def by_position(m, plan, i, place, pair, u, h, r, o, loaded, first, second, scra
         if loaded:
             entry = entry + dot(z, o)
         store(scratch, qq + row, entry)
-        store(scratch, qq + column, entry)
         store(scratch, qv + row, 2.0 * dS.dot(h) + dot(z, r))
         zh, zu = dot(z, h.n), dot(z, u.n)
         if m.rate[j, 1] != 0.0:
@@ -271,7 +272,6 @@ def by_position(m, plan, i, place, pair, u, h, r, o, loaded, first, second, scra
         s = load3(scratch, (n + 1) * N + j * PATH + SUBSPACE + 3)
         row, column = place[pair, 0], place[pair, 1]
         store(scratch, qq + row, 0.0)
-        store(scratch, qq + column, 0.0)
         store(scratch, qv + row, 0.0)
         store(scratch, qa + row, dot(s, h.f))
         if first is not None:
@@ -295,7 +295,6 @@ def by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scr
         store(scratch, qv + column, X.dot(w) + dot(load3(scratch, path + RATE), y))
         entry = dot(z, y)
         store(scratch, vv + row, entry)
-        store(scratch, vv + column, entry)
         store(scratch, qa + column, X.dot(t))
         if first is not None:
             by_q, by_v, by_a = first
@@ -304,7 +303,6 @@ def by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scr
                 s = load3(scratch, path + SUBSPACE + 3)
                 zw, entry = zw + dot(s, w.f), entry + dot(s, t.f)
             store(scratch, by_a + row, entry)
-            store(scratch, by_a + column, entry)
             store(scratch, by_v + column, zw)
             if j != i:
                 dS = load_motion(scratch, path + RATE)
@@ -320,14 +318,12 @@ def by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scr
         row, column = place[pair, 0], place[pair, 1]
         store(scratch, qv + column, 0.0)
         store(scratch, vv + row, 0.0)
-        store(scratch, vv + column, 0.0)
         store(scratch, qa + column, 0.0)
         if first is not None:
             by_q, by_v, by_a = first
             s = load3(scratch, (n + 1) * N + j * PATH + SUBSPACE + 3)
             entry = dot(s, t.f)
             store(scratch, by_v + column, dot(s, w.f))
-            store(scratch, by_a + column, entry)
             store(scratch, by_a + row, entry)
             if j != i:
                 store(scratch, by_q + row, 0.0)
@@ -361,8 +357,11 @@ def inward(m, plan, q, v, a, r, loaded, place, start, tau, first, second, scratc
 def blocks_of_states(m, q, v, a, y, force, point, torque, plan, pairs, past, tau, out, scratch, begin_at, stop):
     """The results of all states: of the matrices in `out` the last four are second derivatives, those before, if there
     are any, first ones."""
-    place, start, where = pairs
-    streaming, kind = past
+    place, start, where, once = pairs
+    streaming, kind, kind_once = past
+    where, kind = (once, where, where, once), (kind_once, kind, kind, kind_once)
+    if len(out) > 4:
+        where, kind = (where[1], where[1], once, *where), (kind[1], kind[1], kind_once, *kind)
     n = len(m.parent)
     slots = entries(entries_at(n), n, len(place), out, scratch)
     first = slots[:3] if len(out) > 4 else None
@@ -388,8 +387,12 @@ def rnea_hessian(
     m, q, v, a, y, force, point, torque, plan, pairs, past,
     d2_dqdq, d2_dqdv, d2_dqda, d2_dvdv, scratch, start, stop,
 ):  # fmt: skip
-    """The second derivatives of yᵀτ, (states, n·n) or (states, non-zeros) each; plan, pairs, past as in
-    rnea_derivatives."""
+    """The second derivatives of yᵀτ, (states, n·n) or (states, non-zeros) each.
+
+    plan  : as in rnea_derivatives.
+    pairs : place, first and where, as there; once, as where.
+    past  : as there; kind of blocks by where, and by once.
+    """
     ok = finite((q, v, a, y, force, point, torque), start, stop)
     if not ok:
         return ok

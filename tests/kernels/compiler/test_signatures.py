@@ -13,6 +13,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import simulate as sim
+from kinegrad.model.coordinates import CoupledCoordinate
 from tests.kernels.child import child, output
 
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
@@ -186,6 +187,11 @@ def every_call(model, designs, state, loads):
     kg.inverse_dynamics_derivatives(held, q, v, a, loads=loads)
     kg.inverse_dynamics_hvp(held, q, v, a, y, dq, dv, y, loads=loads)
     kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a, loads=loads)
+    bent = model.replace(coordinates=[CoupledCoordinate("bent", (n - 1,), (kg.PolynomialFunction([0, 1, 0.1]),))])
+    kg.inverse_dynamics(bent, q, v, a, loads=loads)
+    kg.forward_dynamics(bent, q, v, a, loads=loads, method="crba")
+    kg.forward_dynamics_derivatives(bent, q, v, a, loads=loads)
+    kg.hybrid_dynamics(bent, q, v, a, y, prescribed=["bent"], loads=loads)
     for design in designs:
         acting = None if design.loads is not None else loads
         by_design(design, q, v, a, y, dq, dv, acting)

@@ -20,9 +20,9 @@ matrix's first; without `where` from slot k after the first.
 
 Glossary
     out     several matrices, (states, columns) each; slots, where the slots of each begin
-    where   (columns,), or None
-    kind    (W, blocks): of the W columns from skip + W·block on, for each skip: BLANK if topology makes them zero, RUN
-            if their slots follow each other, else MIXED
+    where   (columns,), or None; where there are several matrices, one for each, or None
+    kind    (W, blocks), likewise: of the W columns from skip + W·block on, for each skip: BLANK if topology makes them
+            zero, RUN if their slots follow each other, else MIXED
     skip    columns before the first that stands at a multiple of W numbers in memory; the same in all rows of a block
 """
 
@@ -184,7 +184,7 @@ def unload_from(x, r, scratch, slot, where):
 def unload_all(out, r, scratch, slots, where):
     """All columns of all matrices, by ordinary stores."""
     for which in range(len(out)):
-        unload_from(out[which], r, scratch, slots[which], where)
+        unload_from(out[which], r, scratch, slots[which], None if where is None else where[which])
 
 
 @inline
@@ -192,12 +192,12 @@ def unload_ends(out, r, scratch, slots, where):
     """The columns before the first and after the last that are streamed."""
     columns = out[0].shape[1]
     for which in range(len(out)):
-        x, slot = out[which], slots[which]
+        x, slot, own = out[which], slots[which], None if where is None else where[which]
         skip = min(skipped(x, r), columns)
         for k in range(skip):
-            scatter(x, r, k, picked(scratch, slot, where, k))
+            scatter(x, r, k, picked(scratch, slot, own, k))
         for k in range(columns - (columns - skip) % WIDTH, columns):
-            scatter(x, r, k, picked(scratch, slot, where, k))
+            scatter(x, r, k, picked(scratch, slot, own, k))
 
 
 @inline
@@ -225,5 +225,6 @@ def stream_some(out, r, scratch, slots, where, kind, first, last):
         while done + blocks <= first:
             which, done = which + 1, done + blocks
         until = min(last, done + blocks)
-        stream_blocks(out[which], r, scratch, slots[which], where, kind, first - done, until - done)
+        own, blank = (None, None) if where is None else (where[which], kind[which])
+        stream_blocks(out[which], r, scratch, slots[which], own, blank, first - done, until - done)
         first = until
