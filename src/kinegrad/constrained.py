@@ -442,6 +442,17 @@ def solve_dense(
     return found
 
 
+def unmet(
+    constraints: ConstraintSet, q: Any, v: Any, a: Array, law: tuple[float, float], threads: int | None
+) -> Array:
+    """φ̈ + 2α φ̇ + β² φ, (..., m): zero at the accelerations found, unless rows contradict each other."""
+    left = constraints.acceleration(q, v, a, threads=threads)
+    if any(law):
+        rate, error = constraints.velocity(q, v, threads=threads), constraints.error(q, threads=threads)
+        left = left + 2 * law[0] * rate + law[1] ** 2 * error
+    return left
+
+
 @quietly
 def _dense_dynamics(
     model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None, method: str,

@@ -24,6 +24,7 @@ from kinegrad.constrained import (
     restitution_rows,
     solve_dense,
     stabilisation_law,
+    unmet,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.dynamics import mass_matrix
@@ -324,6 +325,9 @@ def _dense(
     s = [curve + 2 * alpha * rate + beta**2 * G, curve_v + 2 * alpha * G, np.zeros_like(G)]
     by_q, by_v, M = map(np.asarray, (torque.dtau_dq, torque.dtau_dv, torque.dtau_da))
     r = [H - by_q, -by_v, np.broadcast_to(np.eye(model.nv), M.shape)]
+    if least:
+        left = unmet(constraints, q, v, a, law, threads)
+        s[0] = s[0] + saddle.tilted(G, constraints.curvature(q, left, threads=threads))
     by, by_f = solve_dense(
         constraints, q, "range-space", M, G, np.concatenate(r, axis=-1),
         -np.concatenate(s, axis=-1), least=least,

@@ -20,6 +20,7 @@ from kinegrad.constrained import (
     restitution_rows,
     solve_dense,
     stabilisation_law,
+    unmet,
 )
 from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
 from kinegrad.constraints import ConstraintSet
@@ -134,6 +135,8 @@ def constrained_dynamics_design_derivatives(
     rows = constraint_design_derivatives(design, constraints, q, v, a, threads=threads)
     s = -(np.asarray(rows.dacceleration_dp) + 2 * alpha * np.asarray(rows.dvelocity_dp) + beta**2 * rows.derror_dp)
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
+    if least:
+        s = s - saddle.tilted(G, _pulled(dG, unmet(constraints, q, v, a, (alpha, beta), threads)))
     by_a, by_f = solve_dense(constraints, q, "range-space", M, G, r + _pulled(dG, f), s, least=least)
     if least:
         g = saddle.source(np.broadcast_to(G, (*f.shape[:-1], *G.shape[-2:])), f)

@@ -24,7 +24,7 @@ from kinegrad._engine.gate import DependentRow
 from kinegrad._engine.reduction import factor_pivot
 from kinegrad.errors import SingularError
 
-__all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source"]
+__all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source", "tilted"]
 
 Array = NDArray[Any]  # float64
 METHODS = ("range-space", "null-space", "direct")
@@ -67,6 +67,15 @@ def loose_ends(G: Array, moved: Array) -> Array:
     U, S, _ = np.linalg.svd(G, full_matrices=False)
     U = U * _some(S)[..., None, :]
     return np.asarray(moved - U @ (T(U) @ moved))
+
+
+def tilted(G: Array, bent: Array) -> Array:
+    """What s counts less by, (..., m, k), where rows contradict each other, so that G x is only as near to it as can be.
+
+    Gᵀ (G x − s) = 0 stays so: G dx = ds − (Gᵀ)⁺ dGᵀ (G x − s) as nearly as can be.  `bent` is dGᵀ (G x − s) along k
+    directions, (..., n, k).
+    """
+    return least_norm(T(G), bent)
 
 
 def source(G: Array, f: Array) -> Array:

@@ -7,8 +7,9 @@ the step of least length is
 
 with λ = 0 where that is no longer than the radius, and else the λ that makes it so ([nocedal2006] 10.3, Levenberg and
 Marquardt).  The radius grows where |φ|² falls as φ + G δ promises, and shrinks where it does not.  Since s is known,
-redundant constraints, with s = 0, do no harm.  A guess from which no step leads on (an arm stretched straight that has
-to bend) is moved a little, at random but always alike, and tried again.
+redundant constraints, with s = 0, do no harm.  Where |φ| is more than what the largest step takes, sliders count in
+longer units, so that a body 10 km away is moved and hardly turned.  A guess from which no step leads on (an arm
+stretched straight that has to bend) is moved a little, at random but always alike, and tried again.
 """
 
 from __future__ import annotations
@@ -187,13 +188,16 @@ def check_set(model: Any, constraints: Any) -> None:
 def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], threads: int | None) -> Array:
     """Steps of all states, (states, nq), until none falls any more."""
     model, radius = constraints.model, np.full(len(q), RADIUS)
+    slides = np.array([kind == "prismatic" for kind in model.layout.speed_kinds], dtype=bool)
     error, G = _closure(constraints, q, free, threads)
     active = np.flatnonzero((error != 0.0).any(axis=-1))
     for _ in range(STEPS):
         if not len(active):
             break
         phi, size = error[active], _size(error[active])
-        step = _step(phi, G[active], radius[active])
+        unit = np.where(slides, np.maximum(1.0, np.sqrt(size)[:, None] / LARGEST), 1.0)
+        scaled = _step(phi, G[active] * unit[:, None, :], radius[active])
+        step = unit * scaled
         promised = size - _size(phi + _times(G[active], step))
         moved = integrate(model, q[active], step)
         new, new_G = _closure(constraints, moved, free, threads)
@@ -201,7 +205,7 @@ def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], thread
         better = fallen > 1e-4 * promised
         done = active[better]
         q[done], error[done], G[done] = moved[better], new[better], new_G[better]
-        length = np.sqrt((step * step).sum(axis=-1))
+        length = np.sqrt((scaled * scaled).sum(axis=-1))
         wider = better & (fallen > 0.75 * promised)
         grown = np.minimum(np.maximum(radius[active], 2 * length), LARGEST)
         radius[active] = np.where(wider, grown, np.where(better, radius[active], 0.25 * length))
