@@ -124,7 +124,6 @@ class TestRedundant:
             more = kg.ConstraintSet(model, [*held, *again, *again])
             check_direction(model, more, q[0], v[0], tau[0], seed=seed, rank=held.m)
 
-
     def test_rows_that_contradict_each_other(self):
         # two points of an arm cannot both be held while it moves: φ̈ has the least squares, in directions that turn
         arm = kg.samples.two_link()

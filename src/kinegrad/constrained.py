@@ -442,9 +442,7 @@ def solve_dense(
     return found
 
 
-def unmet(
-    constraints: ConstraintSet, q: Any, v: Any, a: Array, law: tuple[float, float], threads: int | None
-) -> Array:
+def unmet(constraints: ConstraintSet, q: Any, v: Any, a: Array, law: tuple[float, float], threads: int | None) -> Array:
     """φ̈ + 2α φ̇ + β² φ, (..., m): zero at the accelerations found, unless rows contradict each other."""
     left = constraints.acceleration(q, v, a, threads=threads)
     if any(law):

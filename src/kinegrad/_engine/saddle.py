@@ -70,7 +70,7 @@ def loose_ends(G: Array, moved: Array) -> Array:
 
 
 def tilted(G: Array, bent: Array) -> Array:
-    """What s counts less by, (..., m, k), where rows contradict each other, so that G x is only as near to it as can be.
+    """What is taken off ds, (..., m, k), where rows contradict each other: G x is then only as near to s as can be.
 
     Gᵀ (G x − s) = 0 stays so: G dx = ds − (Gᵀ)⁺ dGᵀ (G x − s) as nearly as can be.  `bent` is dGᵀ (G x − s) along k
     directions, (..., n, k).
