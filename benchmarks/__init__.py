@@ -16,6 +16,7 @@ FAMILIES = (
     "forward_dynamics",
     "constrained",
     "mass_matrix",
+    "coordinates",
     "kinematics",
     "scaling",
     "derivative_scaling",

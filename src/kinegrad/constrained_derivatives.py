@@ -11,12 +11,10 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad._kernels import constrained_derivatives as kernels
-from kinegrad.constrained import (
+from kinegrad.constrained import constrained_dynamics, impact
+from kinegrad.constrained_system import (
     REDUNDANT,
     Stabilisation,
-    check_set,
-    constrained_dynamics,
-    impact,
     kept_model,
     kernel_of,
     naming_rows,
@@ -27,6 +25,7 @@ from kinegrad.constrained import (
     unmet,
 )
 from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.dynamics import mass_matrix
 from kinegrad.dynamics_derivatives import (
     forward_dynamics_derivatives,

@@ -10,20 +10,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
-from kinegrad.constrained import (
+from kinegrad.constrained import constrained_dynamics, impact
+from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
+from kinegrad.constrained_system import (
     REDUNDANT,
     Stabilisation,
-    check_set,
-    constrained_dynamics,
-    impact,
     quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
     unmet,
 )
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
 from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.design import (
     Design,
     constraint_design_derivatives,

@@ -217,7 +217,7 @@ def _jvp_in_coordinates(
     """Gᵀ dτ̂ + W δ."""
     motion, along = (at.q, at.v, at.a), at.push(at.given["dq"], at.given["dv"], at.given["da"])
     direction = [at.check(x, 1) for x in along]
-    (change,) = engine.evaluate(_JVP, at.primitive, (*motion, *direction), loads, threads=threads)
+    (change,) = engine.evaluate(JVP, at.primitive, (*motion, *direction), loads, threads=threads)
     (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
     with np.errstate(all="ignore"):  # what overflows is found in the end
         return [at.forces(change) + at.turn(tau, at.given["dq"])]
@@ -270,7 +270,7 @@ _FORWARD = engine.Kernel(
     in_coordinates=_forward_in_coordinates,
     with_elements=engine.pushed_derivatives,
 )
-_JVP = engine.Kernel(
+JVP = engine.Kernel(
     rnea_products.jvp,
     engine.QVA | {"dq": Kind.DPOSITION, "dv": Kind.DSPEED, "da": Kind.DACCELERATION},
     (engine.Result("dtau", (Axis.TORQUE,)),),
@@ -436,7 +436,7 @@ def inverse_dynamics_jvp(
     >>> inverse_dynamics_jvp(samples.two_link(), zero, zero, zero, zero, zero, [1, 0]).round(3)
     array([0.4 , 0.16])
     """
-    (dtau,) = engine.evaluate(_JVP, model, (q, v, a, dq, dv, da), named_loads(model, loads), None, threads)
+    (dtau,) = engine.evaluate(JVP, model, (q, v, a, dq, dv, da), named_loads(model, loads), None, threads)
     return dtau
 
 

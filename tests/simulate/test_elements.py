@@ -109,9 +109,20 @@ def test_adaptive_sensitivities():
 
 
 def test_what_is_refused():
-    """Dampers of elements with the implicit rule, and several models, with the reason."""
+    """Dampers of elements with the implicit rule, of the second model too; models with other elements."""
     model = swing(0.5)
     with pytest.raises(InputError, match="element 'strap' of model 'double_pendulum' has a damper"):
         simulate_fixed(model, *START, step=0.01, steps=2, method="implicit_midpoint")
-    with pytest.raises(InputError, match="several models are given, and they have force elements"):
-        simulate_fixed([model, model], *START, step=0.01, steps=2)
+    with pytest.raises(InputError, match="element 'strap' of model 'double_pendulum' has a damper"):
+        simulate_fixed([swing(), model], *START, step=0.01, steps=2, method="implicit_midpoint")
+    with pytest.raises(InputError, match=r"`model\[1\]` differs from `model\[0\]` in its force elements"):
+        simulate_fixed([model.without_elements, model], *START, step=0.01, steps=2)
+
+
+@pytest.mark.parametrize("method", ["rk4", "implicit_midpoint"])
+def test_several_models(method):
+    """Each as by itself."""
+    models = [swing().replace(mass={swing().link_names[0]: mass}) for mass in (1.0, 2.0)]
+    both = simulate_fixed(models, *START, step=0.01, steps=5, method=method)
+    for k, model in enumerate(models):
+        assert np.array_equal(both.q[:, k], simulate_fixed(model, *START, step=0.01, steps=5, method=method).q)

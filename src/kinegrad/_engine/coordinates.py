@@ -303,7 +303,7 @@ def map_table(model: Model) -> tuple[tuple[Array, ...], Array]:
         curves = [f.pieces_from_knots() for f in layout.functions]
         ends = np.cumsum([0, *(len(pieces) for _, pieces in curves)])
         coupled = np.column_stack([layout.coupled, layout.coupled_q, layout.coupled_v, ends[:-1], ends[1:]])
-        pieces = np.zeros((ends[-1], max([5, *(rows.shape[1] for _, rows in curves)])))
+        pieces = np.zeros((ends[-1], max((rows.shape[1] for _, rows in curves), default=1)))
         for first, (_, rows) in zip(ends[:-1], curves, strict=True):
             pieces[first : first + len(rows), : rows.shape[1]] = rows
         spans = np.array([span for span, _ in curves]).reshape(-1, 2)

@@ -34,7 +34,7 @@ class SaddleTables:
 
     def __init__(self, model: Model, rows: tuple[Any, ...]) -> None:
         self.rows, self.m = tuple(rows), len(rows[2])
-        self._model, self._known = model.without_elements, dict[Any, Any]()
+        self._model, self._known = model, dict[Any, Any]()
         self._on_path = _on_path(model, self.rows, self.m)
 
     def solution(self, loaded: bool) -> tuple[tuple[Any, ...], int]:

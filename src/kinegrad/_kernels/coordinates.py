@@ -30,7 +30,7 @@ Glossary
 import math
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.lanes.finite import FINE, finite, with_results
+from kinegrad._kernels.lanes.finite import FINE, LARGE, LARGEST, finite, with_results
 
 NOT_UNIT = 3  # a status: some quaternion is not of unit length
 UNIT = 1e-9  # by how much its length may differ from one
@@ -87,7 +87,10 @@ def expand(table, q, v, a, q_hat, v_hat, a_hat, slope, bend, start, stop):
     if not ok:
         return ok
     alone, coupled, balls, spans, pieces = table
-    count = len(coupled)
+    count, total = (
+        len(coupled),
+        0.0,
+    )  # Σ (x / 1e12)² of what functions give, which alone may be large if nothing else is
     for r in range(start, stop):
         at_q, at_v, at_a = min(r, len(q) - 1), min(r, len(v) - 1), min(r, len(a) - 1)
         for j in range(len(alone)):
@@ -99,6 +102,8 @@ def expand(table, q, v, a, q_hat, v_hat, a_hat, slope, bend, start, stop):
             q_hat[r, i], v_hat[r, i], slope[r, i] = f, df * v[at_v, s], df
             a_hat[r, i] = df * a[at_a, s] + ddf * (v[at_v, s] * v[at_v, s])
             bend[r, j], bend[r, count + j] = ddf, dddf
+            x, y, z = (1 / LARGEST) * f, (1 / LARGEST) * v_hat[r, i], (1 / LARGEST) * a_hat[r, i]
+            total += x * x + y * y + z * z
         for j in range(len(balls)):
             i, k, s = balls[j, 0], balls[j, 1], balls[j, 2]
             w, x, y, z = q[at_q, k], q[at_q, k + 1], q[at_q, k + 2], q[at_q, k + 3]
@@ -113,7 +118,7 @@ def expand(table, q, v, a, q_hat, v_hat, a_hat, slope, bend, start, stop):
                 at = i + POSE + c
                 q_hat[r, at], v_hat[r, at], slope[r, at] = 0.0, v[at_v, s + c], 1.0
                 a_hat[r, at] = a[at_a, s + c] + drift[c]
-    return with_results(ok, (q_hat, v_hat, a_hat), start, stop)
+    return ok if total <= 1.0 else LARGE
 
 
 @kernel

@@ -205,11 +205,9 @@ def simulate_fixed(
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
     q, v = initial(one, q0, v0, single=False)
     if models is not None:
-        if one.elements:
-            raise InputError(
-                "several models are given, and they have force elements, so that steps follow one another in Python, "
-                "which know one model; expected a call for each model"
-            )
+        if scheme is None:
+            for other in models:
+                _check_undamped(other)
         if law.feedback is not None:
             raise InputError(
                 "`tau` is a function and several models are given: a function is called between steps in Python, which "
@@ -226,7 +224,7 @@ def simulate_fixed(
             run = loop_run if law.feedback is not None or one.coordinates or one.elements else compiled_run
             if law.turning:
                 run = turning_run
-            if models is not None and one.coordinates:  # these loops know one model
+            if models is not None and (one.coordinates or one.elements):  # these loops know one model
                 each = [
                     run(law.of(other, k, len(models)), scheme, h, steps, every, q[k], v[k], dq[k], dv[k])
                     for k, other in enumerate(models)

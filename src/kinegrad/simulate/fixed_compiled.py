@@ -173,6 +173,9 @@ def _difference(one: Model, other: Model) -> str:
         for joint, x, y in zip(one.joint_names, *pair, strict=True):
             if x != y:
                 return f"`{what}`, {y!r} instead of {x!r} at joint {joint!r}"
+    elements = ([(name, type(x), x.link, x.other) for name, x in model.elements.items()] for model in (one, other))
+    if next(elements) != next(elements):
+        return "its force elements"
     for joint, x, y in zip(one.joint_names, one.joints, other.joints, strict=True):
         if x.kind != y.kind:
             return f"the kind of joint {joint!r}, {y.kind} instead of {x.kind}"

@@ -13,6 +13,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import simulate as sim
+from kinegrad.model.coordinates import CoupledCoordinate
 from tests.kernels.child import child, output
 
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
@@ -158,10 +159,16 @@ def every_call(model, designs, state, loads):
     kg.forward_dynamics_derivatives(model, q, v, a, loads=loads)
     kg.inverse_dynamics_jvp(model, q, v, a, dq, dv, y, loads=loads)
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
+    along = [np.asarray(x)[..., None] for x in (dq, dv, y)]
+    for mode in ("tangent", "structured"):
+        kg.directional(kg.mass_matrix, model, [q], along[:1], mode=mode)
+        kg.directional(kg.inverse_dynamics, model, [q, v, a], along, mode=mode, loads=loads)
+        kg.directional(kg.forward_dynamics, model, [q, v, a], along, mode=mode, loads=loads)
     if loads is not None:
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
     tied = kg.ConstraintSet(model, [kg.Given(model.joint_names[0])])
     kg.constrained_dynamics(model, tied, q, v, a, loads=loads)
+    kg.directional(kg.constrained_dynamics, model, [q, v, a], along, mode="tangent", constraints=tied, loads=loads)
     kg.constrained_dynamics_derivatives(model, tied, q, v, a, loads=loads, stabilisation=1.0)
     kg.impact(model, tied, q, v, restitution=[0.5])
     kg.impact_derivatives(model, tied, q, v)
@@ -176,6 +183,11 @@ def every_call(model, designs, state, loads):
     kg.bias_forces(held, q, v, loads=loads)
     kg.inverse_dynamics_derivatives(held, q, v, a, loads=loads)
     kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a, loads=loads)
+    bent = model.replace(coordinates=[CoupledCoordinate("bent", (n - 1,), (kg.PolynomialFunction([0, 1, 0.1]),))])
+    kg.inverse_dynamics(bent, q, v, a, loads=loads)
+    kg.forward_dynamics(bent, q, v, a, loads=loads, method="crba")
+    kg.forward_dynamics_derivatives(bent, q, v, a, loads=loads)
+    kg.hybrid_dynamics(bent, q, v, a, y, prescribed=["bent"], loads=loads)
     for design in designs:
         acting = None if design.loads is not None else loads
         by_design(design, q, v, a, y, dq, dv, acting)

@@ -1,0 +1,157 @@
+"""What functions of constrained motion share: arguments, kernels kept with a set of constraints, the system in dense
+matrices, and errors that name rows."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._engine import saddle
+from kinegrad.constraints import ConstraintSet
+from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.model import Model
+
+Array = NDArray[np.float64]
+R = TypeVar("R")
+REDUNDANT = ("error", "least-squares")
+NAMED = 1e-6  # parts of other rows that are worth a name
+quietly = np.errstate(all="ignore")  # what overflows is found in the end
+Stabilisation = float | tuple[float, float] | None
+
+
+# --- arguments --------------------------------------------------------------------------------------------------
+
+
+def stabilisation_law(given: Any) -> tuple[float, float]:
+    """α and β of φ̈ + 2α φ̇ + β² φ = 0."""
+    if given is None:
+        return 0.0, 0.0
+    x = engine.real("stabilisation", given)
+    if x.shape not in ((), (2,)) or not np.isfinite(x).all() or (x < 0).any():
+        raise InputError(f"`stabilisation` is {shown(given)}; expected a rate ω or two rates (α, β), 1/s, not negative")
+    alpha, beta = (float(x), float(x)) if x.ndim == 0 else (float(x[0]), float(x[1]))
+    return alpha, beta
+
+
+def restitution_rows(constraints: ConstraintSet, given: Any) -> Array:
+    """e of each row, (m,)."""
+    x, m = engine.real("restitution", given), constraints.m
+    if x.shape not in ((), (m,)) or not ((x >= 0) & (x <= 1)).all():
+        raise InputError(f"`restitution` is {shown(given)}; expected a number from 0 to 1, or {m} of them")
+    return np.broadcast_to(x, (m,)).astype(np.float64)
+
+
+# --- kernels, kept with a set -----------------------------------------------------------------------------------
+
+
+def kept_model(constraints: ConstraintSet, *, moving: bool = True) -> Model:
+    """The model of a set, whose calls of the set's kernels are kept with the set and not with the model; if not
+    `moving`, with nothing but its inertia."""
+    kept = constraints.__dict__.setdefault("_kept", {})
+    if moving not in kept:
+        model = copy.copy(constraints.model if moving else engine.inertial(constraints.model))
+        model.__dict__.pop("without_elements", None)  # of which calls are kept, too
+        model.__dict__.update(_singles={}, _cores={})
+        kept[moving] = model
+    found: Model = kept[moving]
+    return found
+
+
+def saddle_tables(constraints: ConstraintSet) -> engine.SaddleTables:
+    """The structure of a set, made once."""
+    kept = constraints.__dict__
+    if "_saddle" not in kept:
+        kept["_saddle"] = engine.SaddleTables(constraints.model.without_elements, tuple(constraints._tables))
+    found: engine.SaddleTables = kept["_saddle"]
+    return found
+
+
+def kernel_of(
+    constraints: ConstraintSet, what: str, law: tuple[float, float] | None, make: Callable[..., engine.Kernel]
+) -> engine.Kernel:
+    """A kernel of a set, made once; of laws of stabilisation other than none the last one is kept."""
+    kept = constraints.__dict__.setdefault("_kernels", {})
+    key = what, "stabilised" if law is not None and any(law) else ""
+    if key not in kept or kept[key][0] != law:
+        kept[key] = law, make(saddle_tables(constraints), law)
+    found: engine.Kernel = kept[key][1]
+    return found
+
+
+# --- dense ------------------------------------------------------------------------------------------------------
+
+
+def solve_dense(
+    constraints: ConstraintSet, q: Any, method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool
+) -> tuple[Array, Array]:
+    """The system of dense matrices for right-hand sides (..., n, k) and (..., m, k), or an error that names rows."""
+    shape = np.broadcast_shapes(M.shape[:-2], G.shape[:-2], r.shape[:-2], s.shape[:-2])
+    M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
+    engine.check_sums(M, G, r, s)
+
+    def solve() -> tuple[Array, Array]:
+        stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
+        if stuck is not None:
+            what = "coordinate" if engine.mapped(constraints.model) else "joint"
+            raise engine.free_joint(constraints.model, *stuck, shape, what)
+        if not least:
+            saddle.check_independent(G)
+        return saddle.solve(method, M, G, r, s, least=least)
+
+    found = naming_rows(constraints, q, solve)
+    engine.check_sums(*found)
+    return found
+
+
+def unmet(constraints: ConstraintSet, q: Any, v: Any, a: Array, law: tuple[float, float], threads: int | None) -> Array:
+    """φ̈ + 2α φ̇ + β² φ, (..., m): zero at the accelerations found, unless rows contradict each other."""
+    left = constraints.acceleration(q, v, a, threads=threads)
+    if any(law):
+        rate, error = constraints.velocity(q, v, threads=threads), constraints.error(q, threads=threads)
+        left = left + 2 * law[0] * rate + law[1] ** 2 * error
+    return left
+
+
+# --- errors -----------------------------------------------------------------------------------------------------
+
+
+def naming_rows(constraints: ConstraintSet, q: Any, solve: Callable[[], R]) -> R:
+    """What `solve` finds; where rows depend on each other, an error that names them."""
+    try:
+        return solve()
+    except engine.DependentRow as found:
+        dependent = found
+    refuse_row(constraints, q, dependent)
+
+
+def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -> NoReturn:
+    """Raise what is known of a row that follows from others, or that nothing moves."""
+    x, row = engine.real("q", q), found.row
+    states = np.broadcast_to(x, (*found.shape, x.shape[-1])).reshape(-1, x.shape[-1])
+    G = constraints.jacobian(states[found.state])
+    name, at = constraints.row_names[row], state_text(found.state, found.shape)
+    if not np.abs(G[row]).max() > saddle.RANK * np.abs(G).max():
+        raise SingularError(
+            f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
+            "out, or ask for redundant='least-squares'"
+        )
+    length = np.sqrt((G * G).sum(axis=-1))
+    unit = G / np.where(length > 0, length, 1.0)[:, None]
+    others = saddle.least_norm(unit[:row].T, unit[row][:, None])[:, 0]
+    rows = [constraints.row_names[k] for k in np.flatnonzero(np.abs(others) > NAMED)]
+    listed = ", ".join(map(repr, rows[:6])) + (", …" if len(rows) > 6 else "")
+    raise SingularError(
+        f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
+        "them; leave some out, or ask for redundant='least-squares'"
+    )
+
+
+def state_text(state: int, shape: tuple[int, ...]) -> str:
+    """in state 3, or nothing where there is one."""
+    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
+    return f" in state {where[0] if len(where) == 1 else where}" if where else ""
