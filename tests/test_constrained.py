@@ -361,6 +361,9 @@ class TestInverse:
         wall = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="x")])
         with pytest.raises(kg.SingularError, match=r"cannot supply .* in state 0: joint 'elbow' lacks"):
             kg.constrained_inverse_dynamics(arm, wall, np.zeros((2, 2)), [0, 0], [0, 0], actuated=["shoulder"])
+        none = kg.ConstraintSet(arm, [])
+        with pytest.raises(kg.SingularError, match="joint 'shoulder' lacks"):
+            kg.constrained_inverse_dynamics(arm, none, [0, 0], [0, 0], [0, 0], actuated=[])
         for wrong in (["elbow", "elbow"], np.eye(3), "elbow", [[np.nan], [0.0]], 5):
             with pytest.raises(kg.InputError):
                 kg.constrained_inverse_dynamics(arm, wall, [0, 0], [0, 0], [0, 0], actuated=wrong)

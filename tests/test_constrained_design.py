@@ -92,6 +92,11 @@ def test_rows_that_contradict_each_other():
     a, f = reference.constrained_dynamics(moved, held, q, v, tau, stabilisation=LAW, rank=2)
     assert near(found.da_dp @ along, a.imag / STEP)
     assert near(found.dforces_dp @ along, f.imag / STEP)
+    e = np.linspace(0.0, 1.0, held.m)
+    hit = kg.impact_design_derivatives(design, held, q, v, restitution=e, redundant="least-squares")
+    after, impulses = reference.impact(moved, held, q, v, e, 2)
+    assert near(hit.dv_dp @ along, after.imag / STEP)
+    assert near(hit.dimpulses_dp @ along, impulses.imag / STEP)
 
 
 def test_an_empty_set_is_forward_dynamics():

@@ -46,6 +46,7 @@ from kinegrad._engine.gate import (
     positive,
     real,
     sprung,
+    state_text,
     whole,
 )
 from kinegrad._engine.kernel_constants import (
@@ -153,6 +154,7 @@ __all__ = [
     "solve_derivatives",
     "solve_tree",
     "sprung",
+    "state_text",
     "streams",
     "tame",
     "torque_tables",

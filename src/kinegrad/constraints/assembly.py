@@ -75,6 +75,8 @@ def assemble(
     ------
     SolveError
         If constraints cannot be met from there: names the one that is furthest off, and by how much.
+    SingularError
+        If the two points of a distance are at one place in a guess, from where no direction leads to its length.
 
     Examples
     --------
@@ -89,6 +91,7 @@ def assemble(
     limit = engine.positive("tolerance", tolerance)
     free = _free_speeds(model, keep)
     guess = engine.check_arguments(model, {"q": q_guess})[0]["q"]
+    constraints.check_rods(guess)
     shape, start = guess.shape[:-1], guess.reshape(-1, model.nq)
     q = _solve(constraints, start.copy(), free, threads)
     rng = np.random.default_rng(0)
@@ -304,14 +307,17 @@ def _check(constraints: ConstraintSet, q: Array, tolerance: float, shape: tuple[
         also = {constraints.constraint_of(int(k)) for k in np.flatnonzero(error[state] > tolerance)}
         worst = constraints.constraint_of(row)
         others = f"; nor can {', '.join(map(shown, sorted(also - {worst})))}" if len(also) > 1 else ""
-        found = f"constraint {shown(worst)} cannot be met{_at(state, shape)} from this guess: "
+        found = f"constraint {shown(worst)} cannot be met{engine.state_text(state, shape)} from this guess: "
         found += f"its row {shown(constraints.row_names[row])} is off by {error[state, row]:.3g}{others}"
         raise SolveError(f"{found}; expected at most {tolerance:.3g}: try another guess, or keep fewer coordinates")
     for loop in constraints:
         flipped = np.flatnonzero(_flipped(constraints.model, loop, q))
         if len(flipped):
-            found = f"constraint {shown(loop.name)} is met{_at(int(flipped[0]), shape)} with its two frames half a turn"
-            raise SolveError(f"{found} apart; expected them to agree: begin with a guess that is nearer")
+            found = f"constraint {shown(loop.name)} is met{engine.state_text(int(flipped[0]), shape)}"
+            raise SolveError(
+                f"{found} with its two frames half a turn apart; expected them to agree: begin with a guess that is "
+                "nearer"
+            )
 
 
 def _off(constraints: ConstraintSet, q: Array) -> Array:
@@ -320,11 +326,6 @@ def _off(constraints: ConstraintSet, q: Array) -> Array:
     for one in constraints:
         largest[_flipped(constraints.model, one, q)] = np.inf
     return largest
-
-
-def _at(state: int, shape: tuple[int, ...]) -> str:
-    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
-    return f" in state {where[0] if len(where) == 1 else where}" if where else ""
 
 
 def _flipped(model: Model, one: Constraint, q: Array) -> NDArray[np.bool_]:
