@@ -13,6 +13,7 @@ and put its name into :data:`FAMILIES`.
 FAMILIES = (
     "inverse_dynamics",
     "derivatives",
+    "hessian",
     "forward_dynamics",
     "constrained",
     "mass_matrix",

@@ -15,14 +15,14 @@ ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
 PAGES = [
     page
-    for page in sorted((ROOT / "docs").glob("*.md"))
+    for page in sorted((ROOT / "docs").rglob("*.md"))
     if page.name != "bridges.md" and BLOCK.search(page.read_text(encoding="utf-8"))
 ]
 
 
 def test_pages_with_examples_are_found():
     """The test below would pass if there were none."""
-    assert {"architecture.md", "conventions.md", "simulation.md"} <= {page.name for page in PAGES}
+    assert {"architecture.md", "conventions.md", "simulation.md", "hessian.md"} <= {page.name for page in PAGES}
 
 
 def run_blocks(text, name):

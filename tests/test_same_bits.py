@@ -28,6 +28,10 @@ def inverse(model, q, v, a, loads, threads=None):
     found.append(kg.inverse_dynamics_jvp(model, q, v, a, a, q, v, **options))
     found += vars(kg.inverse_dynamics_vjp(model, q, v, a, a, **options)).values()
     found += vars(kg.inverse_dynamics_load_derivatives(model, q, **options)).values()
+    found += vars(kg.inverse_dynamics_hessian(model, q, v, a, a, **options)).values()
+    found += vars(kg.inverse_dynamics_second_order(model, q, v, a, a, **options)).values()
+    for method in ("spatial", "dual"):
+        found += vars(kg.inverse_dynamics_hvp(model, q, v, a, a, q, a, v, method=method, **options)).values()
     return np.concatenate([x.reshape(len(q), -1) for x in found], axis=1)
 
 

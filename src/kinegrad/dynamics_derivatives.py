@@ -17,8 +17,8 @@ from kinegrad._kernels import (
     lagrange_derivatives,
     load_derivatives,
     rnea_derivatives,
+    rnea_gradient,
     rnea_products,
-    rnea_reverse,
 )
 from kinegrad.dynamics import FORWARD, METHODS
 from kinegrad.errors import InputError, shown
@@ -177,7 +177,7 @@ def _spatial(packed: bool) -> engine.Kernel:
     results = _torque_results(packed)
     return engine.Kernel(
         rnea_derivatives.rnea_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
-        in_coordinates=_in_coordinates(packed, lambda: _METHODS["spatial"][False]), with_elements=_LESS[packed],
+        in_coordinates=_in_coordinates(packed, lambda: DERIVATIVES["spatial"][False]), with_elements=_LESS[packed],
     )  # fmt: skip
 
 
@@ -191,7 +191,7 @@ def _lagrange(packed: bool) -> engine.Kernel:
     results = _torque_results(packed)
     return engine.Kernel(
         lagrange_derivatives.lagrange_derivatives, engine.QVA, results, tables=tables, loads=True, together=3,
-        in_coordinates=_in_coordinates(packed, lambda: _METHODS["lagrange"][False]), with_elements=_LESS[packed],
+        in_coordinates=_in_coordinates(packed, lambda: DERIVATIVES["lagrange"][False]), with_elements=_LESS[packed],
     )  # fmt: skip
 
 
@@ -228,9 +228,9 @@ def _vjp_in_coordinates(
 ) -> list[Array]:
     """Those of (G w)ᵀ τ̂, contracted, and Wᵀ w."""
     motion, weights = (at.q, at.v, at.a), at.check(at.G.push(at.given["w"]), 1)
-    found = engine.evaluate(_VJP, at.primitive, (*motion, weights), loads, threads=threads)
+    found = engine.evaluate(VJP, at.primitive, (*motion, weights), loads, threads=threads)
     (tau,) = engine.evaluate(METHODS["spatial"], at.primitive, motion, loads, threads=threads)
-    by_q, by_v, by_a = engine.contract(at, _VJP.results, found)
+    by_q, by_v, by_a = engine.contract(at, VJP.results, found)
     with np.errstate(all="ignore"):  # what overflows is found in the end
         return [by_q + at.turn_transposed(tau, at.given["w"]), by_v, by_a]
 
@@ -241,7 +241,7 @@ def _forward_in_coordinates(
     """a, and M⁻¹ times −∂τ/∂(δ, v) and 1, with the mass matrix of coordinates."""
     q, v, tau = at.given.values()
     (a,) = engine.evaluate(FORWARD["aba"], at.model, (q, v, tau), loads, threads=threads)
-    _, by_q, by_v, M = engine.evaluate(_METHODS["spatial"][False], at.model, (q, v, a), loads, threads=threads)
+    _, by_q, by_v, M = engine.evaluate(DERIVATIVES["spatial"][False], at.model, (q, v, a), loads, threads=threads)
     return [a, *engine.solve_derivatives(at, by_q, by_v, M, threads)]
 
 
@@ -249,7 +249,11 @@ def _products(model: Model, loaded: bool, stream: bool) -> Tables:
     return (engine.plan(model, loaded),), rnea_products.slots(model.n)
 
 
-_METHODS = {
+def _gradients(model: Model, loaded: bool, stream: bool) -> Tables:
+    return (engine.plan(model, loaded),), (model.n + 1) * rnea_gradient.N
+
+
+DERIVATIVES = {
     "spatial": {packed: _spatial(packed) for packed in (False, True)},
     "lagrange": {packed: _lagrange(packed) for packed in (False, True)},
 }
@@ -279,15 +283,15 @@ JVP = engine.Kernel(
     in_coordinates=_jvp_in_coordinates,
     with_elements=engine.less_jvp,
 )
-_VJP = engine.Kernel(
-    rnea_reverse.vjp,
+VJP = engine.Kernel(
+    rnea_gradient.vjp,
     engine.QVA | {"w": Kind.WEIGHT},
     (
         engine.Result("dq", (Axis.PER_POSITION,)),
         engine.Result("dv", (Axis.PER_SPEED,)),
         engine.Result("da", (Axis.PER_ACCELERATION,)),
     ),
-    rnea_reverse.N,
+    tables=_gradients,
     loads=True,
     in_coordinates=_vjp_in_coordinates,
     with_elements=engine.less_vjp,
@@ -348,12 +352,12 @@ def inverse_dynamics_derivatives(
     >>> inverse_dynamics_derivatives(arm, [np.pi / 2, 0], [0, 0], [0, 0], packed=True).dtau_dq.values
     array([-4., -1., -1., -1.])
     """
-    engine.one_of("method", method, _METHODS)
+    engine.one_of("method", method, DERIVATIVES)
     if packed is not False:
         packed = engine.flag("packed", packed)
     given = None if loads is None else named_loads(model, loads)
     arrays = None if out is None else _given_arrays(out)
-    tau, *matrices = engine.evaluate(_METHODS[method][packed], model, (q, v, a), given, arrays, threads)
+    tau, *matrices = engine.evaluate(DERIVATIVES[method][packed], model, (q, v, a), given, arrays, threads)
     if out is not None:
         return out
     if packed:
@@ -469,9 +473,7 @@ def inverse_dynamics_vjp(
     >>> inverse_dynamics_vjp(samples.two_link(), zero, zero, zero, [0, 1]).da.round(3)
     array([0.16, 0.12])
     """
-    return InverseDynamicsGradient(
-        *engine.evaluate(_VJP, model, (q, v, a, w), named_loads(model, loads), None, threads)
-    )
+    return InverseDynamicsGradient(*engine.evaluate(VJP, model, (q, v, a, w), named_loads(model, loads), None, threads))
 
 
 def inverse_dynamics_load_derivatives(

@@ -78,6 +78,17 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "steps, several models": ("simulate_fixed", lambda: simulate_fixed([arm, arm], q, v, **steps)),
         "steps": ("simulate_fixed", of_arm(simulate_fixed, q, v, **steps)),
         "adjoint": ("adjoint_gradient", of_arm(adjoint_gradient, q, v, swing, design=design, **steps)),
+        "τ, ∂τ, ∂²τ": (
+            "inverse_dynamics_second_order",
+            of_arm(kg.inverse_dynamics_second_order, q, v, a, v),
+        ),
+        "∂²τ": ("inverse_dynamics_hessian", of_arm(kg.inverse_dynamics_hessian, q, v, a, v)),
+        "∂²τ·x": ("inverse_dynamics_hvp", of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a)),
+        "∂²τ·x, duals": (
+            "inverse_dynamics_hvp",
+            of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a, method="dual"),
+        ),
+        "∂²a": ("forward_dynamics_hessian", of_arm(kg.forward_dynamics_hessian, q, v, a, v)),
         "∂a": ("forward_dynamics_derivatives", of_arm(kg.forward_dynamics_derivatives, q, v, a)),
         "coordinates that are not joints": ("forward_dynamics_derivatives", of_coordinates),
         "∂τ": ("inverse_dynamics_derivatives", of_arm(kg.inverse_dynamics_derivatives, q, v, a)),
@@ -120,6 +131,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "inverse_dynamics_design_derivatives",
             lambda: kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a),
         ),
+        "∂²τ·x of elements": (
+            "inverse_dynamics_hvp",
+            lambda: kg.inverse_dynamics_hvp(held, q, v, a, v, q, v, a),
+        ),
         "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
         "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
@@ -148,6 +163,12 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂energy/∂p": ("energy_design_derivatives", of_design(kg.energy_design_derivatives, q, v)),
         "∂T": ("forward_kinematics_derivatives", of_arm(kg.forward_kinematics_derivatives, q, v, a)),
         "∂x": ("point_motion_derivatives", of_arm(kg.point_motion_derivatives, q, v, a, link="forearm")),
+        "∂²x": (
+            "point_motion_hessian",
+            of_arm(kg.point_motion_hessian, q, v, a, link="forearm", w_position=[1.0, 0.0, 0.0]),
+        ),
+        "∂²momentum": ("momentum_hessian", of_arm(kg.momentum_hessian, q, v, w_linear=[1.0, 0.0, 0.0])),
+        "∂²center": ("center_of_mass_hessian", of_arm(kg.center_of_mass_hessian, q, [1.0, 0.0, 0.0])),
         "∂momentum": ("momentum_derivatives", of_arm(kg.momentum_derivatives, q, v)),
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
@@ -175,6 +196,7 @@ CALLS = _calls()
 # functions whose kernels other functions have, too
 _SAME = {
     "bias_forces": "inverse_dynamics",
+    "inverse_dynamics_hessian_tensors": "inverse_dynamics_hessian",
     "gravity_forces": "inverse_dynamics",
     "potential_energy": "kinetic_energy",
     "center_of_mass": "kinetic_energy",

@@ -87,6 +87,15 @@ class Compared:
             terms = J * w[..., :, None]
             self.agree(actual, terms.sum(axis=-2), terms, *self.weighted(*self.state))
 
+    def inverse_dynamics_hvp(self, result):
+        q, v, a, *d, w = self.state
+        method = {"spatial": "dual", "dual": "spatial"}[self.case.arguments["method"]]
+        other = kg.inverse_dynamics_hvp(self.model, q, v, a, w, *d, method=method, **self.loads)
+        size = 1 + max(float(np.abs(x).max(initial=0.0)) for x in (v, *d))
+        terms = [size**2 * x for x in self.weighted(q, v, a, w)]
+        for actual, wanted in zip(vars(result).values(), vars(other).values(), strict=True):
+            self.agree(actual, wanted, *terms)
+
     def inverse_dynamics_design_vjp(self, result):
         q, v, a, y = self.state
         slopes = kg.inverse_dynamics_design_derivatives(self.case.design, q, v, a, **self.loads)

@@ -90,6 +90,7 @@ def with_elements(model, q, v, a):
     return {
         "elements": kg.bias_forces(held, q, v),
         "energy of elements": kg.potential_energy(held, q),
+        "second derivatives with elements": kg.inverse_dynamics_hvp(held, q, v, a, v, a, v, q),
         "derivatives with elements": kg.inverse_dynamics_derivatives(held, q, v, a),
         "elements by design": kg.inverse_dynamics_design_derivatives(design, q, v, a),
     }
@@ -101,6 +102,9 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
     found = {
         "frames by q": kg.forward_kinematics_derivatives(model, q, v, a),
         "points by q": kg.point_motion_derivatives(model, q, v, a, link=links, point=points),
+        "points by q twice": kg.point_motion_hessian(model, q, v, a, link=links[0], w_acceleration=[1, 2, 3]),
+        "center by q twice": kg.center_of_mass_hessian(model, q, [1, 2, 3]),
+        "momentum by q twice": kg.momentum_hessian(model, q, v, w_linear=[1, 2, 3], w_angular=[3, 1, 2]),
         "center by q": kg.center_of_mass_derivatives(model, q),
         "momentum by q": kg.momentum_derivatives(model, q, v),
         "tau by loads": kg.inverse_dynamics_load_derivatives(model, q, loads=loads),
@@ -108,6 +112,13 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
     for name, given in (("none", None), ("every", loads)):
         found[f"jvp {name}"] = kg.inverse_dynamics_jvp(model, q, v, a, a, v, q, loads=given)
         found[f"vjp {name}"] = kg.inverse_dynamics_vjp(model, q, v, a, v, loads=given)
+        found[f"second {name}"] = kg.inverse_dynamics_hessian(model, q, v, a, v, loads=given)
+        found[f"second order {name}"] = kg.inverse_dynamics_second_order(model, q, v, a, v, loads=given)
+        for method in ("spatial", "dual"):
+            found[f"hvp {method} {name}"] = kg.inverse_dynamics_hvp(
+                model, q, v, a, v, a, v, q, loads=given, method=method
+            )
+        found[f"a by state twice {name}"] = kg.forward_dynamics_hessian(stiff, q, v, a, v, loads=given)
         found[f"a by state {name}"] = kg.forward_dynamics_derivatives(stiff, q, v, a, loads=given)
         for method in ("aba", "crba"):
             found[f"a by {method} {name}"] = kg.forward_dynamics(stiff, q, v, a, loads=given, method=method)

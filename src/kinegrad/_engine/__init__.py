@@ -8,6 +8,8 @@ are shaped back.  Nothing of this is public.
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
+from kinegrad._engine.curvature import hessian_in_coordinates, product_in_coordinates, without_ball_dampers
+from kinegrad._engine.element_hessian import less_hessian, less_hvp
 from kinegrad._engine.elements import (
     ELEMENTS,
     ELEMENTS_DERIVATIVES,
@@ -49,6 +51,7 @@ from kinegrad._engine.gate import (
     state_text,
     whole,
 )
+from kinegrad._engine.implicit import solved_hessian
 from kinegrad._engine.kernel_constants import (
     flags_if_varied,
     mechanism,
@@ -63,7 +66,7 @@ from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
-from kinegrad._engine.tables import acceleration_tables, pairs, places, plan, torque_tables, tree
+from kinegrad._engine.tables import acceleration_tables, hessian_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_duals, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
@@ -116,11 +119,15 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "hessian_in_coordinates",
+    "hessian_tables",
     "inertial",
     "keep_compiled",
     "kernel_array",
     "less_derivatives",
     "less_forces",
+    "less_hessian",
+    "less_hvp",
     "less_jvp",
     "less_packed_derivatives",
     "less_vjp",
@@ -137,6 +144,7 @@ __all__ = [
     "places",
     "plan",
     "positive",
+    "product_in_coordinates",
     "pushed_by_forces",
     "pushed_constrained_derivatives",
     "pushed_derivatives",
@@ -153,6 +161,7 @@ __all__ = [
     "slopes",
     "solve_derivatives",
     "solve_tree",
+    "solved_hessian",
     "sprung",
     "state_text",
     "streams",
@@ -163,5 +172,6 @@ __all__ = [
     "variable_fields",
     "whole",
     "with_forces",
+    "without_ball_dampers",
     "without_springs",
 ]

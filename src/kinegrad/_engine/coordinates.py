@@ -134,7 +134,7 @@ class Chart:
         self, model: Model, shape: tuple[int, ...], q: Array, v: Array | None = None, a: Array | None = None
     ) -> None:
         self.model, self.primitive, self.layout, self.shape = model, model.primitive, model.layout, shape
-        self._v, self._a = v, a
+        self._q, self._v, self._a = q, v, a
         count, n, k = math.prod(shape), self.layout.n, len(self.layout.coupled)
         joints, bend = np.empty((4, count, n)), np.empty((count, 2 * k))
         given = [_flat(x, shape, count) for x in (q, self.speeds, self.accelerations)]
@@ -159,22 +159,20 @@ class Chart:
     @cached_property
     def G(self) -> Entries:
         """∂v̂/∂v = ∂q̂/∂δ = ∂â/∂a."""
-        return Entries(self.layout, self._f(1), unit=True)
+        return Entries(self.layout, self.f(1), unit=True)
 
     @cached_property
     @quietly
     def V(self) -> Entries:
         """∂v̂/∂δ."""
-        v = self.speeds
-        coupled = self._f(2) * v[..., self.layout.coupled_v]
-        return Entries(self.layout, coupled, [_turned(v[..., k : k + 3]) for _, _, k in self.layout.balls])
+        return self.weight_slope(self.speeds)
 
     @cached_property
     @quietly
     def A(self) -> Entries:
         """∂â/∂δ."""
         v, a, layout = self.speeds, self.accelerations, self.layout
-        coupled = self._f(2) * a[..., layout.coupled_v] + self._f(3) * v[..., layout.coupled_v] ** 2
+        coupled = self.f(2) * a[..., layout.coupled_v] + self.f(3) * v[..., layout.coupled_v] ** 2
         charts = [_turned(a[..., k : k + 3]) + _turned_drift(v[..., k : k + 3]) for _, _, k in layout.balls]
         return Entries(layout, coupled, charts)
 
@@ -183,12 +181,23 @@ class Chart:
     def C(self) -> Entries:
         """∂â/∂v."""
         v = self.speeds
-        coupled = 2 * self._f(2) * v[..., self.layout.coupled_v]
+        coupled = 2 * self.f(2) * v[..., self.layout.coupled_v]
         return Entries(self.layout, coupled, [_drift_slope(v[..., k : k + 3]) for _, _, k in self.layout.balls])
 
-    def _f(self, order: int) -> Array:
-        """f′, f″ or f‴ of all coupled joints, (..., k)."""
+    @quietly
+    def weight_slope(self, w: Array) -> Entries:
+        """∂(G w)/∂δ, which is V with w in the place of v."""
+        coupled = self.f(2) * w[..., self.layout.coupled_v]
+        return Entries(self.layout, coupled, [_turned(w[..., k : k + 3]) for _, _, k in self.layout.balls])
+
+    def f(self, order: int) -> Array:
+        """f′, f″, f‴ or f⁗ of all coupled joints, (..., k)."""
         k = len(self.layout.coupled)
+        if order == 4:  # which only second derivatives need
+            found = np.zeros((*self._q.shape[:-1], k))
+            for number, (f, column) in enumerate(zip(self.layout.functions, self.layout.coupled_q, strict=True)):
+                found[..., number] = f.derivatives(self._q[..., column], order)[order]
+            return found
         return (
             self.slope[..., self.layout.coupled] if order == 1 else self._bend[..., (order - 2) * k : (order - 1) * k]
         )
@@ -248,7 +257,7 @@ class Chart:
     def add_turn(self, onto: Array, tau: Array) -> None:
         """Add W, (..., nv, nv): how Gᵀ τ̂ changes with δ at fixed τ̂."""
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
-            onto[..., v, v] += self._f(2)[..., k] * tau[..., joint]
+            onto[..., v, v] += self.f(2)[..., k] * tau[..., joint]
         for ball in self.layout.balls:
             v = ball[2]
             for row, column, entry in self._chart_turn(ball, tau):
@@ -268,7 +277,7 @@ class Chart:
         batch = common(tau.shape[:-1], x.shape[:-1], self.shape)
         found = np.zeros((*batch, self.layout.nv))
         for k, (joint, v) in enumerate(zip(self.layout.coupled, self.layout.coupled_v, strict=True)):
-            found[..., v] += self._f(2)[..., k] * tau[..., joint] * x[..., v]
+            found[..., v] += self.f(2)[..., k] * tau[..., joint] * x[..., v]
         for ball in self.layout.balls:
             v = ball[2]
             for entry in self._chart_turn(ball, tau):

@@ -115,14 +115,14 @@ def _evaluate(kernel: Kernel, model: Model, state: Sequence[Any], threads: int |
     table = element_table(model)
     options, points = [table.links, table.way, table.numbers], (len(table.directed),)
     Q, length, *rest = evaluate_with(
-        kernel, _undamped(model), tuple(state)[:2], threads=threads, options=options, points=points
+        kernel, undamped(model), tuple(state)[:2], threads=threads, options=options, points=points
     )
     check_apart(model, length, table.directed)
     check_sums(Q, *rest)
     return Q, *rest
 
 
-def _undamped(model: Model) -> Model:
+def undamped(model: Model) -> Model:
     """The model without elements or dampers of joints, which what contracts the forces of a ball would count."""
     found: Model | None = model.__dict__.get("_undamped")
     if found is None:
@@ -207,7 +207,7 @@ def less_derivatives(
     """τ and ∂τ/∂(q, v, a)."""
     acting = element_derivatives(model, state, threads)
     found = run(state, out)
-    _subtract(found, acting.Q, acting.dQ_dq, acting.dQ_dv)
+    subtract(found, acting.Q, acting.dQ_dq, acting.dQ_dv)
     return found
 
 
@@ -218,16 +218,16 @@ def less_packed_derivatives(
     acting = element_derivatives(model, state, threads)
     rows, cols = model.pattern
     tau, *matrices = run(state)
-    there = _kept_entries(model)
+    there = kept_entries(model)
     packed = [np.zeros((*x.shape[:-1], len(rows))) for x in matrices]
     for x, given in zip(packed, matrices, strict=True):
         x[..., there] = given
     by_q, by_v = (x[..., rows, cols] for x in (acting.dQ_dq, acting.dQ_dv))
-    _subtract((tau, *packed), acting.Q, by_q, by_v)
+    subtract((tau, *packed), acting.Q, by_q, by_v)
     return deliver(("tau", "dtau_dq", "dtau_dv", "dtau_da"), (tau, *packed), out)
 
 
-def _kept_entries(model: Model) -> Integers:
+def kept_entries(model: Model) -> Integers:
     """Which entries of a model's pattern it has without elements, too."""
     number = np.zeros((model.nv, model.nv), dtype=np.int64)
     number[model.pattern] = np.arange(len(model.pattern[0]))
@@ -282,7 +282,7 @@ def less_jvp(
     dq, dv = (real(name, x) for name, x in (("dq", state[3]), ("dv", state[4])))
     with np.errstate(all="ignore"):
         change = (acting.dQ_dq * dq[..., None, :]).sum(axis=-1) + (acting.dQ_dv * dv[..., None, :]).sum(axis=-1)
-    _subtract((dtau,), change)
+    subtract((dtau,), change)
     return (dtau,)
 
 
@@ -294,11 +294,11 @@ def less_vjp(
     found, w = run(state, out), real("w", state[3])[..., None]
     with np.errstate(all="ignore"):
         shares = [(x * w).sum(axis=-2) for x in (acting.dQ_dq, acting.dQ_dv)]
-    _subtract(found, *shares)
+    subtract(found, *shares)
     return found
 
 
-def _subtract(found: Sequence[Array], *parts: Array) -> None:
+def subtract(found: Sequence[Array], *parts: Array) -> None:
     """Take the parts from the first results, in place."""
     for x, part in zip(found, parts, strict=False):
         with np.errstate(all="ignore"):  # what overflows is found below

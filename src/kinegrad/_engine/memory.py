@@ -53,7 +53,7 @@ def check_apart(results: dict[str, Any]) -> None:
     """Refuse arrays to fill, by name, of which two have memory in common."""
     for (one, x), (other, y) in combinations(results.items(), 2):
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and share_memory(x, y):
-            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected four arrays of their own")
+            raise InputError(f"`out.{one}` and `out.{other}` share memory; expected arrays of their own")
 
 
 def _owner(x: NDArray[np.float64]) -> NDArray[np.float64] | None:

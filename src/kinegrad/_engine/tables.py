@@ -123,6 +123,21 @@ def _torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tup
     )
 
 
+def hessian_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[Any, ...]:
+    """The arguments `plan`, `pairs` and `past` of the kernels of second derivatives; once per model."""
+    key = ("hessian", layout, loaded, stream)
+    found: tuple[Any, ...] = once(model, key, lambda: _hessian_tables(model, layout, loaded, stream))
+    return found
+
+
+def _hessian_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[Any, ...]:
+    (homes, (place, first, where), (_, kind)), _ = torque_tables(model, layout, loaded, stream)
+    deeper = np.arange(_zero(model) + 1)  # slots of (j, i) by those of (i, j)
+    deeper[place[:, 1]] = place[:, 0]
+    lower = deeper[where // WIDTH] * WIDTH
+    return homes, (place, first, where, lower), (stream, kind, block_kinds(lower, _zero(model)))
+
+
 def acceleration_tables(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
     """The arguments `plan`, `pairs`, `streaming` of the kernel of ∂a, and the slots that it needs; once per model."""
     found: tuple[tuple[Any, ...], int] = once(

@@ -21,7 +21,7 @@ from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes.finite import FINE, finite, with_results
 from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
-from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_three
+from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (
     PATH,
@@ -112,7 +112,7 @@ def aba_derivatives(
             inward(m, plan, q, v, a, r, len(force) > 0, place, tree[0], spare, (X, Y, Z), scratch)
             through_mass_matrix(place, tree, reach, M, panels, X, Y, Z, scratch)
             if b >= streamed:
-                unload_three(out, r, scratch, (X, Y, Z), None)
+                unload_all(out, r, scratch, (X, Y, Z), None)
         before = r
     if streamed:
         fence(a)

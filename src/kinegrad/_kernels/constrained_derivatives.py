@@ -34,7 +34,7 @@ from kinegrad._kernels.constraints import Entries
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import Rows, gather, load, store
 from kinegrad._kernels.lanes.slots import Slots
-from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_from, unload_three
+from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all, unload_from
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import PATH, N, inward, outward, outward_while_streaming
 from kinegrad._kernels.saddle import in_panels, meet_constraints
@@ -198,6 +198,7 @@ def constrained_derivatives(
         return ok
     m, c = unpack(m), unpack_constraints(c)
     plan, place, _, _, _, where, where_f, kind = tables_of_derivatives
+    where, kind = (where, where, where), (kind, kind, kind)
     out = (da_dq, da_dv, da_dtau)
     n, rows, columns = len(m.parent), f.shape[1], da_dq.shape[1]
     wide = in_panels(n)
@@ -226,7 +227,7 @@ def constrained_derivatives(
             unload_from(df_dv, r, scratch, K + size, where_f)
             unload_from(df_dtau, r, scratch, K + 2 * size, where_f)
             if b >= streamed:
-                unload_three(out, r, scratch, (X, Y, Z), where)
+                unload_all(out, r, scratch, (X, Y, Z), where)
         before = r
     if streamed:
         fence(a)

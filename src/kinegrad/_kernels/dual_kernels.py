@@ -8,19 +8,21 @@ arrays of one row serve all rows, a call may vary one state along many direction
     results    Pair(values, slopes), and scratch likewise
 """
 
-from kinegrad._kernels import constraints, crba, elements, energy, hybrid, kinematics
+from kinegrad._kernels import constraints, crba, elements, energy, hybrid, kinematics, rnea_reverse
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.constraint_rows import Constraints, own_layout, unpack_constraints
 from kinegrad._kernels.joints import frames, places
 from kinegrad._kernels.kinematics import PLACE, in_world, point_acceleration, point_velocity
-from kinegrad._kernels.lanes.dual import Varied, vary
+from kinegrad._kernels.lanes.dual import Pair, Varied, vary
+from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.mechanism import unpack, unpack_slopes
 from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
 _crba, _elements, _energy, _hybrid = crba.block, elements.block, energy.block, hybrid.block
 _errors, _rates, _jacobian, _Entries = constraints.errors, constraints.rates, constraints.jacobian, constraints.Entries
+_gradient, _GRADIENT, _element_gradient = rnea_reverse.block, rnea_reverse.N, elements.gradient_block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
 
@@ -85,6 +87,43 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
             scatter3(velocity, r, 3 * k, dx)
             scatter3(acceleration, r, 3 * k, point_acceleration(scratch, i, x, dx))
     return True
+
+
+@kernel
+def weighted_torque_gradient(
+    m, q, v, a, y, dq, dv, da, force, point, torque, by_q, by_v, by_a, d_q, d_v, d_a, scratch, start, stop
+):
+    """Gradients of yᵀτ by the state, and their slopes along (dq, dv, da), (states, n) each; constants do not vary."""
+    ok = finite((q, v, a, y, dq, dv, da, force, point, torque), start, stop)
+    if not ok:
+        return ok
+    m = unpack(m)
+    half = len(scratch) // 2
+    own = Pair(scratch[:half], scratch[half:])
+    for r in range(start, stop, WIDTH):
+        frames(m, Pair(q, dq), r, own, _GRADIENT)
+        _gradient(
+            m, Pair(q, dq), Pair(v, dv), Pair(a, da), y, force, point, torque,
+            Pair(by_q, d_q), Pair(by_v, d_v), Pair(by_a, d_a), None, r, own,
+        )  # fmt: skip
+    return ok
+
+
+@kernel
+def weighted_element_gradient(
+    m, q, v, y, dq, dv, links, way, numbers, still, by_q, by_v, d_q, d_v, scratch, start, stop
+):  # fmt: skip
+    """Gradients of yᵀQ of force elements by q and q̇, and their slopes along (dq, dv), (states, n) each, zero on entry;
+    still, of the shape of numbers: zeros, their slopes."""
+    ok = finite((q, v, y, dq, dv), start, stop)
+    if not ok:
+        return ok
+    m = unpack(m)
+    half = len(scratch) // 2
+    own, to_q, to_v = Pair(scratch[:half], scratch[half:]), Pair(by_q, d_q), Pair(by_v, d_v)
+    for r in range(start, stop, WIDTH):
+        _element_gradient(m, Pair(q, dq), Pair(v, dv), y, links, way, Pair(numbers, still), to_q, to_v, r, own)
+    return ok
 
 
 @inline

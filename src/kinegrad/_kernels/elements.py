@@ -247,6 +247,15 @@ def bushing_matrices(m, e, links, numbers, r, scratch, at):
 
 
 @inline
+def matrices(m, e, links, apart, numbers, r, scratch, at):
+    """Stores the four matrices of an element."""
+    if links[5 * e] == SPRING:
+        spring_matrices(e, apart, numbers, r, scratch, at)
+    else:
+        bushing_matrices(m, e, links, numbers, r, scratch, at)
+
+
+@inline
 def increase_column(x, r, k, u):
     """x[rows, k] += u"""
     scatter(x, r, k, gather(x, r, k) + u)
@@ -281,22 +290,27 @@ def block(m, q, v, links, way, numbers, Q, length, energy, r, scratch):
 
 
 @inline
+def changes(k, first, at, force, scratch):
+    """Of joint k of the way: δF_k, T_k ×* F, and how F changes with its speed; (2) and (3)."""
+    T, beside = load_motion(scratch, first + k * WAY), load_motion(scratch, at + V)
+    change = T.cross(load_motion(scratch, first + k * WAY + 6))
+    rate = add(change.v, cross(beside.w, T.v))
+    f_x, f_v = load9(scratch, at + F_X), load9(scratch, at + F_V)
+    n_x, n_v = load9(scratch, at + N_X), load9(scratch, at + N_V)
+    df, dn = add(mul(f_x, T.v), mul(f_v, rate)), add(mul(n_x, T.w), mul(n_v, change.w))
+    return Force(add(dn, cross(T.v, force.f)), df), T.cross(force), Force(mul(n_v, T.w), mul(f_v, T.v))
+
+
+@inline
 def differentiate(m, e, links, way, Q_q, Q_v, r, scratch):
     """(2) and (3) for all pairs of joints of the way."""
     n = len(m.parent)
     first, at = (n + 1) * N, (n + 1) * N + n * WAY
-    joints, beside = links[5 * e + 3] + links[5 * e + 4], load_motion(scratch, at + V)
+    joints = links[5 * e + 3] + links[5 * e + 4]
     force = load_force(scratch, at + F)
     for k in range(joints):
-        T = load_motion(scratch, first + k * WAY)
-        change = T.cross(load_motion(scratch, first + k * WAY + 6))
-        rate = add(change.v, cross(beside.w, T.v))
-        f_x, f_v = load9(scratch, at + F_X), load9(scratch, at + F_V)
-        n_x, n_v = load9(scratch, at + N_X), load9(scratch, at + N_V)
-        df, dn = add(mul(f_x, T.v), mul(f_v, rate)), add(mul(n_x, T.w), mul(n_v, change.w))
-        fixed = Force(add(dn, cross(T.v, force.f)), df)
-        carried = fixed - T.cross(force)
-        damped = Force(mul(n_v, T.w), mul(f_v, T.v))
+        fixed, turned, damped = changes(k, first, at, force, scratch)
+        carried = fixed - turned
         for i in range(joints):
             T_i, entry = load_motion(scratch, first + i * WAY), way[n * e + i] * n + way[n * e + k]
             if i < k:
@@ -304,6 +318,40 @@ def differentiate(m, e, links, way, Q_q, Q_v, r, scratch):
             else:
                 increase_column(Q_q, r, entry, T_i.dot(fixed))
             increase_column(Q_v, r, entry, T_i.dot(damped))
+
+
+@inline
+def pull_back(m, e, y, links, way, by_q, by_v, r, scratch):
+    """Add the gradient of yᵀQ: (2) and (3) with the sum over j taken first, O(joints of the way)."""
+    n = len(m.parent)
+    first, at = (n + 1) * N, (n + 1) * N + n * WAY
+    joints, force = links[5 * e + 3] + links[5 * e + 4], load_force(scratch, at + F)
+    total = load_motion(scratch, at + V) * 0.0
+    side = total  # of the joints on A's side of k
+    for k in range(joints):
+        total = total + load_motion(scratch, first + k * WAY) * gather(y, r, way[n * e + k])
+    for k in range(joints):
+        joint = way[n * e + k]
+        fixed, turned, damped = changes(k, first, at, force, scratch)
+        increase_column(by_q, r, joint, total.dot(fixed) - side.dot(turned))
+        increase_column(by_v, r, joint, total.dot(damped))
+        side = side + load_motion(scratch, first + k * WAY) * gather(y, r, joint)
+
+
+@inline
+def gradient_block(m, q, v, y, links, way, numbers, by_q, by_v, r, scratch):
+    """Gradients of yᵀQ of the states r … r+W−1, added."""
+    n = len(m.parent)
+    frames(m, q, r, scratch, N)
+    at = (n + 1) * N + n * WAY
+    for e in range(len(links) // 5):
+        apart = follow(m, e, v, links, way, numbers, r, scratch)
+        if links[5 * e] == SPRING:
+            spring(e, apart, numbers, r, scratch, at)
+        else:
+            bushing(m, e, links, apart, numbers, r, scratch, at)
+        matrices(m, e, links, apart, numbers, r, scratch, at)
+        pull_back(m, e, y, links, way, by_q, by_v, r, scratch)
 
 
 @kernel
@@ -330,9 +378,6 @@ def elements_derivatives(m, q, v, links, way, numbers, Q, length, energy, Q_q, Q
         at = (len(m.parent) + 1) * N + len(m.parent) * WAY
         for e in range(len(links) // 5):
             apart = act(m, e, v, links, way, numbers, Q, length, energy, r, scratch)
-            if links[5 * e] == SPRING:
-                spring_matrices(e, apart, numbers, r, scratch, at)
-            else:
-                bushing_matrices(m, e, links, numbers, r, scratch, at)
+            matrices(m, e, links, apart, numbers, r, scratch, at)
             differentiate(m, e, links, way, Q_q, Q_v, r, scratch)
     return ok

@@ -81,8 +81,8 @@ from kinegrad._kernels.lanes.stream import (
     fence,
     step_of,
     stream_some,
+    unload_all,
     unload_ends,
-    unload_three,
 )
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
@@ -335,12 +335,12 @@ def entry_slots(n, pairs):
 
 
 @inline
-def entries(at, n, pairs, scratch):
-    """Where the entries of the three matrices begin, from slot `at` on, their zeros set; and the slot after them."""
+def entries(at, n, pairs, out, scratch):
+    """Where the entries of each matrix of `out` begin, from slot `at` on, their zeros set."""
     size = entry_slots(n, pairs)
-    for k in range(1, 4):
+    for k in range(1, len(out) + 1):
         store(scratch, at + k * size - 1, 0.0)
-    return (at, at + size, at + 2 * size), at + 3 * size
+    return tuple(at + k * size for k, _ in enumerate(out))
 
 
 @inline
@@ -416,9 +416,9 @@ def rnea_derivatives(
     m = unpack(m)
     place, first, where = pairs
     streaming, kind = past
-    out = (dtau_dq, dtau_dv, dtau_da)
+    out, where, kind = (dtau_dq, dtau_dv, dtau_da), (where, where, where), (kind, kind, kind)
     n = len(m.parent)
-    slots, _ = entries((n + 1) * N + n * PATH, n, len(place), scratch)
+    slots = entries((n + 1) * N + n * PATH, n, len(place), out, scratch)
     step = step_of(dtau_dq.shape[1])
     blocks, streamed = count_blocks(start, stop, step, streaming)
     before = Rows(start, step)
@@ -430,7 +430,7 @@ def rnea_derivatives(
         if b < blocks:
             inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, slots, scratch)
             if b >= streamed:
-                unload_three(out, r, scratch, slots, where)
+                unload_all(out, r, scratch, slots, where)
         before = r
     if streamed:
         fence(tau)

@@ -7,7 +7,7 @@ With t, b, u, w, l the factors of a joint (their 6-vectors written as one), S ψ
 
 (j ⪯ i: j on the path from i to the root).  Sums over j ⪯ i run outward, sums over j ≻ i inward, motions and forces
 shifted from joint to joint as in joints.py.  (b has no linear part, so b·ψ̇ and b·S take the angular parts alone.)
-Products from the other side are the gradient of yᵀτ: ``rnea_reverse.py``.
+Products from the other side are the gradient of yᵀτ: ``rnea_gradient.py``.
 
 Glossary: sums of a joint along its path, for b (3) | t (6) | l (3), and over its subtree, for S (6).
 """

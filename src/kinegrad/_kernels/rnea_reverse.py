@@ -202,19 +202,6 @@ def block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, gradient, r, sc
 
 
 @kernel
-def vjp(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
-    """Gradients of yᵀτ by the state, three times (states, n); loads (states or 1, 3 n), or (0, 3 n) for none."""
-    ok = finite((q, v, a, y, force, point, torque), start, stop)
-    if not ok:
-        return ok
-    m = unpack(m)
-    for r in range(start, stop, WIDTH):
-        frames(m, q, r, scratch, N)
-        block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, None, r, scratch)
-    return ok
-
-
-@kernel
 def by_constants(m, q, v, a, y, force, point, torque, gradient, scratch, start, stop):
     """Gradients of yᵀτ by all constants, (states, columns), zero on entry; loads (states or 1, 3 n), or (0, 3 n)."""
     ok = finite((q, v, a, y, force, point, torque), start, stop)

@@ -1,7 +1,7 @@
 """Functions of one coordinate, by which it moves joints: linear, polynomial, cubic spline.
 
-Each gives its value and first three derivatives, exactly and for arrays of any shape: inverse dynamics needs f, f′ and
-f″, its derivatives f‴ as well.  Functions are immutable; they compare and hash by value, and pickle.
+Each gives its value and its derivatives, exactly and for arrays of any shape: inverse dynamics needs f, f′ and f″, its
+first derivatives f‴ as well, its second ones f⁗.  Functions are immutable; they compare and hash by value, and pickle.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class LinearFunction:
     def derivatives(self, x: Array, order: int) -> list[Array]:
         """f, f′, … up to `order`, each of the shape of x."""
         zero = np.zeros_like(x)
-        return [self.multiplier * x + self.offset, zero + self.multiplier, zero, zero][: order + 1]
+        return [self.multiplier * x + self.offset, zero + self.multiplier, *[zero] * (order - 1)][: order + 1]
 
     def pieces_from_knots(self) -> tuple[tuple[float, float], Array]:
         """Where the function begins and ends, and its one piece: knot and ascending coefficients."""

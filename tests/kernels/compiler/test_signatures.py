@@ -153,12 +153,21 @@ def every_call(model, designs, state, loads):
             kg.point_motion_derivatives(model, *given, **points)
     kg.jacobian(model, q, link=link, point=(1, 2, 3))
     kg.center_of_mass_derivatives(model, q)
+    kg.center_of_mass_hessian(model, q, [1, 2, 3])
+    kg.momentum_hessian(model, q, v, w_linear=[1, 2, 3])
+    kg.point_motion_hessian(model, q, v, a, link=link, w_velocity=[1, 2, 3])
     kg.momentum_derivatives(model, q, v)
     for method, packed in product(("spatial", "lagrange"), (False, True)):
         kg.inverse_dynamics_derivatives(model, q, v, a, loads=loads, method=method, packed=packed)
     kg.forward_dynamics_derivatives(model, q, v, a, loads=loads)
+    kg.forward_dynamics_hessian(model, q, v, a, y, loads=loads)
     kg.inverse_dynamics_jvp(model, q, v, a, dq, dv, y, loads=loads)
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
+    for packed in (False, True):
+        kg.inverse_dynamics_hessian(model, q, v, a, y, loads=loads, packed=packed)
+        kg.inverse_dynamics_second_order(model, q, v, a, y, loads=loads, packed=packed)
+    for method in ("spatial", "dual"):
+        kg.inverse_dynamics_hvp(model, q, v, a, y, dq, dv, y, loads=loads, method=method)
     along = [np.asarray(x)[..., None] for x in (dq, dv, y)]
     for mode in ("tangent", "structured"):
         kg.directional(kg.mass_matrix, model, [q], along[:1], mode=mode)
@@ -182,6 +191,7 @@ def every_call(model, designs, state, loads):
     held = model.replace(elements={"strap": strap})
     kg.bias_forces(held, q, v, loads=loads)
     kg.inverse_dynamics_derivatives(held, q, v, a, loads=loads)
+    kg.inverse_dynamics_hvp(held, q, v, a, y, dq, dv, y, loads=loads)
     kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a, loads=loads)
     bent = model.replace(coordinates=[CoupledCoordinate("bent", (n - 1,), (kg.PolynomialFunction([0, 1, 0.1]),))])
     kg.inverse_dynamics(bent, q, v, a, loads=loads)

@@ -19,10 +19,10 @@ Results are picked from scratch: column k of a matrix from the slot that is wher
 matrix's first; without `where` from slot k after the first.
 
 Glossary
-    out     three matrices, (states, columns); slots, where the slots of each begin
-    where   (columns,), or None
-    kind    (W, blocks): of the W columns from skip + W·block on, for each skip: BLANK if topology makes them zero, RUN
-            if their slots follow each other, else MIXED
+    out     several matrices, (states, columns) each; slots, where the slots of each begin
+    where   (columns,), or None; where there are several matrices, one for each, or None
+    kind    (W, blocks), likewise: of the W columns from skip + W·block on, for each skip: BLANK if topology makes them
+            zero, RUN if their slots follow each other, else MIXED
     skip    columns before the first that stands at a multiple of W numbers in memory; the same in all rows of a block
 """
 
@@ -181,23 +181,23 @@ def unload_from(x, r, scratch, slot, where):
 
 
 @inline
-def unload_three(out, r, scratch, slots, where):
-    """All columns of all three matrices, by ordinary stores."""
-    for which in range(3):
-        unload_from(out[which], r, scratch, slots[which], where)
+def unload_all(out, r, scratch, slots, where):
+    """All columns of all matrices, by ordinary stores."""
+    for which in range(len(out)):
+        unload_from(out[which], r, scratch, slots[which], None if where is None else where[which])
 
 
 @inline
 def unload_ends(out, r, scratch, slots, where):
     """The columns before the first and after the last that are streamed."""
     columns = out[0].shape[1]
-    for which in range(3):
-        x, slot = out[which], slots[which]
+    for which in range(len(out)):
+        x, slot, own = out[which], slots[which], None if where is None else where[which]
         skip = min(skipped(x, r), columns)
         for k in range(skip):
-            scatter(x, r, k, picked(scratch, slot, where, k))
+            scatter(x, r, k, picked(scratch, slot, own, k))
         for k in range(columns - (columns - skip) % WIDTH, columns):
-            scatter(x, r, k, picked(scratch, slot, where, k))
+            scatter(x, r, k, picked(scratch, slot, own, k))
 
 
 @inline
@@ -218,11 +218,13 @@ def stream_blocks(x, r, scratch, slot, where, kind, first, last):
 
 @inline
 def stream_some(out, r, scratch, slots, where, kind, first, last):
-    """Blocks first … last−1 of those of all three matrices, one matrix after the other."""
+    """Blocks first … last−1 of those of all matrices, one matrix after the other."""
     blocks = out[0].shape[1] // WIDTH
+    which, done = 0, 0
     while first < last:
-        which = 0 if first < blocks else 1 if first < 2 * blocks else 2
-        done = which * blocks
+        while done + blocks <= first:
+            which, done = which + 1, done + blocks
         until = min(last, done + blocks)
-        stream_blocks(out[which], r, scratch, slots[which], where, kind, first - done, until - done)
+        own, blank = (None, None) if where is None else (where[which], kind[which])
+        stream_blocks(out[which], r, scratch, slots[which], own, blank, first - done, until - done)
         first = until
