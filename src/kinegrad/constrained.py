@@ -43,7 +43,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Axis = engine.Axis
-MISSING = 1e-8  # of what a motion takes: more cannot be rounding
+MISSING, ROUNDING = 1e-8, 1e-12  # of what a joint takes, and of what any takes: more cannot be rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -301,20 +301,25 @@ def constrained_inverse_dynamics(
         [np.broadcast_to(S, (*needed.shape[:-1], *S.shape)), saddle.T(np.broadcast_to(G, wide))], axis=-1
     )
     supplied = saddle.least_norm(B, needed[..., None])[..., 0]
-    missing = np.abs((B @ supplied[..., None])[..., 0] - needed).max(axis=-1)
-    parts = np.abs(B).max(axis=(-1, -2), initial=0.0) * np.abs(supplied).max(axis=-1, initial=0.0)
-    size = np.abs(needed).max(axis=-1) + parts
-    if (missing > MISSING * size).any():
-        state = int(np.flatnonzero(np.ravel(missing > MISSING * size))[0])
-        worst = int(np.argmax(np.abs((B @ supplied[..., None])[..., 0] - needed).reshape(-1, model.nv)[state]))
-        at = engine.state_text(state, needed.shape[:-1])
-        raise SingularError(
-            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
-            f"lacks {np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
-        )
+    _check_supplied(model, B, supplied, needed)
     u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
     engine.check_sums(u, f)
     return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
+
+
+def _check_supplied(model: Model, B: Array, supplied: Array, needed: Array) -> None:
+    """Refuse a motion of which a joint lacks more than rounding: of its own torque, or of the largest of all."""
+    missing = np.abs((B @ supplied[..., None])[..., 0] - needed)
+    own = np.abs(needed) + (np.abs(B) @ np.abs(supplied)[..., None])[..., 0]
+    lacks = missing > MISSING * own + ROUNDING * own.max(axis=-1, keepdims=True)
+    if lacks.any():
+        state = int(np.flatnonzero(lacks.any(axis=-1))[0])
+        short = np.where(lacks, missing, 0.0).reshape(-1, model.nv)[state]
+        worst, at = int(short.argmax()), engine.state_text(state, needed.shape[:-1])
+        raise SingularError(
+            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
+            f"lacks {short[worst]:.3g}; expected a motion that they can, or more actuators"
+        )
 
 
 def actuation(model: Model, actuated: Any) -> Array:
