@@ -327,7 +327,7 @@ class TestRefused:
 
 
 class TestInverse:
-    """[xiang2008] (36)-(38): torques of actuated joints, and forces of the cut."""
+    """[xiang2008] (38): torques of actuated joints, and forces of the cut."""
 
     def test_there_and_back(self):
         for seed in range(6):

@@ -15,12 +15,12 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
              inverse_dynamics_hessian, inverse_dynamics_second_order, inverse_dynamics_hvp,
              inverse_dynamics_hessian_tensors
-constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives
+             directional: along many directions of the state at once, exact or by differences
+constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
+             assemble, project_velocity
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
              impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
-constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
-             assemble, project_velocity
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -109,6 +109,7 @@ from kinegrad.design import (
     point_motion_design_derivatives,
     transform_design_derivatives,
 )
+from kinegrad.directional import Directional, directional
 from kinegrad.dynamics import (
     HybridDynamics,
     bias_forces,
@@ -229,6 +230,7 @@ __all__ = [
     "Coupling",
     "Cylinder",
     "Design",
+    "Directional",
     "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
@@ -289,6 +291,7 @@ __all__ = [
     "constraint_design_derivatives",
     "constraint_jacobian_design_derivatives",
     "difference",
+    "directional",
     "energy_design_derivatives",
     "forward_dynamics",
     "forward_dynamics_derivatives",

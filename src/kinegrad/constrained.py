@@ -248,7 +248,7 @@ def constrained_inverse_dynamics(
     loads: Loads | None = None,
     threads: int | None = None,
 ) -> ConstrainedInverseDynamics:
-    """What actuators and constraints have to supply for a motion: S u + Gᵀ f = M a + h.  [xiang2008] (36)–(38)
+    """What actuators and constraints have to supply for a motion: S u + Gᵀ f = M a + h.  [xiang2008] (38)
 
     Cut a closed loop, and inverse dynamics of the tree gives torques of all its joints; those of joints without
     actuators have to come from the cut, by its forces f.  Where actuators and constraints together are more than the

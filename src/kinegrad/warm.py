@@ -61,6 +61,9 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     def of_loads(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(pulled, *state, **options)
 
+    def along(function: Callable[..., Any], parts: int, mode: str, **options: Any) -> Callable[[], Any]:
+        return lambda: kg.directional(function, arm, [q] * parts, [np.eye(2)] * parts, mode=mode, **options)
+
     def of_arm(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(arm, *state, **options)
 
@@ -134,6 +137,14 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
         "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
+        "a, along directions": ("directional", along(kg.forward_dynamics, 3, "tangent")),
+        "τ, along directions": ("directional", along(kg.inverse_dynamics, 3, "tangent")),
+        "constraints, along directions": (
+            "directional",
+            along(kg.constrained_dynamics, 3, "tangent", constraints=floor),
+        ),
+        "M, along directions": ("directional", along(kg.mass_matrix, 1, "tangent")),
+        "M, along directions at once": ("directional", along(kg.mass_matrix, 1, "structured")),
         "∂τ·x": ("inverse_dynamics_jvp", of_arm(kg.inverse_dynamics_jvp, q, v, a, q, v, a)),
         "w·∂τ": ("inverse_dynamics_vjp", of_arm(kg.inverse_dynamics_vjp, q, v, a, v)),
         "a, τ": ("hybrid_dynamics", of_arm(kg.hybrid_dynamics, q, v, a, a, prescribed=prescribed)),

@@ -104,7 +104,8 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "project_velocity": "n",
     "transform_design_derivatives": "l 4 4 p",
 }
-OTHERS = {"get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}  # tested below
+# tested below
+OTHERS = {"directional", "get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}
 POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
@@ -427,6 +428,58 @@ def test_inertial_parameters():
     for value in VALUES:
         with pytest.raises(kg.InputError, match="`model`"):
             kg.inertial_parameters(value)
+
+
+PARTS = {kg.mass_matrix: "q", kg.bias_forces: "qv"}
+PARTS |= dict.fromkeys((kg.inverse_dynamics, kg.forward_dynamics, kg.constrained_dynamics), "qva")
+MODES = ("structured", "tangent", "forward", "central")
+
+
+def directions_of(case, function):
+    """Arguments of `directional` for a case of another function; some of them hostile."""
+    rng, nv, k = case.rng, case.model.nv, case.rng.choice([0, 1, 3, 9])
+    state = [case.configuration() if x == "q" else case.state(x) * case.scale for x in PARTS[function]]
+    D = [case.numbers.normal(size=(*case.part(), nv, k)) for _ in state]
+    D = [None if rng.random() < 0.2 else x for x in D]
+    for parts in (state, D):
+        if rng.random() < 0.15:
+            at = rng.randrange(len(parts))
+            good = parts[at] if parts[at] is not None else np.zeros((nv, k))
+            parts[at] = spoiled(rng, good) if good.size and rng.random() < 0.6 else hostile(rng, good)
+    return state, D
+
+
+def test_directional():
+    """The same bits again, on any number of threads and for a state alone; finite numbers, or an error of few words."""
+    good = 0
+    for seed in range(cases(few=120)):
+        case = Case("mass_matrix", 10_000 + seed)
+        function = case.rng.choice(list(PARTS))
+        case.function = kg.directional
+        state, D = directions_of(case, function)
+        case.arguments = {"function": function, "model": case.model, "state": state, "D": D}
+        case.arguments["mode"] = case.rng.choice(MODES)
+        if function is kg.constrained_dynamics:
+            case.arguments["constraints"] = some_constraints(case.rng, case.model)
+        try:
+            result = case.call()
+            assert bits(case.call(threads=1)) == bits(case.call(threads=2)) == bits(result)
+            if isinstance(result, str):
+                continue
+            good += 1
+            assert all(np.isfinite(x).all() for x in leaves(result).values())
+            shape = result.value.shape[: result.value.ndim - (2 if function is kg.mass_matrix else 1)]
+            assert result.derivative.shape[:-1] == result.value.shape
+            if 0 not in shape:
+                at = tuple(case.rng.randrange(size) for size in shape)
+                one = [np.broadcast_to(x, (*shape, np.shape(x)[-1]))[at].copy() for x in state]
+                along = [None if x is None else np.broadcast_to(x, (*shape, *np.shape(x)[-2:]))[at].copy() for x in D]
+                alone = case.call(state=one, D=along)
+                assert bits(alone) == {what: x[at].tobytes() for what, x in leaves(result).items()}
+        except Exception as error:
+            error.add_note(f"seed {seed}: {function.__name__}, {case.arguments['mode']}")
+            raise
+    assert good > 20
 
 
 def test_configurations():

@@ -65,7 +65,7 @@ from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles
 from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
 from kinegrad._engine.tables import acceleration_tables, hessian_tables, pairs, places, plan, torque_tables, tree
-from kinegrad._engine.tangents import Directions, directions, run_tangents
+from kinegrad._engine.tangents import Directions, directions, run_duals, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
 
@@ -150,6 +150,8 @@ __all__ = [
     "roles",
     "run",
     "run_directions",
+    "run_duals",
+    "run_mass_tangents",
     "run_tangents",
     "scratch",
     "set_threads",

@@ -1,7 +1,8 @@
-"""Slopes of torques and accelerations along many directions, on threads: values are shared by up to 64 directions."""
+"""Slopes of torques, accelerations and the mass matrix along many directions, which share values, on threads."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -9,15 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.gate import Batch, kernel_array
+from kinegrad._engine.kernel_constants import mechanism
 from kinegrad._engine.pool import Call
-from kinegrad._engine.signature import Kernel
-from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, workers_asked
+from kinegrad._engine.signature import Kernel, Shape
+from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, scratch_pair, workers_asked
+from kinegrad._kernels import crba_tangent
 from kinegrad._kernels import design_tangent as kernels
+from kinegrad._kernels.lanes.dual import Pair
 from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 _TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
+_MATRICES = 16  # the same where a direction takes slots for each joint: so that they stay in the caches
 
 
 class Directions(NamedTuple):
@@ -95,6 +100,80 @@ def run_tangents(
         first, joint = min(stuck)
         raise batch.free_joint(joint, first)
     return todo.found, todo.results.swapaxes(0, 1) if over_states else todo.results
+
+
+def run_duals(
+    kernel: Kernel,
+    batch: Batch,
+    state: Sequence[tuple[Array, Array | None]],
+    loads: Sequence[Array],
+    threads: int | None,
+    points: Shape | None = None,
+    options: Sequence[Any] = (),
+) -> tuple[list[Array], list[Array]]:
+    """The results of a kernel of ``_kernels/dual_states.py``, (states, columns) each, and their slopes, (states,
+    directions, columns).
+
+    `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; loads as of
+    :func:`run_tangents`; `options` are what the kernel takes as it is.  A row of lanes is a state along a direction.
+    """
+    model, count, n = batch.model, batch.states, batch.n
+    directions = next(dx.shape[1] for _, dx in state if dx is not None)
+    constants, none, columns = mechanism(model), np.zeros((1, n)), list(map(math.prod, kernel.cores(model, points)))
+    values = [np.empty((count, width)) for width in columns]
+    results = [np.zeros((count, directions, width)) for width in columns]
+    _, slots = kernel.needs(model)
+    call = Call(1, count, first_rows(4 * n * n * directions), workers_asked(threads, count * directions * n))
+    stuck: list[tuple[int, int]] = []
+
+    def part(_: int, start: int, stop: int) -> None:
+        some, rows = slice(start, stop), (stop - start) * directions
+        pairs = [
+            Pair(x[some].repeat(directions, axis=0), none if dx is None else kernel_array(dx[some].reshape(rows, n)))
+            for x, dx in state
+        ]
+        acting = [x[some].repeat(directions, axis=0) if len(x) == count > 1 else x for x in loads]
+        filled = [Pair(np.zeros((rows, x.shape[-1])), x[some].reshape(rows, -1)) for x in results]
+        status = (NO_JOINT.copy(),) if kernel.pivots else ()
+        kernel.function(constants, *pairs, *acting, *options, *filled, *status, scratch_pair(slots), 0, rows)
+        if status and status[0][0] >= 0:
+            joint, row = status[0].tolist()
+            stuck.append((start + row // directions, joint))
+            call.stop()
+        for value, pair in zip(values, filled, strict=True):
+            value[some] = pair.value[::directions]
+
+    call.run(part, alone_first=not compiled(kernel.function))
+    if stuck:
+        first, joint = min(stuck)
+        raise batch.free_joint(joint, first)
+    return values, results
+
+
+def run_mass_tangents(batch: Batch, q: Array, dq: Array, threads: int | None) -> tuple[Array, Array]:
+    """M, (states, n·n), at q, (states, n), and its slopes, (states, n·n, directions), along dq, (states, directions,
+    n).  Lanes run over states or over directions, whichever there are more of."""
+    count, total, n = dq.shape
+    constants, q, values = mechanism(batch.model), kernel_array(q), np.zeros((count, n * n))
+    over_states = count >= total
+    layers, lines = (min(total, _MATRICES), -(-total // _MATRICES)) if over_states else (1, count)
+    along = kernel_array(dq.swapaxes(0, 1) if over_states else dq)
+    results = np.zeros((count, n * n * total))
+    call = Call(lines, along.shape[1], first_rows(n * n * layers), workers_asked(threads, count * total * n))
+
+    def part(line: int, start: int, stop: int) -> None:
+        some = slice(line * layers, (line + 1) * layers)
+        if over_states:
+            given, filled = (q, along[some], values), (results, total, some.start)
+        else:  # values are the same bits from each group of directions
+            given, filled = (q[some], along[some], values[some]), (np.zeros((total, n * n)), 1, 0)
+        memory = scratch(crba_tangent.slots(n, layers))
+        crba_tangent.crba_tangent(constants, *given, *filled, memory, start, stop)
+        if not over_states:
+            results[line].reshape(n * n, total)[:, start:stop] = filled[0][start:stop].T
+
+    call.run(part, alone_first=not compiled(crba_tangent.crba_tangent))
+    return values, results.reshape(count, n * n, total)
 
 
 class _Todo:

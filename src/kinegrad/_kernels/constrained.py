@@ -2,12 +2,12 @@
 
 With the rows φ of ``constraints.py``, their Jacobian G, and what it takes to move without acceleration, h,
 
-    [M  −Gᵀ; G  0] [q̈; f] = [τ − h; −φ̈(q, q̇, 0) − 2α φ̇ − β² φ]                           [kudruss2019] (5)
+    [M  −Gᵀ; G  0] [q̈; f] = [τ − h; −φ̈(q, q̇, 0) − 2α φ̇ − β² φ]                           [kudruss2019] (1)
 
 where α and β draw errors of φ and φ̇ back to zero [baumgarte1972], and are zero unless asked for.  An impact changes q̇
 at once, so that only impulses count:
 
-    [M  −Gᵀ; G  0] [q̇⁺ − q̇; Λ] = [0; −(1 + e) G q̇]                                        [kudruss2019] (8)
+    [M  −Gᵀ; G  0] [q̇⁺ − q̇; Λ] = [0; −(1 + e) G q̇]                                        [kudruss2019] 3
 
 with the restitution e of each row.  ``saddle.py`` solves both.  M is that of ``crba.py``; h is that of ``rnea.py``,
 with gravity added to the accelerations of links where a force is made of them, for φ̈ does not know of it.

@@ -3,7 +3,7 @@
 Accelerations a and multipliers f of m constraints with the Jacobian G satisfy
 
     [M  −Gᵀ] [a]   [r]
-    [G   0 ] [f] = [s]                                                                     [kudruss2019] (5)
+    [G   0 ] [f] = [s]                                                                     [kudruss2019] (1)
 
 With the factors M = LᵀDL of ``tree_solve.py``, which keep the zeros of the tree, only half a solution is needed for G:
 

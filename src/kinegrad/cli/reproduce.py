@@ -27,6 +27,8 @@ def reproduce(
     zhakatayev2023: sensitivities of the 43-joint human, analytic and numerical, their errors and their cost.
 
     anderson2002: sensitivities to lengths and masses by three methods, on chains and on a double pendulum over time.
+
+    kudruss2019: derivatives along directions by differences, duals and structure: their errors, and what they cost.
     """
     from kinegrad.papers import load
 

@@ -2,10 +2,11 @@
 
 zhakatayev2023   inverse-dynamics sensitivities of the 43-joint human, beside numerical ones
 anderson2002     sensitivities to lengths and masses: three methods on chains, a double pendulum over time
+kudruss2019      derivatives along directions by four modes: their errors, and what they cost
 report           what they share: page, folder, summary
 
 >>> sorted(PAPERS)
-['anderson2002', 'zhakatayev2023']
+['anderson2002', 'kudruss2019', 'zhakatayev2023']
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ __all__ = ["PAPERS", "load"]
 PAPERS = {
     "zhakatayev2023": "kinegrad.papers.zhakatayev2023",
     "anderson2002": "kinegrad.papers.anderson2002",
+    "kudruss2019": "kinegrad.papers.kudruss2019",
 }
 
 

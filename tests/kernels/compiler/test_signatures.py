@@ -164,10 +164,16 @@ def every_call(model, designs, state, loads):
         kg.inverse_dynamics_second_order(model, q, v, a, y, loads=loads, packed=packed)
     for method in ("spatial", "dual"):
         kg.inverse_dynamics_hvp(model, q, v, a, y, dq, dv, y, loads=loads, method=method)
+    along = [np.asarray(x)[..., None] for x in (dq, dv, y)]
+    for mode in ("tangent", "structured"):
+        kg.directional(kg.mass_matrix, model, [q], along[:1], mode=mode)
+        kg.directional(kg.inverse_dynamics, model, [q, v, a], along, mode=mode, loads=loads)
+        kg.directional(kg.forward_dynamics, model, [q, v, a], along, mode=mode, loads=loads)
     if loads is not None:
         kg.inverse_dynamics_load_derivatives(model, q, loads=loads)
     tied = kg.ConstraintSet(model, [kg.Given(model.joint_names[0])])
     kg.constrained_dynamics(model, tied, q, v, a, loads=loads)
+    kg.directional(kg.constrained_dynamics, model, [q, v, a], along, mode="tangent", constraints=tied, loads=loads)
     kg.constrained_dynamics_derivatives(model, tied, q, v, a, loads=loads, stabilisation=1.0)
     kg.impact(model, tied, q, v, restitution=[0.5])
     kg.impact_derivatives(model, tied, q, v)

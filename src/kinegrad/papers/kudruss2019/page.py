@@ -1,0 +1,222 @@
+"""The page about :mod:`kinegrad.papers.kudruss2019`: its tables and text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kinegrad.papers.kudruss2019 import effort, figures
+from kinegrad.papers.kudruss2019.effort import BOUNDS, SOLVE
+from kinegrad.papers.kudruss2019.findings import at_worst, disturbed_words, effort_of, findings
+from kinegrad.papers.kudruss2019.misprints import MISPRINTS
+from kinegrad.papers.kudruss2019.systems import MODES, carts
+from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from kinegrad.papers.kudruss2019 import Report
+
+__all__ = ["write_page"]
+
+DPI = 150
+QUICK = " <b>This is a quick run</b>: {} states instead of 10 000, fewer numbers of directions, shorter measurements."
+SOURCES = "<code>papers/kudruss2019/{}.py</code>"
+
+
+def write_page(folder: Path, report: Report, say: Progress) -> Report:
+    """Write figures and page into a folder; the report with the figures' final paths."""
+    makers: dict[str, Callable[[], Figure]] = {
+        "figure_1_errors": lambda: figures.plot_errors(report.errors),
+        "figure_2_efforts": lambda: figures.plot_efforts(report.efforts),
+        "steps": lambda: figures.plot_steps(report.steps),
+    }
+    pictures = write_figures(folder, makers, DPI, say)
+    (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
+    return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
+
+
+def _page(report: Report, pictures: dict[str, bytes]) -> Page:
+    lead = (
+        "What derivatives of dynamics along directions err by, and what they cost, by four modes: the experiments of "
+        "M. Kudruss, P. Manns and C. Kirches, <i>Efficient derivative evaluation for rigid-body dynamics based on "
+        "recursive algorithms subject to kinematic and loop constraints</i>, 2019, run again with kinegrad."
+    )
+    page = Page("kudruss2019, reproduced", lead + (QUICK.format(report.samples) if report.quick else ""))
+    k = max(row.directions for row in report.efforts)
+    tasks = [task for task in dict.fromkeys(row.task for row in report.efforts) if task != SOLVE]
+    highest = max(effort_of(report.efforts, task, "structured", k) for task in tasks)
+    ratio = effort_of(report.efforts, SOLVE, "tangent", k) / effort_of(report.efforts, SOLVE, "forward", k)
+    exact, forward = (at_worst(report.errors, modes).level for modes in (["tangent", "structured"], ["forward"]))
+    many = f"evaluations at most for {k} directions with structure exploited; bound: {BOUNDS['structured'](k):g}"
+    page.numbers(
+        [
+            (number(exact), "mean error of exact modes, at worst; the paper: about 10<sup>−14</sup>"),
+            (number(forward), "of forward differences, at worst; the paper: 5·10<sup>−6</sup>"),
+            (f"{highest:.3g}", many),
+            (f"{ratio:.2g}", "of the time of differences for solving (1) with one factor; the paper: less than ¼"),
+        ]
+    )
+    page.section("Findings", "findings")
+    page.points([_html(words) for words in findings(report)])
+    _modes(page)
+    _errors(page, report, pictures)
+    _steps(page, pictures)
+    _efforts(page, report, pictures)
+    _misprints(page)
+    page.section("How this page was made", "made")
+    page.paragraph(
+        "By one command, with nothing entered by hand. All numbers are in <code>results.json</code>, errors in "
+        "<code>errors.csv</code>, efforts in <code>efforts.csv</code>. A second run gives the same errors; "
+        "times differ."
+    )
+    page.about(report.about)
+    return page
+
+
+def _html(words: str) -> str:
+    """A finding as HTML: powers of ten.
+
+    >>> _html("1.1e-05 < 5e-06, 1e-14")
+    '1.1·10<sup>−5</sup> &lt; 5·10<sup>−6</sup>, 10<sup>−14</sup>'
+    """
+    return re.sub(
+        r"(\d+(?:\.\d+)?)e([+-]?)0?(\d+)",
+        lambda m: f"{'' if m[1] == '1' else f'{m[1]}·'}10<sup>{'−' * (m[2] == '-')}{m[3]}</sup>",
+        escape(words),
+    )
+
+
+def _modes(page: Page) -> None:
+    page.section("What is compared, and how", "modes")
+    page.paragraph(
+        "A function <i>f</i> of dynamics at a state <i>x</i> and its derivatives along <i>k</i> directions "
+        "<i>d</i>, in one call of <code>directional</code>. The algorithms are the paper’s: <b>CRBA</b>, the mass "
+        "matrix; <b>NEFF</b>, nonlinear effects or bias forces; <b>RNEA</b>, inverse dynamics; <b>ABA</b>, forward "
+        "dynamics; <b>FDCONT</b>, forward dynamics with constraints, accelerations and forces. The modes are"
+    )
+    page.points([
+        "<b>FD</b>, forward differences (<i>f</i>(<i>x</i> + <i>hd</i>) − <i>f</i>(<i>x</i>))/<i>h</i>, where "
+        "<i>hd</i> is 1.5·10<sup>−8</sup> of the state;",
+        "<b>FDC</b>, central differences, where it is 6.1·10<sup>−6</sup>;",
+        "<b>AD</b>, the chain rule through every operation: the algorithm compiled for dual numbers, which carry a "
+        "value and a slope, for each direction anew. Of FDCONT it gives the right-hand sides of algorithm 4, and "
+        "the matrix of (1) is factored once;",
+        "<b>ED</b>, structure exploited: algorithm 3 with all that does not depend on the direction taken out of "
+        "its inner loops; and for the others, matrices of derivatives of which topology leaves the entries that are "
+        "not zero, times the directions.",
+    ])  # fmt: skip
+
+
+def _errors(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
+    page.section("Figure 1: errors against closed forms", "errors")
+    box = carts()[1].cart
+    assert box is not None
+    page.paragraph(
+        f"{report.samples:,} states".replace(",", "\u202f") + " and their directions, 3<i>n</i> of them at each, are "
+        "uniform in [−π, π]. The text of the paper does not say what its cart-pendulum is made of. Here the box has "
+        f"{box.box_mass:g} kg and {number(box.box_inertia)} kg m<sup>2</sup>, the slender rod {box.rod_mass:g} kg "
+        f"and {2 * box.rod_centre:g} m. In minimal coordinates there are two degrees of freedom; as a free box in "
+        "the plane there are four, and two wheels that stay on the ground are two constraints. The derivatives in "
+        "closed form ("
+        + SOURCES.format("cart")
+        + f") are evaluated in extended precision, <i>ε</i> = {number(report.epsilon)}."
+    )
+    page.figure(
+        pictures["figure_1_errors"], "Figure 1",
+        "Errors of the worst entry and direction of a state. Thick bars hold half of the states, thin ones 98 %, "
+        "white lines are medians. Dashed: what the text of the paper says, at worst, for FD, FDC, and AD and ED.",
+        "Errors of four modes for each algorithm on a logarithmic axis, two panels: forward differences are worst, "
+        "central ones some three orders of magnitude better, both exact modes at rounding.",
+    )  # fmt: skip
+    rows = []
+    for cart, name in dict.fromkeys((row.cart, row.algorithm) for row in report.errors):
+        some = {row.mode: row for row in report.errors if (row.cart, row.algorithm) == (cart, name)}
+        cells = [number(getattr(some[mode], what)) for what in ("level", "relative") for mode in MODES]
+        rows.append([cart, name, *cells])
+    names = list(MODES.values())
+    page.table(
+        ["cart", "algorithm", *names, *(f"{name}, relative" for name in names)], rows, "Table 1",
+        "Mean errors: as they are, of the free box within 60° of level; and relative to the largest entry of a "
+        "state’s derivatives, of all states.",
+        words=2,
+    )  # fmt: skip
+    rows = [
+        [name, *(number(x) for x in (row.quantiles[2], row.level, row.mean, row.largest))]
+        for mode, name in MODES.items()
+        for row in report.errors
+        if (row.algorithm, row.mode) == ("FDCONT", mode)
+    ]
+    page.table(
+        ["FDCONT", "median", "mean within 60° of level", "mean", "largest"], rows, "Table 2",
+        "What states near upright do to the errors of constrained dynamics: there the constraints become dependent "
+        "on each other, and derivatives themselves grow without bound.",
+    )  # fmt: skip
+
+
+def _steps(page: Page, pictures: dict[str, bytes]) -> None:
+    page.section("What the step does to differences", "steps")
+    page.paragraph(
+        "The paper states what is left at best: about <i>ε</i><sup>1/2</sup> for forward differences and "
+        "<i>ε</i><sup>2/3</sup> for central ones. Larger steps err by curvature, smaller ones by rounding; exact "
+        "modes know no step."
+    )
+    page.figure(
+        pictures["steps"], "Errors by step",
+        "Median over the states of the errors relative to a state’s largest derivative. Level lines: ED.",
+        "Errors of forward and central differences by step on logarithmic axes: they fall and rise again as steps "
+        "shrink; the exact mode is a level line far below.",
+    )  # fmt: skip
+
+
+def _efforts(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
+    page.section("Figure 2: effort by number of directions", "efforts")
+    page.paragraph(
+        "A pendulum of ten rods in a plane; for FDCONT its tip is pinned, two constraints. The effort is the time "
+        "of function and derivatives together, divided by that of the function. kinegrad evaluates states in "
+        f"batches, several at once in the registers of a processor: here {effort.STATES} in a call, so that what a "
+        "call costs by itself, in Python, counts little. Modes and function are timed in turn, again and again, as "
+        "processor time of one thread; the best counts. <b>solve (1)</b> is the linear system alone, with its "
+        "matrix and the derivatives of that given."
+    )
+    page.figure(
+        pictures["figure_2_efforts"], "Figure 2",
+        "Effort in evaluations of the function. Dashed: bounds of the paper’s table 1, for FD, FDC, and AD and ED.",
+        "Effort by number of directions, six panels with a line for each of four modes: differences and duals grow "
+        "in proportion, the structured mode is nearly level.",
+    )  # fmt: skip
+    words = disturbed_words(report.efforts)
+    if words:
+        page.note(_html(words))
+    counts = sorted({row.directions for row in report.efforts})
+    rows = []
+    for task in dict.fromkeys(row.task for row in report.efforts):
+        single = min(row.function for row in report.efforts if row.task == task)
+        for mode, name in MODES.items():
+            cells = [f"{effort_of(report.efforts, task, mode, k):.1f}" for k in counts]
+            rows.append([task if name == "FD" else "", name, duration(single) if name == "FD" else "", *cells])
+    for mode, name in (("forward", "FD"), ("central", "FDC"), ("tangent", "AD, ED")):
+        rows.append(["bound" if name == "FD" else "", name, "", *(f"{BOUNDS[mode](k):g}" for k in counts)])
+    page.table(
+        ["task", "mode", "one evaluation", *(f"{k}" for k in counts)], rows, "Table 3",
+        "Effort by number of directions, and the best time of one evaluation of the function.",
+        words=2, quoted=range(len(rows) - 3, len(rows)),
+    )  # fmt: skip
+    page.paragraph(
+        "Figure 3 of the paper, how an optimiser converges with exact and with numerical derivatives when a person "
+        "lifts a box, needs motion prediction; it is not reproduced here."
+    )
+
+
+def _misprints(page: Page) -> None:
+    page.section("Misprints found on the way", "misprints")
+    page.paragraph(
+        "The copy used here is a scan; some of this may be due to it and not to the paper. What is marked was also "
+        "evaluated both ways in the tests, where the printed form fails and the other holds."
+    )
+    rows = [[each.place, each.printed, each.correct, "✓" if each.tested else ""] for each in MISPRINTS]
+    page.table(["where", "as printed", "what it must be", "tested"], rows, "Table 4", "Formulas put right.", words=4)
