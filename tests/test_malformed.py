@@ -218,6 +218,7 @@ FUNCTIONS = {
     "inverse_dynamics_hessian": (kg.inverse_dynamics_hessian, 4),
     "packed_second_order": (lambda *args: kg.inverse_dynamics_second_order(*args, packed=True, loads=LOADS), 4),
     "inverse_dynamics_load_derivatives": (lambda *args: kg.inverse_dynamics_load_derivatives(*args, loads=LOADS), 1),
+    "forward_dynamics_hessian": (kg.forward_dynamics_hessian, 4),
     "forward_dynamics": (kg.forward_dynamics, 3),
     "forward_dynamics_crba": (lambda *args: kg.forward_dynamics(*args, method="crba"), 3),
     "forward_dynamics_derivatives": (kg.forward_dynamics_derivatives, 3),

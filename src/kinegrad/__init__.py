@@ -9,12 +9,12 @@ model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prism
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
-             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives
+             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives, point_motion_hessian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
              inverse_dynamics_hessian, inverse_dynamics_second_order, inverse_dynamics_hvp,
-             inverse_dynamics_hessian_tensors
+             inverse_dynamics_hessian_tensors, forward_dynamics_hessian
              directional: along many directions of the state at once, exact or by differences
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, project_velocity
@@ -143,6 +143,7 @@ from kinegrad.dynamics_hessian import (
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.kinematics import (
     ForwardKinematics,
     Jacobian,
@@ -156,6 +157,13 @@ from kinegrad.kinematics_derivatives import (
     PointMotionDerivatives,
     forward_kinematics_derivatives,
     point_motion_derivatives,
+)
+from kinegrad.kinematics_hessian import (
+    MomentumHessian,
+    PointMotionHessian,
+    center_of_mass_hessian,
+    momentum_hessian,
+    point_motion_hessian,
 )
 from kinegrad.loads import Loads
 from kinegrad.model import (
@@ -234,6 +242,7 @@ __all__ = [
     "Distance",
     "EnergyDesignDerivatives",
     "ForwardDynamicsDerivatives",
+    "ForwardDynamicsHessian",
     "ForwardKinematics",
     "ForwardKinematicsDerivatives",
     "Frame",
@@ -263,11 +272,13 @@ __all__ = [
     "ModelError",
     "Momentum",
     "MomentumDerivatives",
+    "MomentumHessian",
     "Motion",
     "PackedMatrix",
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
+    "PointMotionHessian",
     "PolynomialFunction",
     "Quaternion",
     "Shape",
@@ -282,6 +293,7 @@ __all__ = [
     "bridges",
     "center_of_mass",
     "center_of_mass_derivatives",
+    "center_of_mass_hessian",
     "compare",
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
@@ -296,6 +308,7 @@ __all__ = [
     "forward_dynamics",
     "forward_dynamics_derivatives",
     "forward_dynamics_design_derivatives",
+    "forward_dynamics_hessian",
     "forward_kinematics",
     "forward_kinematics_derivatives",
     "free",
@@ -327,6 +340,7 @@ __all__ = [
     "mass_matrix_design_derivatives",
     "momentum",
     "momentum_derivatives",
+    "momentum_hessian",
     "neutral",
     "objectives",
     "optimize",
@@ -336,6 +350,7 @@ __all__ = [
     "point_motion",
     "point_motion_derivatives",
     "point_motion_design_derivatives",
+    "point_motion_hessian",
     "potential_energy",
     "prismatic",
     "project_velocity",

@@ -69,6 +69,10 @@ class Motion(Result):
         Parameters that the motion follows.
     dq_dp, dv_dp, da_dp, dtau_dp : array_like, shape (m, ..., nv, p), optional
         How it follows them in total; None where it does not.
+    forces : array_like, shape (m, ..., k), optional
+        Forces of constraints, N or N·m, one for each of `row_names`.
+    row_names : tuple of str, optional
+        Names of the rows of the constraints, as of :attr:`ConstraintSet.row_names`.
 
     Examples
     --------
@@ -96,6 +100,8 @@ class Motion(Result):
     dv_dp: Array | None = None
     da_dp: Array | None = None
     dtau_dp: Array | None = None
+    forces: Array | None = field(default=None, kw_only=True)
+    row_names: tuple[str, ...] = field(default=(), kw_only=True)
     _path: Callable[[Array], dict[str, Array]] | None = field(default=None, compare=False, kw_only=True)
 
     reported: ClassVar[tuple[str, ...]] = ()  # fields that are attributes of the labelled dataset
@@ -124,6 +130,11 @@ class Motion(Result):
                 if x.shape != (*shape, self.design.p):
                     raise InputError(f"`{name}` has shape {x.shape}; expected {(*shape, self.design.p)}")
                 set_field(name, x)
+        if self.forces is not None:
+            x, expected_shape = engine.real("forces", self.forces), (*self.v.shape[:-1], len(self.row_names))
+            if x.shape != expected_shape:
+                raise InputError(f"`forces` has shape {x.shape}; expected {expected_shape}: one for each row")
+            set_field("forces", x)
 
     @classmethod
     def from_spline(cls, model: Model, spline: Any, t: ArrayLike | None = None) -> Motion:
@@ -182,7 +193,7 @@ class Motion(Result):
 
     def __repr__(self) -> str:
         batch = self.q.shape[1:-1]
-        parts = [name for name in (*STATE, *SLOPES) if getattr(self, name) is not None]
+        parts = [name for name in (*STATE, *SLOPES, "forces") if getattr(self, name) is not None]
         span = f"from {self.t[0]:g} to {self.t[-1]:g} s" if len(self.t) else "none"
         of = f" of {' × '.join(map(str, batch))} motions" if batch else ""
         return f"{type(self).__name__}({self.model.name}: {len(self.t)} times{of} {span}; {', '.join(parts)})"
@@ -193,7 +204,7 @@ class Motion(Result):
         """The motion at some of its times, by their numbers: ``motion[10:20]``, ``motion[-1:]``."""
         if not isinstance(times, slice):
             raise InputError(f"`times` is {shown(times)}; expected a slice such as motion[10:20], or motion(t)")
-        parts = ((name, getattr(self, name)) for name in ("t", *STATE, *SLOPES))
+        parts = ((name, getattr(self, name)) for name in ("t", *STATE, *SLOPES, "forces"))
         changes: dict[str, Any] = {name: None if x is None else x[times] for name, x in parts}
         return dataclasses.replace(self, **changes)
 
@@ -212,7 +223,7 @@ class Motion(Result):
         found: dict[str, Any] = self._at(times)
         if self._path is not None:
             found |= self._path(times)
-        return Motion(self.model, times, design=self.design, **found, _path=self._path)
+        return Motion(self.model, times, design=self.design, **found, row_names=self.row_names, _path=self._path)
 
     def between(self, first: float, last: float) -> Motion:
         """The motion from one time to another, both included: its own times between them, and these two."""
@@ -227,7 +238,7 @@ class Motion(Result):
 
     def _at(self, times: Array) -> dict[str, Array]:
         """State and slopes at times within the samples, by polynomials."""
-        given = {name: x for name in (*STATE, *SLOPES) if (x := getattr(self, name)) is not None}
+        given = {name: x for name in (*STATE, *SLOPES, "forces") if (x := getattr(self, name)) is not None}
         rows = np.searchsorted(self.t, times)
         other = self.t[rows] != times
         found = {name: x[rows] for name, x in given.items()}
@@ -239,6 +250,8 @@ class Motion(Result):
                     found[name][other] = x
                 if names[3] in given:
                     found[names[3]][other] = line(*where, given[names[3]])
+            if "forces" in given:
+                found["forces"][other] = line(*where, given["forces"])
         return found
 
     # --- other forms --------------------------------------------------------------------------------------------
@@ -246,6 +259,10 @@ class Motion(Result):
     def quadrature(self) -> tuple[Motion, Array]:
         """The motion at five Gauss points in each of its intervals, with their weights, for integrals over time."""
         return self.gauss(self.t)
+
+    def jumps(self) -> list[tuple[Motion, Motion, Array]]:
+        """Where speeds jump at times that follow the parameters: before, after, and dt/dp, (p,)."""
+        return []
 
     def gauss(self, edges: Array) -> tuple[Motion, Array]:
         """The motion at five Gauss points between each two of some times, and their weights."""
@@ -261,7 +278,8 @@ class Motion(Result):
 
         Variables ``q``, ``v``, ``a``, ``tau`` are over (time, joint) as in NetCDF files of trajectories, of a design
         also ``dq_dp``, … over (time, joint, parameter); a batch of states adds ``batch`` after time (``batch0``, …
-        if it has several axes).  Where coordinates are not joints, q is over ``coordinate`` and all else over
+        if it has several axes).  Forces of constraints are over (time, row).  Where coordinates are not joints, q is
+        over ``coordinate`` and all else over
         ``speed``.  What a simulation reports is among the attributes, so that a file keeps it.
 
         Examples
@@ -290,6 +308,9 @@ class Motion(Result):
                 variables[f"d{x}_dp"] = (("time", *batch, tangent, "parameter"), slope, each)
         if self.design is not None:
             coordinates |= {"parameter": list(self.design.names), "value": ("parameter", self.design.values)}
+        if self.forces is not None:
+            coordinates |= {"row": list(self.row_names)}
+            variables["forces"] = (("time", *batch, "row"), self.forces, {"units": "N or N m"})
         report = {name: getattr(self, name) for name in self.reported}
         return xarray.Dataset(variables, coordinates, {"model": model.name, **report})
 

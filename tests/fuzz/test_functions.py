@@ -34,6 +34,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "bias_forces": "n",
     "center_of_mass": "3",
     "center_of_mass_derivatives": "3 n",
+    "center_of_mass_hessian": "n n",
     "constrained_dynamics": {"a": "n", "forces": "m"},
     "constrained_dynamics_derivatives": {
         "a": "n",
@@ -79,6 +80,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
     "inverse_dynamics_design_vjp": "p",
+    "forward_dynamics_hessian": {f"d2_{x}": "n n" for x in ("dqdq", "dqdv", "dqdtau", "dvdv")},
     "inverse_dynamics_hessian": {f"d2_{x}": "n n" for x in SECOND},
     "inverse_dynamics_hessian_tensors": {f"d2tau_{x}": "n n n" for x in SECOND},
     "inverse_dynamics_hvp": {"dq": "n", "dv": "n", "da": "n"},
@@ -92,8 +94,10 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "mass_matrix": "n n",
     "mass_matrix_design_derivatives": "n n p",
     "momentum": {"linear": "3", "angular": "3"},
+    "momentum_hessian": {"d2_dqdq": "n n", "d2_dqdv": "n n"},
     "momentum_derivatives": {f"d{kind}_d{x}": "3 n" for kind in ("linear", "angular") for x in "qv"},
     "point_motion": dict.fromkeys(("position", "velocity", "acceleration"), "k 3"),
+    "point_motion_hessian": {f"d2_{x}": "n n" for x in SECOND},
     "point_motion_derivatives": {
         "dposition_dq": "k 3 n",
         **{f"dvelocity_d{x}": "k 3 n" for x in "qv"},
@@ -108,6 +112,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
 OTHERS = {"directional", "get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}
 POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
+VECTORS = ("w_position", "w_velocity", "w_acceleration", "w_linear", "w_angular")  # a weight for each component
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
            "inverse_dynamics_derivatives": ("spatial", "lagrange"), "inverse_dynamics_hvp": ("spatial", "dual"),
@@ -142,8 +147,9 @@ class Case:
         for x, parameter in inspect.signature(self.function).parameters.items():
             if x != "out":
                 self.arguments[x] = self.make(x, parameter.default)
-        if self.arguments.get("v", "") is None:
-            self.arguments["a"] = None
+        for x, others in (("v", ("a", "w_velocity", "w_acceleration")), ("a", ("w_acceleration",))):
+            if self.arguments.get(x, "") is None:
+                self.arguments |= dict.fromkeys(self.arguments.keys() & set(others))
         if self.rng.random() < 0.15 and self.model.nq == self.model.nv:  # one array for all
             self.arguments |= dict.fromkeys(self.given, self.arguments[self.given[0]])
         self.spoiled = self.spoil() if self.rng.random() < 0.35 else []
@@ -153,6 +159,9 @@ class Case:
 
     def make(self, x, default):
         rng, n = self.rng, self.model.nv
+        if x in self.weights:
+            missing = default is None and rng.random() < 0.3
+            return None if missing else self.numbers.normal(size=(*self.part(), *self.axes("k 3"))) * self.scale
         if x in STATE:
             missing = default is None and rng.random() < 0.3
             return None if missing else self.state(x) * self.scale if x not in POSITIONS else self.configuration()
@@ -256,11 +265,22 @@ class Case:
     @property
     def given(self):
         """Arguments of the state that are there."""
-        return [x for x in STATE if self.arguments.get(x) is not None]
+        return [x for x in STATE if self.arguments.get(x) is not None and x not in self.weights]
+
+    @property
+    def vectors(self):
+        """Weights of components that are there."""
+        return [x for x in self.weights if self.arguments.get(x) is not None]
+
+    @property
+    def weights(self):
+        return ("w",) if self.name == "center_of_mass_hessian" else VECTORS
 
     def common(self):
         """The batch shape of the result."""
         shapes = [self.number(x).shape[:-1] for x in self.given]
+        axes = len(self.axes("k 3"))
+        shapes += [x.shape[: x.ndim - axes] for x in map(self.number, self.vectors)]
         return np.broadcast_shapes(*shapes, *(x.shape[:-2] for x in self.loads().values()))
 
     def axes(self, core):
@@ -282,17 +302,20 @@ class Case:
 
     def cores(self):
         """The last axes of each array of a result that is to be there, by name."""
-        named = CORES[self.name]
-        if isinstance(named, str):
-            return {"": self.axes(named)}
-        missing = [word for x, word in (("v", "velocity"), ("a", "acceleration")) if self.arguments.get(x, "") is None]
-        return {x: self.axes(core) for x, core in named.items() if not any(word in x for word in missing)}
+        cores = CORES[self.name]
+        if isinstance(cores, str):
+            return {"": self.axes(cores)}
+        words = {"v": ("velocity", "dqdv"), "a": ("acceleration", "dqda", "dvdv")}
+        missing = [word for x, named in words.items() if self.arguments.get(x, "") is None for word in named]
+        return {x: self.axes(core) for x, core in cores.items() if not any(word in x for word in missing)}
 
     def alone(self, k):
         """Arguments for one state of the batch."""
         shape, n, found = self.common(), self.model.n, {}
         for x in self.given:
             found[x] = np.broadcast_to(self.number(x), (*shape, self.number(x).shape[-1]))[k].copy()
+        for x in self.vectors:
+            found[x] = np.broadcast_to(self.number(x), (*shape, *self.axes("k 3")))[k].copy()
         for x in FOLLOW:
             if self.arguments.get(x) is not None:
                 found[x] = np.broadcast_to(self.number(x), (*shape, self.model.nv, self.design.p))[k].copy()

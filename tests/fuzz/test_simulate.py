@@ -109,6 +109,16 @@ class Mixed:
         return {"q0": state[0], "v0": state[1], "step": step, "steps": self.steps, "tau": tau, "loads": self.loads(),
                 "method": method, "design": self.design}  # fmt: skip
 
+    def ties(self):
+        """Nothing, or a constraint that holds at all times; it has to be met first."""
+        if self.rng.random() < 0.75:
+            return {}
+        link, axis = self.rng.choice(self.model.link_names), self.rng.choice("xyz")
+        held = attempt(kg.ConstraintSet, self.model, [kg.Contact(link, (0.1, 0.2, 0.3), directions=axis)])
+        if isinstance(held, str):
+            return {}
+        return self.oddly(constraints=held, project=True, stabilisation=self.rng.choice([None, 3.0]))
+
     def objective(self):
         n, rng = self.model.nv, self.rng
         link = rng.choice(self.model.link_names)
@@ -143,13 +153,14 @@ def simulate_fixed(mix):
         arguments["model"] = mix.model
     every = mix.rng.choice([k for k in range(1, mix.steps + 1) if mix.steps % k == 0])
     follow = {"dq0_dp": mix.follow(()), "dv0_dp": mix.follow(mix.batch)} if mix.design is not None else {}
-    return sim.simulate_fixed, mix.oddly(**arguments, every=every, **follow)
+    return sim.simulate_fixed, mix.oddly(**arguments, every=every, **follow) | mix.ties()
 
 
 def adjoint_gradient(mix):
     arguments = mix.fixed()
     segment = mix.rng.choice([None, 1, 2, 100])
-    return sim.adjoint_gradient, mix.oddly(model=mix.model, objective=mix.objective(), segment=segment, **arguments)
+    named = mix.oddly(model=mix.model, objective=mix.objective(), segment=segment, **arguments)
+    return sim.adjoint_gradient, named | mix.ties()
 
 
 def simulate(mix):
@@ -163,7 +174,11 @@ def simulate(mix):
         q0[model.coordinate_index(name)] = np.nan
         if name in model.speed_names:
             v0[model.speed_index(name)] = np.nan
-    return sim.simulate, mix.oddly(
+    ties = mix.ties()
+    if rng.random() < 0.2:
+        contact = kg.Contact(rng.choice(model.link_names), directions="z", other_point=(0, 0, -rng.random()))
+        ties |= mix.oddly(contacts=[sim.UnilateralContact(contact, rng.random())], sticking_speed=1e-3)
+    return sim.simulate, ties | mix.oddly(
         model=model, q0=q0, v0=v0, t=times, tau=mix.tau(times, (len(times),)), loads=mix.loads(),
         prescribed=prescribed, design=mix.design, dq0_dp=None if prescribed else mix.follow(()),
         method=rng.choice(["DOP853", "RK45", "Radau", "BDF", "LSODA"]), rtol=rng.choice([1e-8, 1e-4]), atol=1e-8,

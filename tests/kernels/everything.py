@@ -102,6 +102,9 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
     found = {
         "frames by q": kg.forward_kinematics_derivatives(model, q, v, a),
         "points by q": kg.point_motion_derivatives(model, q, v, a, link=links, point=points),
+        "points by q twice": kg.point_motion_hessian(model, q, v, a, link=links[0], w_acceleration=[1, 2, 3]),
+        "center by q twice": kg.center_of_mass_hessian(model, q, [1, 2, 3]),
+        "momentum by q twice": kg.momentum_hessian(model, q, v, w_linear=[1, 2, 3], w_angular=[3, 1, 2]),
         "center by q": kg.center_of_mass_derivatives(model, q),
         "momentum by q": kg.momentum_derivatives(model, q, v),
         "tau by loads": kg.inverse_dynamics_load_derivatives(model, q, loads=loads),
@@ -115,6 +118,7 @@ def forward_and_derivatives(model, q, v, a, loads, links, points):
             found[f"hvp {method} {name}"] = kg.inverse_dynamics_hvp(
                 model, q, v, a, v, a, v, q, loads=given, method=method
             )
+        found[f"a by state twice {name}"] = kg.forward_dynamics_hessian(stiff, q, v, a, v, loads=given)
         found[f"a by state {name}"] = kg.forward_dynamics_derivatives(stiff, q, v, a, loads=given)
         for method in ("aba", "crba"):
             found[f"a by {method} {name}"] = kg.forward_dynamics(stiff, q, v, a, loads=given, method=method)

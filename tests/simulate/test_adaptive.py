@@ -12,8 +12,8 @@ import kinegrad as kg
 from kinegrad import Design, samples
 from kinegrad.errors import InputError, SingularError
 from kinegrad.simulate import Feedback, simulate
-from kinegrad.simulate.adaptive import _jacobian, _rate
 from kinegrad.simulate.law import Law
+from kinegrad.simulate.track import jacobian_of, rate_of
 from tests.simulate.models import chain, feedback, pendulum
 
 T = np.linspace(0, 2, 21)
@@ -79,8 +79,8 @@ def test_the_jacobian_of_implicit_methods_is_exact():
     pull = feedback()
     law = Law(model, pull, None, (0.0, 1.0), None, None)
     y, h = np.array([0.4, -0.3, 1.2, 0.7]), 1e-5
-    expected = [(_rate(law, 0.3, y + h * e) - _rate(law, 0.3, y - h * e)) / (2 * h) for e in np.eye(4)]
-    found = _jacobian(law, 0.3, y, sparse=True)
+    expected = [(rate_of(law, 0.3, y + h * e) - rate_of(law, 0.3, y - h * e)) / (2 * h) for e in np.eye(4)]
+    found = jacobian_of(law, 0.3, y, sparse=True)
     np.testing.assert_allclose(found, np.transpose(expected), atol=1e-9 * np.abs(found).max())
     given = simulate(model, *STATE, T, method="Radau", tau=pull)
     differences = simulate(model, *STATE, T, method="Radau", tau=pull.function)

@@ -14,9 +14,9 @@ from scipy.interpolate import BPoly, CubicSpline, PPoly, make_interp_spline
 import kinegrad as kg
 from kinegrad import Design, InputError, SingularError, samples
 from kinegrad.simulate import Objective, TorqueSquared, objective_gradient, objective_value, simulate
-from kinegrad.simulate.adaptive import _jacobian, _rate
 from kinegrad.simulate.law import Law
 from kinegrad.simulate.prescribed import Prescribed
+from kinegrad.simulate.track import jacobian_of, rate_of
 from tests.limits import LIMIT
 from tests.simulate.models import feedback
 
@@ -206,8 +206,8 @@ def test_the_jacobian_of_implicit_methods_is_exact():
     model, prescribed = chain()
     law = Law(model, feedback(4), None, (0.0, 2.0), LOADS, None, Prescribed(model, prescribed, 0.0, 2.0))
     y, h = np.array([0.4, -0.3, 1.2, 0.7]), 1e-5
-    expected = [(_rate(law, 0.3, y + h * e) - _rate(law, 0.3, y - h * e)) / (2 * h) for e in np.eye(4)]
-    found = _jacobian(law, 0.3, y, sparse=True)
+    expected = [(rate_of(law, 0.3, y + h * e) - rate_of(law, 0.3, y - h * e)) / (2 * h) for e in np.eye(4)]
+    found = jacobian_of(law, 0.3, y, sparse=True)
     assert found.shape == (4, 4)
     np.testing.assert_allclose(found, np.transpose(expected), atol=1e-9 * np.abs(found).max())
 

@@ -50,6 +50,7 @@ from kinegrad._engine.gate import (
     sprung,
     whole,
 )
+from kinegrad._engine.implicit import solved_hessian
 from kinegrad._engine.kernel_constants import (
     flags_if_varied,
     mechanism,
@@ -159,6 +160,7 @@ __all__ = [
     "slopes",
     "solve_derivatives",
     "solve_tree",
+    "solved_hessian",
     "sprung",
     "streams",
     "tame",

@@ -132,6 +132,9 @@ def objective_gradient(simulation: Motion, objective: Objective) -> ObjectiveGra
                     gradient += np.einsum("m,m...i,m...ip->...p", weights, partial, slope)
             if found.dp is not None:
                 gradient += np.tensordot(weights, found.dp, 1)
+        for before, after, dt_dp in simulation.jumps():  # ∫ f dt has f⁻ of more time, and f⁺ of less
+            for term in objective.integral:
+                gradient += (term.evaluate(before).value - term.evaluate(after).value)[0] * dt_dp
     check_sums(value, gradient)
     return ObjectiveGradient(value, gradient)
 

@@ -2,6 +2,7 @@
 
 simulate            one motion with error control, of some joints prescribed; sensitivities integrated with it
 simulate_fixed      many motions in equal steps, explicit or symplectic; exact tangents of the discrete motion
+UnilateralContact   a contact that opens and closes; Phase and ImpactEvent tell of it
 Feedback            torques that follow the state, with their derivatives
 Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, PotentialEnergy, TorqueSquared, Tracking,
                     EndPosition, UserTerm
@@ -32,6 +33,7 @@ from kinegrad.objectives import (
 )
 from kinegrad.simulate.adaptive import Simulation, simulate
 from kinegrad.simulate.adjoint import AdjointGradient, adjoint_gradient
+from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
 from kinegrad.simulate.fixed import FixedStepSimulation, simulate_fixed
 from kinegrad.simulate.law import Feedback
 
@@ -59,11 +61,13 @@ __all__ = [
     "Evaluation",
     "Feedback",
     "FixedStepSimulation",
+    "ImpactEvent",
     "KineticEnergy",
     "Limit",
     "Moments",
     "Objective",
     "ObjectiveGradient",
+    "Phase",
     "PotentialEnergy",
     "Simulated",
     "Simulation",
@@ -71,6 +75,7 @@ __all__ = [
     "TorqueEffort",
     "TorqueSquared",
     "Tracking",
+    "UnilateralContact",
     "UserTerm",
     "adjoint_gradient",
     "objective_gradient",

@@ -1,14 +1,7 @@
 """Simulation with error control, and sensitivities integrated with the state under the same control.
 
-The state is (q, v); with p design parameters it is joined by dq/dp and dv/dp, whose rates are dv/dp and the total
-da/dp of forward dynamics ([anderson2002] (4)–(5)): 1 + p rows of two numbers for each joint,
-
-    y = [q v; dq/dp₁ dv/dp₁; …],    ẏ = [v a; dv/dp₁ da/dp₁; …].
-
-Only free joints are integrated; those of a prescribed motion have it at any time, and it does not follow the design.
-
-With quaternions there are four numbers of q to three speeds, and dq/dp is in the tangent: see
-:mod:`kinegrad.simulate.turning`.
+What integrators see of a motion is in :mod:`kinegrad.simulate.track`, how they are driven in
+:mod:`kinegrad.simulate.stretches`.
 
 Without quaternions, implicit methods get the exact Jacobian of a row, repeated along the diagonal.  What it leaves
 out, how the lower rows change with the first one, changes how Newton's method converges but not to what.
@@ -16,28 +9,33 @@ out, how the lower rows change with the first one, changes how Newton's method c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
-from scipy.integrate import BDF, DOP853, LSODA, RK45, OdeSolution, Radau
+from scipy.integrate import BDF, DOP853, LSODA, RK45, Radau
 from scipy.interpolate import make_interp_spline
 
 from kinegrad import _engine as engine
+from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion, check_times
+from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact, check_contacts
 from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
+from kinegrad.simulate.projection import check_project
+from kinegrad.simulate.stretches import Integration
+from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.torques import Constant, Spline
-from kinegrad.simulate.turning import rate, tangent_rate
-from kinegrad.simulate.watch import Watched
+from kinegrad.simulate.track import Stretch, Track, pack, rate_of, slopes_of, state_of
 
 __all__ = ["Simulation", "simulate"]
 
@@ -45,6 +43,7 @@ Array = NDArray[np.float64]
 EXPLICIT = {"DOP853": DOP853, "RK45": RK45}
 LEAST_RTOL = 100 * float(np.finfo(float).eps)  # SciPy's
 IMPLICIT = {"Radau": Radau, "BDF": BDF, "LSODA": LSODA}
+UNDRAWN = ("BDF", "LSODA")  # they go on from several states before
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -63,6 +62,13 @@ class Simulation(Motion):
     design : Design, or None
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, n, p), or None
         Their total derivatives with respect to the design's parameters; None without a design.
+    forces : ndarray, shape (m, k), or None
+        Of the constraints, N or N·m; None without them.
+    row_names : tuple of str
+        Of the rows of the constraints.
+    phases : tuple of Phase
+        From when to when which of the `contacts` were closed.
+    impacts : tuple of ImpactEvent
     success : bool
         Whether the end was reached.
     status : int
@@ -80,6 +86,8 @@ class Simulation(Motion):
     nfev: int
     njev: int
     steps: int
+    phases: tuple[Phase, ...] = ()
+    impacts: tuple[ImpactEvent, ...] = ()
     _law: Law
     _track: Track = field(compare=False)
 
@@ -102,6 +110,16 @@ class Simulation(Motion):
         """The motion at five Gauss points in each step, with their weights, for integrals over time."""
         return self.gauss(self._track.edges)
 
+    def jumps(self) -> list[tuple[Motion, Motion, Array]]:
+        """Impacts: the moment before, the moment after, and how their time follows the parameters."""
+        found = []
+        for x in self.impacts:
+            if x.dt_dp is not None:
+                rates = ((x.v_before, x.a_before, x.tau_before), (x.v_after, x.a_after, x.tau_after))
+                sides = (Motion(self.model, [x.t], x.q[None], *(y[None] for y in side)) for side in rates)  # type: ignore[arg-type]
+                found.append((*sides, x.dt_dp))
+        return found  # type: ignore[return-value]
+
 
 def simulate(
     model: Model,
@@ -112,6 +130,11 @@ def simulate(
     tau: Any = None,
     loads: Loads | None = None,
     prescribed: Mapping[str, Any] | None = None,
+    constraints: ConstraintSet | None = None,
+    stabilisation: float | tuple[float, float] | None = None,
+    project: bool = False,
+    contacts: Iterable[UnilateralContact] | None = None,
+    sticking_speed: float = 1e-3,
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
@@ -143,6 +166,20 @@ def simulate(
         (`tau` as given is ignored there).  A motion is a SciPy spline of time with scalar values, or a function
         t → (q, v, a); that v and a are the derivatives of q is not checked.  The motion of a ball with a quaternion is
         a function t → (quaternion, angular velocity, angular acceleration), the latter two in the child's frame.
+    constraints : ConstraintSet, optional
+        What holds at all times.  After each step, and at the times reported, the state is drawn onto φ = 0 and G v = 0
+        by the least change that masses allow, to rounding; ``forces`` of the result are those of the constraints.  Not
+        with `prescribed`, and with "BDF" and "LSODA" only if stabilised.
+    stabilisation : float or (float, float), optional
+        Instead of that, let errors decay: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β) or one for both, 1/s.
+    project : bool
+        Whether to draw an initial state onto the constraints that is further off than 1e-8 m or rad (or that per s)
+        instead of refusing it.
+    contacts : iterable of UnilateralContact, optional
+        Contacts that open and close.  Touch-down is found in the step in which it happens; all that touch then share
+        one impact.  A contact opens when its floor would have to pull.
+    sticking_speed : float
+        What touches its floor more slowly, m/s, stays there, whatever its restitution: bouncing comes to an end.
     design : Design, optional
         Parameters of `model` to differentiate with respect to.
     dq0_dp, dv0_dp : array_like, shape (n, p), optional
@@ -190,6 +227,23 @@ def simulate(
     >>> motion = simulate(cart, [0, 0.5], [0.9, 0], np.linspace(0, 2, 5), prescribed={"track": drive})
     >>> motion.tau[:, 0].round(4)
     array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
+
+    A four-bar linkage falls; its pin carries, at the end, N:
+
+    >>> model, loop = samples.four_bar()
+    >>> motion = simulate(model, [0, 0, 0], [0, 0, 0], [0, 0.5, 1], constraints=loop)
+    >>> motion.row_names, bool(abs(loop.error(motion.q)).max() < 1e-14)
+    (('pin.x', 'pin.z'), True)
+
+    A ball falls from 1 m and bounces until it stays:
+
+    >>> from kinegrad import Contact, Inertia, ModelBuilder, prismatic
+    >>> builder = ModelBuilder("ball")
+    >>> _ = builder.add("height", None, prismatic("z"), link="ball", inertia=Inertia.point(0.1, [0, 0, 0]))
+    >>> floor = UnilateralContact(Contact("ball", directions="z", name="floor"), restitution=0.5)
+    >>> motion = simulate(builder.build(), [1.0], [0.0], [0, 0.5, 1, 2], contacts=[floor])
+    >>> len(motion.impacts), motion.impacts[0].impulses.round(4), motion.phases[-1].closed, motion.forces[-1].round(3)
+    (14, array([0.6644]), ('floor',), array([0.981]))
     """
     engine.one_of("method", method, EXPLICIT | IMPLICIT)
     times = check_times(t, least=2)
@@ -200,36 +254,58 @@ def simulate(
     if max_evaluations is not None:
         engine.whole("max_evaluations", max_evaluations)
     engine.check_model(model)
-    held = None if prescribed is None else Prescribed(model, prescribed, times[0], times[-1])
     span = (float(times[0]), float(times[-1]))
-    law = Law(model, tau, lambda samples: _samples(model, times, samples), span, loads, design, held)
-    y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp))
-    watched = Watched(lambda t, y: _rate(law, t, y), law, span, max_evaluations)
+    given = (model, tau, lambda samples: _samples(model, times, samples), span, loads, design)
+    law: Law
+    check_project(project, constraints)
+    switching = None
+    if contacts is not None:
+        if prescribed is not None:
+            raise InputError("`prescribed` and `contacts` are given; expected one of them")
+        constraints = ConstraintSet(model, []) if constraints is None else constraints
+    if constraints is None:
+        if stabilisation is not None:
+            raise InputError("`stabilisation` is given without `constraints`; expected both, or neither")
+        law = Law(*given, None if prescribed is None else Prescribed(model, prescribed, *span))
+    else:
+        _check_constrained(model, constraints, prescribed, method, stabilisation)
+        law = ConstrainedLaw(*given, constraints, stabilisation)
+        if contacts is not None:
+            switching = Contacts(law, check_contacts(contacts), engine.positive("sticking_speed", sticking_speed))
+    y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp), project)
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
-    if method in IMPLICIT and law.exact and not law.turning:
-        options["jac"] = watched.guard(lambda t, y: _jacobian(law, t, y, sparse=method != "LSODA"))
+    exact = method in IMPLICIT and law.exact and not law.turning
+    integration = Integration(
+        law, span, (EXPLICIT | IMPLICIT)[method], options, exact=exact, sparse=method != "LSODA",
+        speed_limit=speed_limit, most=max_evaluations, switching=switching,
+    )  # fmt: skip
     with telling(progress, *span) as tell, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        if not np.isfinite(_rate(law, span[0], y0)).all():
+        if not np.isfinite(rate_of(law, span[0], y0)).all():
             start = f"at the start, t = {times[0]:g} s"
             raise InputError(f"`tau`, or its derivatives, are not finite {start}, or `q0` and `v0` are too large")
-        integrator = (EXPLICIT | IMPLICIT)[method]
-        solver = watched.unlimited(integrator, watched.rate, span[0], y0, span[1], **options)
-        edges, pieces, status, trouble = [span[0]], [], 0, ""
-        while solver.status == "running" and not trouble:
-            status, trouble = watched.step(solver, speed_limit)
-            if not trouble:
-                edges.append(float(solver.t))
-                pieces.append(watched.unlimited(solver.dense_output))
-                tell(solver.t)
-    track = Track(np.array(edges), y0, OdeSolution(edges, pieces) if pieces else None)
-    track.report = {
-        "success": not trouble, "status": status, "message": trouble or "reached the end",
-        "nfev": int(solver.nfev), "njev": int(solver.njev), "steps": len(pieces),
-    }  # fmt: skip
-    return _sample(law, track, times[times <= edges[-1]])
+        track = integration.run(y0, tell)
+    if switching is not None:
+        track.report |= {"phases": switching.told(float(track.edges[-1])), "impacts": tuple(switching.impacts)}
+    return _sample(law, track, times[times <= track.edges[-1]])
 
 
-def _start(law: Law, t: float, state: tuple[Any, Any], slopes: tuple[Any, Any]) -> Array:
+def _check_constrained(
+    model: Model, constraints: Any, prescribed: Any, method: str, stabilisation: Any
+) -> None:  # fmt: skip
+    """Refuse what does not go together with constraints."""
+    check_set(model, constraints)
+    if prescribed is not None:
+        raise InputError(
+            "`prescribed` and `constraints` are given; expected one of them: Given(joint, value) in a set holds a joint"
+        )
+    if stabilisation is None and method in UNDRAWN:
+        raise InputError(
+            f"`method` is {method!r}, whose past states cannot be drawn onto constraints; expected 'DOP853', 'RK45' or "
+            "'Radau', or `stabilisation`"
+        )
+
+
+def _start(law: Law, t: float, state: tuple[Any, Any], slopes: tuple[Any, Any], project: bool) -> Array:
     """The checked initial y."""
     model, held = law.model, law.prescribed
     names = ("q0", "v0")
@@ -241,76 +317,39 @@ def _start(law: Law, t: float, state: tuple[Any, Any], slopes: tuple[Any, Any]) 
     if held is not None:
         for name, x in zip(names, changes, strict=True):
             held.check_still(f"d{name}_dp", x)
+    if isinstance(law, ConstrainedLaw):
+        q, v, *changes = law.started(q, v, *changes, project=project)
     dq, dv = (x[law.free] for x in changes)
-    return np.concatenate([q[law.free_q], v[law.free], np.concatenate([dq, dv]).T.ravel()])
-
-
-class Track:
-    """What an integration leaves behind: the ends of its steps, its interpolation, what it reports."""
-
-    def __init__(self, edges: Array, start: Array, between: OdeSolution | None) -> None:
-        self.edges, self.start, self.between = edges, start, between
-        self.report: dict[str, Any] = {}
-
-    def __call__(self, t: Array) -> Array:
-        """y, (len(t), (1 + p) 2f)."""
-        if self.between is None:
-            return np.broadcast_to(self.start, (len(t), len(self.start))).copy()
-        y: Array = self.between(t).T
-        y[t == self.edges[0]] = self.start
-        return y
-
-
-def _rate(law: Law, t: float, y: Array) -> Array:
-    """ẏ: [anderson2002] (4)–(5)."""
-    free = law.free
-    q, v = law.whole(t, *_state(law, y))
-    q_dot = rate(law.model, q, v)[law.free_q] if law.turning else v[free]
-    if law.design is None:
-        return np.concatenate([q_dot, law.acceleration(t, q, v)[0][free]])
-    dq, dv = (law.whole_slope(x) for x in _slopes(law, y))
-    a, _, da, _ = law.with_sensitivity(t, q, v, dq, dv)
-    dq_dot = tangent_rate(law.model, v, dq, dv) if law.turning else dv
-    return np.concatenate([q_dot, a[free], np.concatenate([dq_dot[free], da[free]]).T.ravel()])
-
-
-def _state(law: Law, y: Array) -> tuple[Array, Array]:
-    """q and v of the free joints, (..., f) each, or more of q with quaternions."""
-    first, f = len(law.free_q), len(law.free)
-    return y[..., :first], y[..., first : first + f]
-
-
-def _jacobian(law: Law, t: float, y: Array, *, sparse: bool) -> Any:
-    """∂ẏ/∂y without the second derivatives: the Jacobian of a row, repeated."""
-    f = len(law.free)
-    rows = len(y) // (2 * f)
-    da_dq, da_dv = law.jacobian(t, *law.whole(t, *_state(law, y)))
-    one = np.block([[np.zeros((f, f)), np.eye(f)], [da_dq, da_dv]])
-    if rows == 1:
-        return one
-    return scipy.sparse.block_diag([one] * rows, format="csc") if sparse else np.kron(np.eye(rows), one)
-
-
-def _slopes(law: Law, y: Array) -> tuple[Array, Array]:
-    """dq/dp and dv/dp of the free joints, (..., f, p); of quaternions in the tangent."""
-    f = len(law.free)
-    lower = y[..., len(law.free_q) + f :].reshape(*y.shape[:-1], -1, 2 * f).swapaxes(-1, -2)
-    return lower[..., :f, :], lower[..., f:, :]
+    return pack(q[law.free_q], v[law.free], dq, dv)
 
 
 def _sample(law: Law, track: Track, t: Array) -> Simulation:
     """Everything there is to know at times `t`."""
-    y = track(t)
-    q, v = (np.array(x) for x in zip(*map(law.whole, t.tolist(), *_state(law, y)), strict=True))
+    names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp", "forces")
+    parts = [_sample_part(stretch, times) for stretch, times in track.parts(t)]
+    motion: dict[str, Any] = dict.fromkeys(names)
+    for name, columns in zip(names, zip(*parts, strict=True), strict=True):
+        if columns[0] is not None:
+            motion[name] = np.concatenate(columns)
+    report = track.report | {"design": law.design, "row_names": track.row_names}
+    return Simulation(law.model, t.copy(), **motion, **report, _law=law, _track=track)
+
+
+def _sample_part(stretch: Stretch, t: Array) -> tuple[Array | None, ...]:
+    """The same of one stretch: q, v, a, τ, their slopes, forces."""
+    law, y = stretch.law, stretch(t)
+    q, v = (np.array(x) for x in zip(*map(law.whole, t.tolist(), *state_of(law, y)), strict=True))
+    dq, dv = (law.whole_slope(x.copy()) for x in slopes_of(law, y)) if law.design is not None else (None, None)
+    forces = None
+    if isinstance(law, ConstrainedLaw):
+        q, v, dq, dv = law.reported(q, v, dq, dv)
     a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
-    slopes: tuple[Array | None, Array | None, Array | None, Array | None] = (None, None, None, None)
-    if law.design is not None:
-        dq, dv = (law.whole_slope(x.copy()) for x in _slopes(law, y))
-        da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
-        slopes = (dq, dv, da, dtau)
-    names = ("dq_dp", "dv_dp", "da_dp", "dtau_dp")
-    motion: dict[str, Any] = {"tau": tau, "design": law.design, **dict(zip(names, slopes, strict=True))}
-    return Simulation(law.model, t.copy(), q, v, a, **motion, **track.report, _law=law, _track=track)
+    if isinstance(law, ConstrainedLaw):
+        forces = law.forces(q, v, tau)
+    if dq is None or dv is None:
+        return q, v, a, tau, None, None, None, None, forces
+    da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))
+    return q, v, a, tau, dq, dv, da, dtau, forces
 
 
 def _samples(model: Model, times: Array, samples: Any) -> Callable[[int, float], Array]:

@@ -28,9 +28,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.configuration import pull_tangent
+from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
 from kinegrad.design.derivatives import constants_gradient, share_of_parameters
-from kinegrad.dynamics_derivatives import forward_dynamics_derivatives
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -38,6 +38,7 @@ from kinegrad.motion import Motion
 from kinegrad.objectives.objective import Objective, add_terms, check_objective, check_sums
 from kinegrad.results import Result
 from kinegrad.simulate.adjoint_compiled import CompiledAdjoint
+from kinegrad.simulate.constrained_law import ConstrainedLaw, Drawing
 from kinegrad.simulate.fixed import (
     SCHEMES,
     Scheme,
@@ -46,11 +47,13 @@ from kinegrad.simulate.fixed import (
     check_size,
     finish_step,
     gregory,
+    in_python,
     make_stages,
     prepare,
 )
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
+from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
@@ -91,6 +94,9 @@ def adjoint_gradient(
     tau: Any = None,
     loads: Loads | None = None,
     method: str = "rk4",
+    constraints: ConstraintSet | None = None,
+    stabilisation: float | tuple[float, float] | None = None,
+    project: bool = False,
     design: Design | None = None,
     segment: int | None = None,
 ) -> AdjointGradient:
@@ -98,8 +104,10 @@ def adjoint_gradient(
 
     Parameters
     ----------
-    model, q0, v0, step, steps, tau, loads, method, design
-        As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.
+    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, project, design
+        As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.  With
+        constraints the initial state is drawn onto them, too, and the gradient is that with respect to q0 and v0 as
+        given; its time then grows with p.
     objective : Objective
     segment : int, optional
         Keep a state every so many steps and hold so many steps in memory on the way back; √steps if not given.
@@ -122,7 +130,7 @@ def adjoint_gradient(
     >>> found.dvalue_dq0.shape, found.dvalue_dtau.shape
     ((2,), (100, 2))
     """
-    law, scheme, h = prepare(model, tau, loads, design, method, step, steps)
+    law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
     check_objective(objective)
@@ -131,14 +139,20 @@ def adjoint_gradient(
     q, v = initial(model, q0, v0, single=False)
     q = law.normalised(q)
     check_size(steps, 1, q.size, 0)
+    given = q, v
+    check_project(project, constraints)
+    if isinstance(law, ConstrainedLaw):
+        q, v = law.placed(q, v, project=project)
     backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         if scheme is None:
             backward = MidpointAdjoint(law, h, steps, length, q, v, objective)
         else:
-            in_python = law.feedback is not None or model.coordinates or model.elements
-            how = LoopAdjoint if in_python else CompiledAdjoint
+            how = LoopAdjoint if in_python(law) else CompiledAdjoint
             backward = how(law, scheme, h, steps, length, q, v, objective)
+            if isinstance(law, ConstrainedLaw) and isinstance(backward, LoopAdjoint):
+                start = Drawing(law, *(x[None] for x in given), always=True)
+                backward.q, backward.v = start.pull(0, backward.q, backward.v, backward.dp)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
     check_sums(*(x for x in vars(found).values() if x is not None))
     return found
@@ -153,7 +167,8 @@ def _checkpoints(
         if k % length == 0:
             kept.append((q, v))
         before = v
-        _, (q, v) = _advance(law, scheme, h, k, k * h, q, v)
+        _, end = _advance(law, scheme, h, k, k * h, q, v)
+        q, v = law.drawn(*end)
         check_reached(law.model, (k + 1) * h, before, q, v)
     return kept
 
@@ -181,7 +196,7 @@ class _Segment:
         self.steps = np.minimum(np.arange(first, first + count), total - 1)
         self.nodes = np.arange(first, first + count)
         self.t: Array = self.nodes * np.float64(h)
-        rows, gains, places = [], [], []
+        rows, gains, places, ends = [], [], [], []
         for t, k in zip(self.t.tolist(), self.steps.tolist(), strict=True):
             stages, end = _advance(law, scheme, h, k, t, q, v)
             rows.append([np.array(x) for x in (stages.q, stages.v, stages.a, stages.tau)])
@@ -189,12 +204,14 @@ class _Segment:
                 places.append(stages.r)
             times = t + scheme.c * h
             gains.append([law.gains(*x) for x in zip(times.tolist(), stages.q, stages.v, strict=True)])
-            q, v = end
+            ends.append(end)
+            q, v = law.drawn(*end) if first < total else end  # the end of the motion is no step
+        self.ends = tuple(np.array(x) for x in zip(*ends, strict=True))  # before they are drawn onto constraints
         self.end, self.r = (q, v), np.array(places)
         self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))
         for a, tau in zip(self.a[-1], self.tau[-1], strict=True):  # the state may be finite and its rate not
             check_reached(law.model, self.t[-1], self.v[-1, 0], a, tau)
-        change = forward_dynamics_derivatives(law.model, self.q, self.v, self.tau, loads=law.loads)
+        change = law.derivatives(self.q, self.v, self.tau)
         self.da_dq, self.da_dv, self.da_dtau = change.da_dq, change.da_dv, change.da_dtau
         self.gains = None
         if law.feedback is not None:
@@ -237,12 +254,17 @@ class LoopAdjoint:
         end = objective.end if h == 0.0 else ()
         share = self._share(part, objective.integral, weights[part.nodes]) + self._share(part, end, np.ones(1))
         mu = np.zeros_like(part.a)
+        drawing = Drawing(self.law, *part.ends) if h and isinstance(self.law, ConstrainedLaw) else None
         for k in reversed(range(len(part.steps))):
+            if drawing is not None:
+                self.q, self.v = drawing.pull(k, self.q, self.v, self.dp)
             self._step(part, k, h, share[:, k], mu[k])
         pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
         check_sums(pushed)
         np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
-        if self.dp is not None and self.law.design is not None:
+        if self.dp is not None and isinstance(self.law, ConstrainedLaw):
+            self.dp += np.einsum("ts...np,ts...n->...p", self.law.by_design(part.q, part.v, part.tau), mu)
+        elif self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
             gradient, batch = constants_gradient(self.law.design, *stages, loads=self.law.loads)
             self.dconstants = self.dconstants - gradient.reshape(*batch.shape, gradient.shape[1]).sum(axis=(0, 1))
@@ -251,6 +273,8 @@ class LoopAdjoint:
         """Total dJ/dp."""
         if self.dp is None or self.law.design is None:
             return None
+        if isinstance(self.law, ConstrainedLaw):
+            return self.dp
         return self.dp + share_of_parameters(self.law.design, np.asarray(self.dconstants))
 
     def _step(self, part: _Segment, k: int, h: float, share: Array, mu: Array) -> None:

@@ -25,14 +25,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
 from kinegrad.design import Design
 from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
+from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run, together
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
+from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.torques import Constant, PerStep
 from kinegrad.simulate.turning import turning_run
 
@@ -92,6 +96,10 @@ class FixedStepSimulation(Motion):
     design : Design, or None
     dq_dp, dv_dp, da_dp, dtau_dp : ndarray, shape (m, ..., n, p), or None
         Exact derivatives of these numbers with respect to the design's parameters; None without a design.
+    forces : ndarray, shape (m, ..., k), or None
+        Of the constraints, N or N·m; None without them.
+    row_names : tuple of str
+        Of the rows of the constraints.
     success : bool
         Whether all states reached the end.
     status : int
@@ -138,6 +146,9 @@ def simulate_fixed(
     loads: Loads | None = None,
     method: str = "rk4",
     every: int = 1,
+    constraints: ConstraintSet | None = None,
+    stabilisation: float | tuple[float, float] | None = None,
+    project: bool = False,
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
@@ -169,6 +180,12 @@ def simulate_fixed(
         grow.  (Semi-implicit Euler is symplectic only if the mass matrix is constant.)
     every : int
         Keep every so many steps; divides `steps`.
+    constraints : ConstraintSet, optional
+        What holds at all times, of one model without quaternions, and not with the implicit method; steps then follow
+        one another in Python.  Each ends with the state drawn onto φ = 0 and G v = 0 by the least change that masses
+        allow; derivatives include that, exactly.
+    stabilisation, project
+        As of :func:`simulate`.
     design : Design, optional
         Parameters of `model` to differentiate with respect to; of one model only.
     dq0_dp, dv0_dp : array_like, shape (..., n, p), optional
@@ -199,7 +216,9 @@ def simulate_fixed(
     """
     models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
     one: Any = model if models is None else models[0]
-    law, scheme, h = prepare(one, tau, loads, design, method, step, steps)
+    law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation)
+    if models is not None and constraints is not None:
+        raise InputError("several models and `constraints` are given; expected one model, of which the constraints are")
     steps, every = int(steps), engine.whole("every", every)
     if steps % every:
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
@@ -216,12 +235,15 @@ def simulate_fixed(
         q, v = (_one_each(x, len(models)) for x in (q, v))
     check_size(steps, every, q.size, 0 if design is None else design.p)
     dq, dv = (initial_slope(f"d{x}0_dp", given, v.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
+    check_project(project, constraints)
+    if isinstance(law, ConstrainedLaw):
+        q, v, dq, dv = law.started(q, v, dq, dv, project=project)
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
             with engine.overflow_passes():
                 found = midpoint_run(law, h, steps, every, q, v, dq, dv, models)
         else:
-            run = loop_run if law.feedback is not None or one.coordinates or one.elements else compiled_run
+            run = loop_run if in_python(law) else compiled_run
             if law.turning:
                 run = turning_run
             if models is not None and (one.coordinates or one.elements):  # these loops know one model
@@ -233,6 +255,12 @@ def simulate_fixed(
             else:
                 found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
     return _finished(law, scheme, h, steps, every, found, models)
+
+
+def in_python(law: Law) -> bool:
+    """Whether steps follow one another in Python."""
+    model = law.model
+    return bool(law.feedback is not None or model.coordinates or model.elements or isinstance(law, ConstrainedLaw))
 
 
 def _one_each(x: Array, count: int) -> Array:
@@ -259,8 +287,10 @@ def loop_run(
             break
         before = v
         q, v = finish_step(scheme, h, q, v, stages.a)
-        if law.design is not None:
-            dq, dv = finish_step(scheme, h, dq, dv, stages.da)
+        if law.design is None:
+            q, v = law.drawn(q, v)
+        else:
+            q, v, dq, dv = law.drawn_along(q, v, *finish_step(scheme, h, dq, dv, stages.da))
         new = ~finite(q, v) & (lost < 0)
         lost[new], speeds[new] = k + 1, before[new]
         if lost.size and (lost >= 0).all():
@@ -296,6 +326,8 @@ def _finished(
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)
     motion |= {"model": law.model, "t": times, "design": law.design}
+    if isinstance(law, ConstrainedLaw):
+        motion |= {"forces": law.forces(*(motion[x] for x in ("q", "v", "tau"))), "row_names": law.row_names}
     return FixedStepSimulation(**motion, **report, _law=law.without_torques(), _models=models)
 
 
@@ -346,8 +378,9 @@ def _sum(weights: Array, a: list[Array]) -> Array | float:
 
 
 def prepare(
-    model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any
-) -> tuple[Law, Scheme | None, float]:
+    model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any,
+    constraints: Any = None, stabilisation: Any = None,
+) -> tuple[Law, Scheme | None, float]:  # fmt: skip
     """The checked law of motion, scheme (None of the implicit method) and step."""
     engine.one_of("method", method, METHODS)
     h = engine.real("step", step)
@@ -358,7 +391,12 @@ def prepare(
         _check_mapped(model, method)
     if engine.sprung(model) and method == "implicit_midpoint":
         _check_undamped(model)
-    law = Law(model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
+    given = (model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
+    if constraints is None and stabilisation is not None:
+        raise InputError("`stabilisation` is given without `constraints`; expected both, or neither")
+    if constraints is not None:
+        _check_constrained(model, constraints, method)
+    law = Law(*given) if constraints is None else ConstrainedLaw(*given, constraints, stabilisation)
     return law, SCHEMES.get(method), float(h)
 
 
@@ -380,6 +418,17 @@ def _check_undamped(model: Model) -> None:
         raise InputError(
             f"`method` is 'implicit_midpoint' and element {shown(damped[0])} of model {shown(model.name)} has a "
             "damper, whose forces on coordinates change with the configuration; expected 'rk4'"
+        )
+
+
+def _check_constrained(model: Any, constraints: Any, method: str) -> None:
+    """Refuse what does not go together with constraints."""
+    check_set(model, constraints)
+    if method == "implicit_midpoint":
+        raise InputError("`method` is 'implicit_midpoint' and `constraints` are given; expected 'rk4'")
+    if model.coordinates and model.layout.balls:
+        raise InputError(
+            f"`constraints` are given and model {model.name!r} has quaternions; expected simulate, or another model"
         )
 
 

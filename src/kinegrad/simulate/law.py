@@ -309,6 +309,18 @@ class Law:
             da[good], dtau[good] = change.da_dp, change.dtau_dp
         return da, dtau
 
+    def derivatives(self, q: Array, v: Array, tau: Array) -> Any:
+        """a, da/dq, da/dv and da/dτ at given torques."""
+        return forward_dynamics_derivatives(self.model, q, v, tau, loads=self.loads)
+
+    def drawn(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Where a step that led to (q, v) ends: constraints draw states to them."""
+        return q, v
+
+    def drawn_along(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array, Array, Array]:
+        """The same with its exact derivative."""
+        return q, v, dq, dv
+
     @engine.overflow_passes()
     def jacobian(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
         """da/dq and da/dv of the free joints of one state, feedback included, (f, f) each."""
@@ -317,7 +329,7 @@ class Law:
             return np.zeros((len(self.free), len(self.free))), np.zeros((len(self.free), len(self.free)))
         if self.prescribed is not None:
             return self._free_jacobian(t, q, v, tau)
-        change = forward_dynamics_derivatives(self.model, q, v, tau, loads=self.loads)
+        change = self.derivatives(q, v, tau)
         gains = self.gains(t, q, v)
         if gains is None:
             return change.da_dq, change.da_dv

@@ -67,7 +67,10 @@ class Prescribed:
         """q, v and a of the prescribed joints, as many numbers as `held_q` and, twice, `held` have."""
         at, values = self._latest
         if at != t:
-            each = [[np.empty(0)] * 3, *(motion(t) for motion in self._motions)]
+            each = [
+                [np.empty(0)] * 3,
+                *[motion(t) for motion in self._motions],
+            ]  # a generator would change StopIteration
             values = tuple(np.concatenate([np.atleast_1d(x) for x in part]) for part in zip(*each, strict=True))
             self._latest = (t, values)
         return values

@@ -153,10 +153,14 @@ def every_call(model, designs, state, loads):
             kg.point_motion_derivatives(model, *given, **points)
     kg.jacobian(model, q, link=link, point=(1, 2, 3))
     kg.center_of_mass_derivatives(model, q)
+    kg.center_of_mass_hessian(model, q, [1, 2, 3])
+    kg.momentum_hessian(model, q, v, w_linear=[1, 2, 3])
+    kg.point_motion_hessian(model, q, v, a, link=link, w_velocity=[1, 2, 3])
     kg.momentum_derivatives(model, q, v)
     for method, packed in product(("spatial", "lagrange"), (False, True)):
         kg.inverse_dynamics_derivatives(model, q, v, a, loads=loads, method=method, packed=packed)
     kg.forward_dynamics_derivatives(model, q, v, a, loads=loads)
+    kg.forward_dynamics_hessian(model, q, v, a, y, loads=loads)
     kg.inverse_dynamics_jvp(model, q, v, a, dq, dv, y, loads=loads)
     kg.inverse_dynamics_vjp(model, q, v, a, y, loads=loads)
     for packed in (False, True):

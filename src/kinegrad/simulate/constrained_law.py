@@ -1,0 +1,216 @@
+"""The law of motion of a model under constraints: constrained dynamics, with the torques that act.
+
+Constraints hold in accelerations, so that errors of integration are left to themselves; :meth:`ConstrainedLaw.drawn`
+takes them off after a step, or `stabilisation` draws them back all the time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.constrained import constrained_dynamics
+from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
+from kinegrad.constrained_design import constrained_dynamics_design_derivatives, impact_design_derivatives
+from kinegrad.constrained_system import stabilisation_law
+from kinegrad.constraints import ConstraintSet
+from kinegrad.design import Design
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+from kinegrad.simulate.law import Held, Law, finite, finite_slopes
+from kinegrad.simulate.projection import check_consistent, check_slopes, closed, closed_slopes, linearised, still
+
+__all__ = ["ConstrainedLaw", "Drawing"]
+
+Array = NDArray[np.float64]
+
+
+class ConstrainedLaw(Law):
+    """a = f(t, q, v) of a model under constraints that hold at all times.
+
+    Parameters
+    ----------
+    model, tau, held, span, loads, design
+        As of :class:`Law`.
+    constraints : ConstraintSet
+    stabilisation : float or (float, float), optional
+        As of :func:`constrained_dynamics`.
+    redundant : {"error", "least-squares"}
+        The same.
+    """
+
+    def __init__(
+        self, model: Model, tau: Any, held: Held, span: tuple[float, float], loads: Loads | None,
+        design: Design | None, constraints: ConstraintSet, stabilisation: Any = None, redundant: str = "error",
+    ) -> None:  # fmt: skip
+        super().__init__(model, tau, held, span, loads, design)
+        self.constraints, self.redundant = constraints, redundant
+        self.stabilisation = None if stabilisation is None else stabilisation_law(stabilisation)
+        self.kept: Array | None = None  # derivatives of φ, (m, p), of rows that hold a point where it landed
+        self.row_names = constraints.row_names  # of the rows whose forces are reported
+        self.rows: NDArray[np.int64] = np.arange(constraints.m)  # where the rows that hold are among them
+
+    @property
+    def _how(self) -> dict[str, Any]:
+        return {"loads": self.loads, "stabilisation": self.stabilisation, "redundant": self.redundant}
+
+    @engine.overflow_passes()
+    def _forward(self, q: Array, v: Array, tau: Array, given: Array) -> tuple[Array, Array]:
+        return constrained_dynamics(self.model, self.constraints, q, v, tau, **self._how).a, tau
+
+    @engine.overflow_passes()
+    def forces(self, q: Array, v: Array, tau: Array) -> Array:
+        """Of all rows that are reported, (..., k), zero of those that do not hold."""
+        found = np.zeros((*q.shape[:-1], len(self.row_names)))
+        found[..., self.rows] = self.own_forces(q, v, tau)
+        return found
+
+    @engine.overflow_passes()
+    def own_forces(self, q: Array, v: Array, tau: Array) -> Array:
+        """Of the constraints, (..., m); NaN where the state is not finite."""
+        good = self._fit(q, v, tau)
+        found = np.full((*q.shape[:-1], self.constraints.m), np.nan)
+        state = q[good], v[good], tau[good]
+        found[good] = constrained_dynamics(self.model, self.constraints, *state, **self._how).forces
+        return found
+
+    @engine.overflow_passes()
+    def _along(
+        self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array, dtau: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        a = constrained_dynamics(self.model, self.constraints, q, v, tau, **self._how).a
+        return a, tau, self._slopes((q, v, tau), dq, dv, dtau), dtau
+
+    def _slopes(self, state: tuple[Array, ...], dq: Array, dv: Array, dtau: Array) -> Array:
+        assert self.design is not None
+        follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "dtau_dp": dtau}
+        q, v, tau = state
+        follow |= self._how
+        change = constrained_dynamics_design_derivatives(self.design, self.constraints, q, v, tau, **follow)
+        return change.da_dp
+
+    @engine.overflow_passes()
+    def sensitivity(self, t: float, q: Array, v: Array, tau: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
+        dtau = self._torque_slopes(t, q, v, dq, dv)
+        good = self._fit(q, v, tau) & finite_slopes(dq, dv, dtau)
+        da = np.full(dq.shape, np.nan)
+        da[good] = self._slopes((q[good], v[good], tau[good]), dq[good], dv[good], dtau[good])
+        return da, dtau
+
+    def derivatives(self, q: Array, v: Array, tau: Array) -> Any:
+        return constrained_dynamics_derivatives(self.model, self.constraints, q, v, tau, **self._how)
+
+    @property
+    def projects(self) -> bool:
+        """Whether states are drawn onto the constraints after steps."""
+        return self.stabilisation is None and self.constraints.m > 0
+
+    def drawn(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """States on the constraints, if they are not stabilised instead; those that are not finite as they are."""
+        if not self.projects:
+            return q, v
+        good, q, v = finite(q, v), self.normalised(q), v.copy()
+        q[good] = closed(self.constraints, q[good]).q
+        v[good] = still(self.constraints, q[good], v[good], redundant=self.redundant != "error")
+        return q, v
+
+    def drawn_along(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array, Array, Array]:
+        if not self.projects:
+            return q, v, dq, dv
+        good = finite(q, v) & finite_slopes(dq, dv)
+        q, v, dq, dv = q.copy(), v.copy(), dq.copy(), dv.copy()
+        q[good], v[good], dq[good], dv[good] = self._moved(q[good], v[good], dq[good], dv[good])
+        return q, v, dq, dv
+
+    def _moved(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array, Array, Array]:
+        """States on the constraints, with the exact derivative of getting there."""
+        placed = closed(self.constraints, q)
+        speeds = still(self.constraints, placed.q, v, redundant=self.redundant != "error")
+        if self.design is None:
+            return placed.q, speeds, dq, dv
+        dq = closed_slopes(self.constraints, placed, dq, self.design)
+        change = impact_design_derivatives(self.design, self.constraints, placed.q, v, dq_dp=dq, dv_dp=dv)
+        return placed.q, speeds, dq, change.dv_dp
+
+    def drawn_slopes(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
+        """Slopes of a state on the constraints, (..., n, p), on the linearised ones."""
+        if not self.projects or self.design is None:
+            return dq, dv
+        return linearised(self.constraints, q, v, dq, dv, self.design, self.kept)
+
+    def started(
+        self, q: Array, v: Array, dq: Array, dv: Array, *, project: bool
+    ) -> tuple[Array, Array, Array, Array]:  # fmt: skip
+        """Initial states on the constraints, with their slopes; refused where they are far off and not to be moved."""
+        if not self.constraints.m:
+            return q, v, dq, dv
+        q = self.normalised(q)
+        if not project:
+            check_consistent(self.constraints, q, v)
+            if self.design is not None:
+                check_slopes(self.constraints, q, v, dq, dv, self.design)
+        return self._moved(q, v, dq, dv)
+
+    def placed(self, q: Array, v: Array, *, project: bool) -> tuple[Array, Array]:
+        """Initial states on the constraints, stabilised or not, without slopes."""
+        if not self.constraints.m:
+            return q, v
+        if not project:
+            check_consistent(self.constraints, q, v)
+        q = closed(self.constraints, q).q
+        return q, still(self.constraints, q, v, redundant=self.redundant != "error")
+
+    def by_design(self, q: Array, v: Array, tau: Array) -> Array:
+        """∂a/∂p at fixed state and torques, (..., n, p)."""
+        assert self.design is not None
+        change = constrained_dynamics_design_derivatives(self.design, self.constraints, q, v, tau, **self._how)
+        return change.da_dp
+
+    def reported(
+        self, q: Array, v: Array, dq: Array | None, dv: Array | None
+    ) -> tuple[Array, Array, Array | None, Array | None]:  # fmt: skip
+        """States of an interpolation, (m, n), and their slopes as they are reported: on the constraints."""
+        q, v = self.drawn(q, v)
+        if dq is None or dv is None:
+            return q, v, dq, dv
+        return q, v, *self.drawn_slopes(q, v, dq, dv)
+
+
+class Drawing:
+    """Derivatives of drawing states (q, v), (steps, ..., n), onto constraints, for gradients that go backwards.
+
+    `always`: initial states, which are drawn even where the motion is stabilised.
+    """
+
+    def __init__(self, law: ConstrainedLaw, q: Array, v: Array, *, always: bool = False) -> None:
+        self.none = not (law.projects or (always and law.constraints.m))
+        if self.none:
+            return
+        n, p = law.model.nv, 0 if law.design is None else law.design.p
+        placed = closed(law.constraints, q)
+        identity = np.broadcast_to(np.eye(n, n + p), (*v.shape, n + p))
+        self.dq = closed_slopes(law.constraints, placed, identity, law.design)
+        change = impact_derivatives(law.model, law.constraints, placed.q, v)
+        self.dv_dq, self.dv_dv, self.dv_dp = change.dv_dq, change.dv_dv, np.zeros((*v.shape, p))
+        if law.design is not None:
+            self.dv_dp = impact_design_derivatives(law.design, law.constraints, placed.q, v).dv_dp
+
+    def pull(self, k: int, by_q: Array, by_v: Array, by_p: Array | None) -> tuple[Array, Array]:
+        """Gradients with respect to q and v before, from those after; adds that by the parameters to `by_p`."""
+        if self.none:
+            return by_q, by_v
+        n = by_q.shape[-1]
+        by_q = by_q + _pull(self.dv_dq[k], by_v)
+        by_all = _pull(self.dq[k], by_q)
+        if by_p is not None:
+            by_p += by_all[..., n:] + _pull(self.dv_dp[k], by_v)
+        return by_all[..., :n], _pull(self.dv_dv[k], by_v)
+
+
+def _pull(matrix: Array, x: Array) -> Array:
+    """matrixᵀ x."""
+    pulled: Array = np.einsum("...ij,...i->...j", matrix, x)
+    return pulled

@@ -1,0 +1,148 @@
+"""An integration with error control, stretch by stretch: one law governs each, and an event that changes it is its end.
+
+After each step the state is drawn onto the constraints, if there are any, and the rate there takes the place of the
+integrator's.  Events are found in the interpolation of the step; a step in which one happens ends there, and the next
+stretch begins with the state and the law that the event leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.integrate import OdeSolution
+
+from kinegrad.errors import SolveError
+from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.law import Law, diverged
+from kinegrad.simulate.track import Stretch, Track, jacobian_of, pack, rate_of, slopes_of, state_of
+from kinegrad.simulate.watch import Watched
+
+__all__ = ["Integration", "Switching"]
+
+Array = NDArray[np.float64]
+CALM = 1e-9  # part of the whole time that has to be between events,
+MOST = 100  # or else there may be so many
+
+
+class Switching(Protocol):
+    """What finds events and says what follows."""
+
+    def begin(self, t: float, y: Array) -> tuple[Law, Array]:
+        """The law and the state at the start of the motion."""
+
+    def find(self, law: Law, piece: Callable[[Any], Array], first: float, last: float) -> Any:
+        """The first event between two times of a step, or None; it has a time `t`."""
+
+    def follow(self, event: Any, law: Law, y: Array) -> tuple[Law, Array]:
+        """The law and the state after it."""
+
+
+class Integration:
+    """One integration; :meth:`run` makes its track.
+
+    Parameters
+    ----------
+    law : Law
+        At the start.
+    span : (float, float)
+    integrator : type
+        One of SciPy's.
+    options : dict
+        Of it.
+    exact : bool
+        Whether to give it the exact Jacobian; `sparse` is its form.
+    speed_limit, most
+        Of :func:`simulate`.
+    switching : Switching, optional
+    """
+
+    def __init__(
+        self, law: Law, span: tuple[float, float], integrator: Any, options: dict[str, Any], *, exact: bool,
+        sparse: bool, speed_limit: float, most: int | None, switching: Switching | None = None,
+    ) -> None:  # fmt: skip
+        self.law, self.span, self.switching, self.speed_limit = law, span, switching, speed_limit
+        self.integrator, self.options = integrator, dict(options)
+        self.watched = Watched(lambda t, y: rate_of(self.law, t, y), law, span, most)
+        if exact:
+            self.options["jac"] = self.watched.guard(lambda t, y: jacobian_of(self.law, t, y, sparse=sparse))
+        self.stretches: list[Stretch] = []
+        self.status, self.trouble, self.counts, self.restless = 0, "", np.zeros(3, int), 0
+
+    def run(self, y: Array, tell: Callable[[float], None]) -> Track:
+        """From y at the start of the span to its end, or as far as it goes."""
+        t = self.span[0]
+        if self.switching is not None:
+            self.law, y = self.switching.begin(t, y)
+        while True:
+            event = self._stretch(t, y, tell)
+            if event is None or self.switching is None:
+                break
+            calm = event.t - t > CALM * (self.span[1] - self.span[0])
+            self.restless = 0 if calm else self.restless + 1
+            t = event.t
+            stretch = self.stretches[-1]
+            at = self._drawn(stretch(np.array([t]))[0]) if len(stretch.edges) > 1 else stretch.start
+            try:
+                self.law, y = self.switching.follow(event, self.law, at)
+            except SolveError as error:
+                self.status, self.trouble = -2, f"given up at t = {t:.6g} s: {error}"
+                break
+            if self.restless > MOST:
+                self.status = -2
+                self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in no time"
+            if self.trouble or not t < self.span[1]:
+                self.stretches.append(Stretch(self.law, np.array([t]), y, None))
+                break
+        track = Track(self.stretches)
+        nfev, njev, steps = self.counts.tolist()
+        track.report = {
+            "success": not self.trouble, "status": self.status, "message": self.trouble or "reached the end",
+            "nfev": nfev, "njev": njev, "steps": steps,
+        }  # fmt: skip
+        return track
+
+    def _stretch(self, t: float, y: Array, tell: Callable[[float], None]) -> Any:
+        """Integrate until an event, which is returned, or the end."""
+        watched, edges, pieces, event = self.watched, [t], [], None
+        solver = watched.unlimited(self.integrator, watched.rate, t, y, self.span[1], **self.options)
+        while solver.status == "running" and not self.trouble and event is None:
+            self.status, self.trouble = watched.step(solver, self.speed_limit)
+            if self.trouble or not self._draw(solver):
+                break
+            piece = watched.unlimited(solver.dense_output)
+            if self.switching is not None:
+                event = self.switching.find(self.law, piece, edges[-1], float(solver.t))
+            edges.append(float(solver.t) if event is None else event.t)
+            pieces.append(piece)
+            tell(edges[-1])
+        if len(edges) > 1 and edges[-1] == edges[-2]:  # an event where the stretch begins
+            edges.pop(), pieces.pop()
+        self.stretches.append(Stretch(self.law, np.array(edges), y, OdeSolution(edges, pieces) if pieces else None))
+        self.counts += solver.nfev, solver.njev, len(pieces)
+        return event
+
+    def _draw(self, solver: Any) -> bool:
+        """Draw the state of an integrator onto the constraints; whether that succeeded."""
+        if not (isinstance(self.law, ConstrainedLaw) and self.law.projects):
+            return True
+        try:
+            solver.y = self._drawn(solver.y)
+        except SolveError as error:
+            v = state_of(self.law, solver.y)[1]
+            self.status, self.trouble = -1, diverged(self.law.model, solver.t, v, str(error))
+            return False
+        solver.f = self.watched.unlimited(self.watched.rate, solver.t, solver.y)
+        return True
+
+    def _drawn(self, y: Array) -> Array:
+        """The same of any y."""
+        law = self.law
+        if not (isinstance(law, ConstrainedLaw) and law.projects):
+            return y
+        q, v = law.drawn(*state_of(law, y))
+        if law.design is None:
+            return np.concatenate([q, v])
+        return pack(q, v, *law.drawn_slopes(q, v, *slopes_of(law, y)))

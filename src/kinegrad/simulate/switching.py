@@ -1,0 +1,311 @@
+"""Contacts that open and close during an integration with error control, and sensitivities through these events.
+
+A gap g(q) that closes is an impact at t*, after which q is the same and v⁺ = R(q, v).  How t* follows parameters p, and
+how the state does on either side of it, at fixed times:
+
+    dt* = −(g_q dq⁻ + g_p) / ġ⁻
+    dq⁺ = dq⁻ + (v⁻ − v⁺) dt*,     dv⁺ = R_q (dq⁻ + v⁻ dt*) + R_v (dv⁻ + a⁻ dt*) + R_p − a⁺ dt*
+
+Where a contact opens because its force is zero, accelerations with and without it are the same, and so are slopes.
+
+A contact that has just opened is at its floor: its gap over the power of time with which it grows (the first after a
+bounce, the third after a release) shows where it closes again, be it at once.  The gap is looked at in several
+places of each step, so that a short dip is not missed.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq
+
+from kinegrad._engine import DependentRow, saddle
+from kinegrad.constrained_design import impact_design_derivatives
+from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.placing import held
+from kinegrad.design import constraint_design_derivatives
+from kinegrad.dynamics import mass_matrix
+from kinegrad.errors import InputError
+from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact, complementary
+from kinegrad.simulate.law import Law
+from kinegrad.simulate.projection import CONSISTENT, check_slopes, slope_errors
+from kinegrad.simulate.track import pack, slopes_of, state_of
+
+__all__ = ["Contacts"]
+
+Array = NDArray[np.float64]
+PLACES = 8  # in each step, where gaps and forces are looked at
+TOUCHING = 1e-9  # m: gaps that close in the same impact
+ROUNDING = 1e-12  # m: what a gap that has just opened may be without being closed again
+SMALL = 1e-9  # of the largest force, impulse, speed or acceleration: zero
+
+
+class Event(NamedTuple):
+    """When something happens, to which contact, and whether it touches or is released."""
+
+    t: float
+    contact: int
+    touches: bool
+
+
+class Contacts:
+    """The unilateral contacts of one simulation, and which of them are closed.
+
+    Parameters
+    ----------
+    law : ConstrainedLaw
+        With the constraints that always hold.
+    contacts : tuple of UnilateralContact
+    sticking_speed : float
+        m/s: what comes slower stays, whatever its restitution.
+    """
+
+    def __init__(self, law: ConstrainedLaw, contacts: tuple[UnilateralContact, ...], sticking_speed: float) -> None:
+        model, base = law.model, law.constraints
+        self.base, self.given, self.sticking_speed = law, contacts, sticking_speed
+        self.whole = ConstraintSet(model, [*base, *(one.contact for one in contacts)])
+        self.names = self.whole.names[len(base) :]
+        named = self.whole.constraints[len(base) :]
+        normals = [one.contact.units[one.normal] for one in contacts]
+        floors = [replace(one, directions=[u]) for one, u in zip(named, normals, strict=True)]  # type: ignore[type-var]
+        self.floors = ConstraintSet(model, floors)
+        self.places = list(named)
+        self.closed: tuple[int, ...] = ()
+        self.opened: dict[int, tuple[float, int]] = {}
+        self.impacts: list[ImpactEvent] = []
+        self.phases: list[tuple[float, tuple[str, ...]]] = []
+        self._laws: dict[Any, ConstrainedLaw] = {}
+        for one, name in zip(contacts, self.names, strict=True):
+            if law.design is not None and one.contact.other is not None and len(one.contact.rows) > 1:
+                raise InputError(
+                    f"contact {name!r} sticks to another link where it lands, which follows the design; expected its "
+                    "normal as the only direction, or no `design`"
+                )
+
+    # --- laws ---------------------------------------------------------------------------------------------------
+
+    def set_of(self, closed: tuple[int, ...]) -> ConstraintSet:
+        """What holds while some contacts are closed, at the places where they landed."""
+        return self._law(closed).constraints
+
+    def _law(self, closed: tuple[int, ...]) -> ConstrainedLaw:
+        parts = tuple(self.places[k] for k in closed)
+        if parts not in self._laws:
+            law = copy.copy(self.base)
+            law.constraints = ConstraintSet(law.model, [*self.base.constraints, *parts])
+            kept = [np.arange(self.base.constraints.m)]
+            kept += [np.arange(self.whole.m)[self.whole.rows(self.names[k])] for k in closed]
+            law.rows, law.row_names = np.concatenate(kept), self.whole.row_names
+            self._laws[parts] = law
+        return self._laws[parts]
+
+    def law_at(self, closed: tuple[int, ...], q: Array) -> ConstrainedLaw:
+        """The same law; where rows depend on each other at q, it takes forces of least norm."""
+        law = copy.copy(self._law(closed))
+        try:
+            saddle.check_independent(law.constraints.jacobian(q))
+            law.redundant = "error"
+        except DependentRow:
+            law.redundant = "least-squares"
+        return law
+
+    def normal_rows(self, closed: tuple[int, ...]) -> list[int]:
+        """The row of each closed contact's normal in their set."""
+        first, found = self.base.constraints.m, []
+        for k in closed:
+            found.append(first + self.given[k].normal)
+            first += len(self.given[k].contact.rows)
+        return found
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def begin(self, t: float, y: Array) -> tuple[Law, Array]:
+        """The law and the state at the start: contacts without a gap are closed, if their floors push."""
+        q, v = state_of(self.base, y)
+        gap, speed = self.floors.error(q), self.floors.velocity(q, v)
+        for k, name in enumerate(self.names):
+            if gap[k] < -CONSISTENT:
+                raise InputError(
+                    f"`q0` has contact {name!r} {-gap[k]:.3g} m below its floor; expected it above, or on it"
+                )
+            if gap[k] <= CONSISTENT and speed[k] < -CONSISTENT:
+                found = f"`v0` runs contact {name!r} into its floor at {-speed[k]:.3g} m/s"
+                raise InputError(f"{found}, and there is no gap; expected it to rest, or a gap")
+        resting = [k for k in range(len(self.names)) if gap[k] <= CONSISTENT and speed[k] <= CONSISTENT]
+        self._land(resting, q)
+        law = self._hold(t, q, v, resting)
+        slopes = slopes_of(law, y)
+        if law.design is not None and self.closed:
+            floors = ConstraintSet(law.model, [self.floors.constraints[k] for k in self.closed])
+            check_slopes(floors, q, v, *slopes, law.design)
+        q, v = law.drawn(q, v)
+        self._keep(law, q, v, *slopes)
+        return law, pack(q, v, *slopes)
+
+    def find(self, law: Law, piece: Callable[[Any], Array], first: float, last: float) -> Event | None:
+        """The first event of a step."""
+        assert isinstance(law, ConstrainedLaw)
+        times = np.linspace(first, last, PLACES + 1)
+        values = self._watch(law, piece, times)
+        falls = (values[:-1] >= 0) & (values[1:] < 0)
+        falls[0] |= values[1] < 0  # nothing has happened before the step, whatever rounding says
+        if not falls.any():
+            return None
+        row = int(np.argmax(falls.any(axis=1)))
+        found = []
+        for k in np.flatnonzero(falls[row]).tolist():
+            ends = float(times[row]), float(times[row + 1])
+            t = ends[0]
+            if values[row, k] > 0:
+
+                def value(t: float, k: int = k) -> float:
+                    return float(self._watch(law, piece, np.array([t]))[0, k])
+
+                t = float(brentq(value, *ends, xtol=1e-15 * max(map(abs, ends)), rtol=1e-15))
+            found.append(Event(t, k, k not in self.closed))
+        return min(found)
+
+    def _watch(self, law: ConstrainedLaw, piece: Callable[[Any], Array], t: Array) -> Array:
+        """Gaps of open contacts and forces of closed ones, (times, contacts): an event is where one falls below 0."""
+        q, v = state_of(law, piece(t).T)
+        q = law.normalised(q)
+        values = self.floors.error(q)
+        for k, (start, order) in self.opened.items():
+            since = t - start
+            grown = values[:, k] / np.where(since > 0, since, 1.0) ** order
+            values[:, k] = np.where((since <= 0) | (np.abs(values[:, k]) < ROUNDING), 1.0, grown)
+        if self.closed:
+            tau = np.array([law.torques(*x) for x in zip(t.tolist(), q, v, strict=True)])
+            forces = law.own_forces(q, v, tau)[:, self.normal_rows(self.closed)]
+            values[:, self.closed] = forces + SMALL * (1.0 + np.abs(forces).max(initial=0.0))
+        return values
+
+    def follow(self, event: Event, law: Law, y: Array) -> tuple[Law, Array]:
+        """The law and the state after an event."""
+        assert isinstance(law, ConstrainedLaw)
+        (q, v), (dq, dv) = state_of(law, y), slopes_of(law, y)
+        if event.touches:
+            return self._strike(event, law, law.normalised(q), v, dq, dv)
+        self.closed = tuple(k for k in self.closed if k != event.contact)
+        self.opened = {event.contact: (event.t, 3)}
+        after = self.law_at(self.closed, q)
+        self._keep(after, q, v, dq, dv)
+        self._record(event.t)
+        return after, y
+
+    # --- what an event does -------------------------------------------------------------------------------------
+
+    def _strike(
+        self, event: Event, law: ConstrainedLaw, q: Array, v: Array, dq: Array, dv: Array
+    ) -> tuple[Law, Array]:  # fmt: skip
+        """An impact of all contacts that touch."""
+        gap, speed, before = self.floors.error(q), self.floors.velocity(q, v), self.closed
+        others = [k for k in range(len(self.names)) if k not in before and gap[k] <= TOUCHING and speed[k] < 0]
+        touching = sorted({event.contact, *others})
+        self._land(touching, q)
+        candidates = [*before, *touching]
+        e = {k: self.given[k].restitution if -speed[k] > self.sticking_speed else 0.0 for k in touching}
+        attempt = self._attempt_impact(q, v, e)
+        pushing, (after, impulses, rows) = complementary(candidates, touching, attempt, "in the impact")
+        opening = self.floors.velocity(q, after)
+        rest = SMALL * (np.abs(speed).max() + self.sticking_speed)
+        staying = [k for k in candidates if opening[k] <= rest]
+        a_before, tau_before = law.acceleration(event.t, q, v)
+        self.opened = {k: (event.t, 1) for k in candidates if k not in staying}
+        held_law = self._hold(event.t, q, after, staying)
+        (a_after, tau_after), by_p = held_law.acceleration(event.t, q, after), None
+        if law.design is not None:
+            by_p = -(self.floors.jacobian(q)[event.contact] @ dq + self._gap_slopes(law, q, event.contact))
+            by_p = by_p / speed[event.contact]
+            moved = dq + v[:, None] * by_p, dv + a_before[:, None] * by_p
+            dv = self._struck_slopes(law, pushing, q, v, rows, *moved)
+            dv = dv - a_after[:, None] * by_p
+            dq = moved[0] - after[:, None] * by_p
+        whole = np.zeros(self.whole.m)
+        whole[self._law(pushing).rows] = impulses
+        names = tuple(self.names[k] for k in touching)
+        rates = (a_before, a_after, tau_before, tau_after)
+        self.impacts.append(ImpactEvent(event.t, names, q.copy(), v.copy(), after, *rates, whole, by_p))
+        self._record(event.t)
+        self._keep(held_law, q, after, dq, dv)
+        return held_law, pack(q, after, dq, dv)
+
+    def _attempt_impact(self, q: Array, v: Array, e: dict[int, float]) -> Any:
+        """What an impact in which some contacts push does."""
+        M = mass_matrix(self.base.model, q)
+
+        def attempt(pushing: tuple[int, ...]) -> tuple[Array, Array, Any]:
+            constraints, normals = self.set_of(pushing), self.normal_rows(pushing)
+            rows = np.zeros(constraints.m)
+            rows[normals] = [e.get(k, 0.0) for k in pushing]
+            G = constraints.jacobian(q)
+            right = -(1 + rows) * constraints.velocity(q, v)
+            change, impulses = saddle.solve("range-space", M, G, np.zeros((len(v), 1)), right[:, None], least=True)
+            after = v + change[:, 0]
+            pushes = np.zeros(len(self.names))
+            pushes[list(pushing)] = impulses[normals, 0] / (SMALL * np.abs(impulses).max(initial=1e-300))
+            scale = SMALL * (np.abs(self.floors.velocity(q, v)).max() + 1e-300)
+            return pushes, self.floors.velocity(q, after) / scale, (after, impulses[:, 0], rows)
+
+        return attempt
+
+    def _struck_slopes(
+        self, law: ConstrainedLaw, pushing: tuple[int, ...], q: Array, v: Array, e: Array, dq: Array, dv: Array
+    ) -> Array:  # fmt: skip
+        """dv⁺ at the impact."""
+        assert law.design is not None
+        follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "restitution": e}
+        return impact_design_derivatives(law.design, self.set_of(pushing), q, v, **follow).dv_dp
+
+    def _gap_slopes(self, law: ConstrainedLaw, q: Array, k: int) -> Array:
+        assert law.design is not None
+        slopes: Array = constraint_design_derivatives(law.design, self.floors, q).derror_dp[k]
+        return slopes
+
+    def _hold(self, t: float, q: Array, v: Array, candidates: list[int]) -> ConstrainedLaw:
+        """The law of those contacts at rest on their floors that are pushed; others open."""
+
+        def attempt(pushing: tuple[int, ...]) -> tuple[Array, Array, Any]:
+            law = self.law_at(pushing, q)
+            a, tau = law.acceleration(t, q, v)
+            forces = law.own_forces(q, v, tau)
+            pushes = np.zeros(len(self.names))
+            pushes[list(pushing)] = forces[self.normal_rows(pushing)] / (SMALL * (1 + np.abs(forces).max(initial=0.0)))
+            opening = self.floors.acceleration(q, v, a)
+            return pushes, opening / (SMALL * (1 + np.abs(a).max())), law
+
+        self.closed, law = complementary(candidates, candidates, attempt, f"at t = {t:.6g} s")
+        self.opened |= {k: (t, 2) for k in candidates if k not in self.closed}
+        if not self.phases:
+            self._record(t)
+        found: ConstrainedLaw = law
+        return found
+
+    def _land(self, contacts: list[int], q: Array) -> None:
+        """Contacts stick where they are."""
+        for k in contacts:
+            if len(self.given[k].contact.rows) > 1:
+                self.places[k] = held(self.base.model, self.places[k], q)
+
+    def _keep(self, law: ConstrainedLaw, q: Array, v: Array, dq: Array, dv: Array) -> None:
+        """Remember how places where contacts landed follow the design."""
+        if law.design is None or not law.constraints.m:
+            return
+        kept = slope_errors(law.constraints, q, v, dq, dv, law.design)[0]
+        kept[: self.base.constraints.m] = 0.0
+        kept[self.normal_rows(self.closed)] = 0.0
+        law.kept = kept
+
+    def _record(self, t: float) -> None:
+        self.phases.append((t, tuple(self.names[k] for k in self.closed)))
+
+    def told(self, end: float) -> tuple[Phase, ...]:
+        """The phases of a motion that ended at some time."""
+        ends = [t for t, _ in self.phases[1:]] + [end]
+        return tuple(Phase(t, until, closed) for (t, closed), until in zip(self.phases, ends, strict=True))
