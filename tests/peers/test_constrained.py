@@ -7,10 +7,10 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.constraints import project_velocity
+from tests.constrained.test_derivatives import closed_state, standing
+from tests.constrained.test_dynamics import relative
 from tests.peers.mujoco_model import mujoco_xml, numbers
 from tests.peers.pinocchio_model import to_pinocchio
-from tests.test_constrained import relative
-from tests.test_constrained_derivatives import closed_state, standing
 
 AXES = np.eye(3)
 TURNS = ((AXES[2], -AXES[1]), (AXES[2], AXES[0]), (AXES[0], AXES[1]))  # the vectors of `link` and `other` of X, Y, Z

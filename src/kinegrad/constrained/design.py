@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
-from kinegrad.constrained import constrained_dynamics, impact
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
-from kinegrad.constrained_system import (
+from kinegrad.constrained.derivatives import constrained_dynamics_derivatives, impact_derivatives
+from kinegrad.constrained.dynamics import constrained_dynamics, impact
+from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
     quietly,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad._kernels import constrained as kernels
-from kinegrad.constrained_system import (
+from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
     kept_model,

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad._kernels import constrained_derivatives as kernels
-from kinegrad.constrained import constrained_dynamics, impact
-from kinegrad.constrained_system import (
+from kinegrad.constrained.dynamics import constrained_dynamics, impact
+from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
     kept_model,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
+from tests.constrained.test_dynamics import LAW, loads_of, random_case, relative
 from tests.reference import constrained as reference
 from tests.reference.oracle import STEP, with_constants
-from tests.test_constrained import LAW, loads_of, random_case, relative
 
 EXACT = 1e-10
 

@@ -9,11 +9,11 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.constraints import assemble, project_velocity
+from tests.constrained.test_dynamics import LAW, loads_of, random_case, relative
 from tests.constraints.choice import independent_set
 from tests.mixed import mixed_state, mixed_tree
 from tests.reference import constrained as reference
 from tests.reference.oracle import STEP, numerical_derivative
-from tests.test_constrained import LAW, loads_of, random_case, relative
 
 EXACT = 1e-10
 
