@@ -132,7 +132,7 @@ def constrained_dynamics(
     >>> q = kg.assemble(arm, table, [0.5, -1.0], keep=["shoulder"])
     >>> slide = constrained_dynamics(arm, table, q, [0, 0], [0, 0])
     >>> slide.forces.round(3)
-    array([2.5])
+    array([4.277])
     >>> np.allclose(table.jacobian(q) @ slide.a, 0)
     True
     """

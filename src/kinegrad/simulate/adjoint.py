@@ -96,6 +96,7 @@ def adjoint_gradient(
     method: str = "rk4",
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
+    redundant: str = "error",
     project: bool = False,
     design: Design | None = None,
     segment: int | None = None,
@@ -104,7 +105,7 @@ def adjoint_gradient(
 
     Parameters
     ----------
-    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, project, design
+    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, redundant, project, design
         As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.  With
         constraints the initial state is drawn onto them, too, and the gradient is that with respect to q0 and v0 as
         given; its time then grows with p.
@@ -130,7 +131,7 @@ def adjoint_gradient(
     >>> found.dvalue_dq0.shape, found.dvalue_dtau.shape
     ((2,), (100, 2))
     """
-    law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation)
+    law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
     check_objective(objective)
