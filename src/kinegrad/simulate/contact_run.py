@@ -40,13 +40,17 @@ def contact_fields(
             for node, x, tau in zip(nodes, tangents.nodes[::every], motion["tau"], strict=True)
         ]
         motion |= {f"d{x}_dp": np.array(y) for x, y in zip(names[:4], zip(*slopes, strict=True), strict=True)}
-        impacts = tuple(replace(x, dt_dp=dt) for x, dt in zip(impacts, tangents.times, strict=False))
+        impacts = tuple(replace(x, dt_dp=dt) for x, dt in zip(impacts, tangents.times, strict=True))
         stages, by_weights = tangents.stages, tangents.weights
     trouble = moved.trouble
     motion |= {"model": law.model, "t": np.array([node.t for node in nodes]), "design": law.design}
     if moved.pieces:
         motion["_nodes"] = (*stage_motion(law, moved.scheme, moved.pieces, slopes=stages), by_weights)
-    motion |= {"row_names": contacts.whole.row_names, "impacts": impacts, "phases": contacts.told(moved.steps * h)}
+    motion |= {
+        "row_names": contacts.whole.row_names,
+        "impacts": impacts,
+        "phases": contacts.told(max(moved.steps * h, contacts.phases[-1][0])),
+    }
     return motion | {
         "success": not trouble, "status": moved.status, "message": trouble or "reached the end",
         "nfev": moved.evaluations, "steps": moved.steps, "_law": law.without_torques(),

@@ -252,7 +252,7 @@ class Tangents:
         self.dq, self.dv = drawn_slopes(law, *motion.start, dq, dv, self.places)
         self.nodes: list[tuple[Array, Array]] = []
         self.times: list[Array] = []
-        stages, weights = [], []
+        stages, weights = [np.zeros((4, 0, *dq.shape))], [np.zeros((0, design.p))]
         for x in motion.tape:
             if isinstance(x, Node):
                 self.dt = np.zeros(design.p)
