@@ -11,20 +11,22 @@ from kinegrad.design.constraints import (
     constraint_design_derivatives,
     constraint_jacobian_design_derivatives,
 )
-from kinegrad.design.derivatives import (
-    EnergyDesignDerivatives,
+from kinegrad.design.dynamics import (
     HybridDynamicsDesignDerivatives,
-    PointMotionDesignDerivatives,
-    energy_design_derivatives,
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
+)
+from kinegrad.design.parameters import Design
+from kinegrad.design.quantities import (
+    EnergyDesignDerivatives,
+    PointMotionDesignDerivatives,
+    energy_design_derivatives,
     point_motion_design_derivatives,
     transform_design_derivatives,
 )
-from kinegrad.design.parameters import Design
 
 __all__ = [
     "ConstraintDesignDerivatives",
