@@ -73,13 +73,12 @@ from kinegrad.constrained.design import (
     constrained_dynamics_design_derivatives,
     impact_design_derivatives,
 )
-from kinegrad.constrained.dynamics import (
-    ConstrainedDynamics,
+from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
+from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
-    Impact,
-    constrained_dynamics,
+    ConstrainedInverseDynamicsDerivatives,
     constrained_inverse_dynamics,
-    impact,
+    constrained_inverse_dynamics_derivatives,
 )
 from kinegrad.constraints import (
     ConstraintDerivatives,
@@ -229,6 +228,7 @@ __all__ = [
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
+    "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
     "ConstraintDesignDerivatives",
@@ -300,6 +300,7 @@ __all__ = [
     "constrained_dynamics_design_derivatives",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives",
     "constraint_design_derivatives",
     "constraint_jacobian_design_derivatives",
     "difference",

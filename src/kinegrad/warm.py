@@ -204,6 +204,7 @@ _SAME = {
     "center_of_mass_derivatives": "momentum_derivatives",
     "simulate": "forward_dynamics",
     "constrained_inverse_dynamics": "inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives": "inverse_dynamics_derivatives",
     "constrained_dynamics_load_derivatives": "inverse_dynamics_load_derivatives",
     "constrained_dynamics_design_derivatives": "inverse_dynamics_design_derivatives",
     "impact_design_derivatives": "inverse_dynamics_design_derivatives",

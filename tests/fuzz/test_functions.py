@@ -48,6 +48,12 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
         **{f"dforces_d{x}": "m l 3" for x in ("force", "torque", "point")},
     },
     "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "n"},
+    "constrained_inverse_dynamics_derivatives": {
+        "tau": "n",
+        "forces": "m",
+        "actuators": "n",
+        **{f"d{x}_d{y}": "m n" if x == "forces" else "n n" for x in ("tau", "forces", "actuators") for y in "qva"},
+    },
     "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
     "constraint_jacobian_design_derivatives": "m n p",
     "difference": "n",

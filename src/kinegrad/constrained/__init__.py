@@ -14,13 +14,12 @@ from kinegrad.constrained.design import (
     constrained_dynamics_design_derivatives,
     impact_design_derivatives,
 )
-from kinegrad.constrained.dynamics import (
-    ConstrainedDynamics,
+from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
+from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
-    Impact,
-    constrained_dynamics,
+    ConstrainedInverseDynamicsDerivatives,
     constrained_inverse_dynamics,
-    impact,
+    constrained_inverse_dynamics_derivatives,
 )
 
 __all__ = [
@@ -28,6 +27,7 @@ __all__ = [
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
+    "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
     "Impact",
     "ImpactDerivatives",
@@ -37,6 +37,7 @@ __all__ = [
     "constrained_dynamics_design_derivatives",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives",
     "impact",
     "impact_derivatives",
     "impact_design_derivatives",
