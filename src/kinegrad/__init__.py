@@ -20,7 +20,8 @@ constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, 
              assemble, project_velocity
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
-             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
+             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives; second ones,
+             weighted: constrained_dynamics_hessian
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
@@ -81,6 +82,7 @@ from kinegrad.constrained_design import (
     constrained_dynamics_design_derivatives,
     impact_design_derivatives,
 )
+from kinegrad.constrained_hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
 from kinegrad.constraints import (
     ConstraintDerivatives,
     ConstraintSet,
@@ -228,6 +230,7 @@ __all__ = [
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
+    "ConstrainedDynamicsHessian",
     "ConstrainedInverseDynamics",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
@@ -298,6 +301,7 @@ __all__ = [
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
     "constrained_dynamics_design_derivatives",
+    "constrained_dynamics_hessian",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
     "constraint_design_derivatives",

@@ -173,6 +173,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
         "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
+        "∂²φ": (
+            "constrained_dynamics_hessian",
+            of_arm(lambda arm: kg.constrained_dynamics_hessian(arm, floor, q, v, a, w_a=v)),
+        ),
         "∂φ": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
         "∂G": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
         "∂φ/∂p": (

@@ -144,6 +144,9 @@ def constrained_motion(model, q, v, tau, loads):
     for name, given in (("none", None), ("every", loads)):
         options = {"loads": given, "stabilisation": 2.0}
         found[f"constrained {name}"] = kg.constrained_dynamics(stiff, held, q, v, tau, **options)
+        found[f"constrained by state twice {name}"] = kg.constrained_dynamics_hessian(
+            stiff, held, q, v, tau, w_a=v, **options
+        )
         found[f"constrained by state {name}"] = kg.constrained_dynamics_derivatives(stiff, held, q, v, tau, **options)
     return found
 

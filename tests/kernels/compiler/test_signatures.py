@@ -179,6 +179,7 @@ def every_call(model, designs, state, loads):
     kg.constrained_dynamics(model, tied, q, v, a, loads=loads)
     kg.directional(kg.constrained_dynamics, model, [q, v, a], along, mode="tangent", constraints=tied, loads=loads)
     kg.constrained_dynamics_derivatives(model, tied, q, v, a, loads=loads, stabilisation=1.0)
+    kg.constrained_dynamics_hessian(model, tied, q, v, a, w_a=y, loads=loads, stabilisation=1.0)
     kg.impact(model, tied, q, v, restitution=[0.5])
     kg.impact_derivatives(model, tied, q, v)
     tied.closure(q)
