@@ -25,7 +25,7 @@ constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion 
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
-             inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
+             inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp, inverse_dynamics_design_hessian,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
              constraint_design_derivatives, constraint_jacobian_design_derivatives
@@ -99,6 +99,7 @@ from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
+    InverseDynamicsDesignHessian,
     PointMotionDesignDerivatives,
     constraint_design_derivatives,
     constraint_jacobian_design_derivatives,
@@ -106,6 +107,7 @@ from kinegrad.design import (
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
+    inverse_dynamics_design_hessian,
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
     point_motion_design_derivatives,
@@ -258,6 +260,7 @@ __all__ = [
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
+    "InverseDynamicsDesignHessian",
     "InverseDynamicsGradient",
     "InverseDynamicsHessian",
     "InverseDynamicsSecondOrder",
@@ -328,6 +331,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
+    "inverse_dynamics_design_hessian",
     "inverse_dynamics_design_vjp",
     "inverse_dynamics_hessian",
     "inverse_dynamics_hessian_tensors",

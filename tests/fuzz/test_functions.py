@@ -80,6 +80,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "inverse_dynamics": "n",
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
+    "inverse_dynamics_design_hessian": {f"d2_d{x}dp": "n p" for x in "qva"},
     "inverse_dynamics_design_vjp": "p",
     "forward_dynamics_hessian": {f"d2_{x}": "n n" for x in ("dqdq", "dqdv", "dqdtau", "dvdv")},
     "inverse_dynamics_hessian": {f"d2_{x}": "n n" for x in SECOND},

@@ -167,6 +167,7 @@ def by_design(model, q, v, a, loads, links, points):
     return {
         "design tau": kg.inverse_dynamics_design_derivatives(design, q, v, a, loads=loads),
         "design y tau": kg.inverse_dynamics_design_vjp(design, q, v, a, v, loads=loads),
+        "design y tau by state": kg.inverse_dynamics_design_hessian(design, q, v, a, v, loads=loads),
         "design y tau alone": kg.inverse_dynamics_design_vjp(design, q, v, a, v),
         "design a": kg.forward_dynamics_design_derivatives(design, q, v, a, loads=loads),
         "design a, total": kg.forward_dynamics_design_derivatives(design, q, v, a, **follow),

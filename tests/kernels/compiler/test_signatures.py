@@ -216,6 +216,7 @@ def by_design(design, q, v, a, y, dq, dv, loads):
             follow[name] = np.repeat(np.asarray(x)[..., None], p, axis=-1)
     kg.inverse_dynamics_design_derivatives(design, q, v, a, loads=loads)
     kg.inverse_dynamics_design_vjp(design, q, v, a, y, loads=loads)
+    kg.inverse_dynamics_design_hessian(design, q, v, a, y, loads=loads)
     kg.mass_matrix_design_derivatives(design, q)
     kg.transform_design_derivatives(design, q)
     kg.point_motion_design_derivatives(design, q, v, a, link=link, point=(1, 2, 3))
