@@ -60,15 +60,7 @@ from types import ModuleType
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
 from kinegrad.configuration import difference, integrate, neutral, random_configuration
-from kinegrad.constrained import (
-    ConstrainedDynamics,
-    ConstrainedInverseDynamics,
-    Impact,
-    constrained_dynamics,
-    constrained_inverse_dynamics,
-    impact,
-)
-from kinegrad.constrained_derivatives import (
+from kinegrad.constrained.derivatives import (
     ConstrainedDynamicsDerivatives,
     ConstrainedLoadDerivatives,
     ImpactDerivatives,
@@ -76,13 +68,21 @@ from kinegrad.constrained_derivatives import (
     constrained_dynamics_load_derivatives,
     impact_derivatives,
 )
-from kinegrad.constrained_design import (
+from kinegrad.constrained.design import (
     ConstrainedDynamicsDesignDerivatives,
     ImpactDesignDerivatives,
     constrained_dynamics_design_derivatives,
     impact_design_derivatives,
 )
-from kinegrad.constrained_hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
+from kinegrad.constrained.dynamics import (
+    ConstrainedDynamics,
+    ConstrainedInverseDynamics,
+    Impact,
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+    impact,
+)
+from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
 from kinegrad.constraints import (
     ConstraintDerivatives,
     ConstraintSet,

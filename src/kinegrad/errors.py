@@ -8,6 +8,7 @@ True
 """
 
 import reprlib
+from collections.abc import Sequence
 from typing import Any
 
 __all__ = ["InputError", "KinegradError", "ModelError", "SingularError", "SolveError"]
@@ -48,6 +49,15 @@ class SingularError(KinegradError, ArithmeticError):
 
 class SolveError(KinegradError, RuntimeError):
     """A solver that stopped without an answer."""
+
+
+def at_state(where: Sequence[int]) -> str:
+    """How a message says which state of a batch it is about; nothing of a state that is alone.
+
+    >>> at_state([3]), at_state([3, 0]), at_state([])
+    (' in state 3', ' in state (3, 0)', '')
+    """
+    return f" in state {where[0] if len(where) == 1 else tuple(where)}" if where else ""
 
 
 def said(error: Exception) -> str:

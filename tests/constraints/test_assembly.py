@@ -85,6 +85,19 @@ def test_a_straight_arm_bends():
     assert (assemble(arm, near, [0.0, 0.0]) == q).all()
 
 
+def test_a_body_is_moved_any_distance_and_hardly_turned():
+    # a step of least length, in metres and radians, would share 10 km with the angles
+    builder = kg.ModelBuilder("box")
+    box = builder.add("base", None, kg.free(), link="box", inertia=kg.Inertia.box(1.0, [0.2, 0.2, 0.2]))
+    builder.add("arm", box, kg.revolute("y"), link="arm", inertia=kg.Inertia.rod(1.0, [0, 0, 0], [0.5, 0, 0]))
+    model = builder.build()
+    for far in (10.0, 1e4, 1e6):
+        hand = kg.ConstraintSet(model, [kg.Contact("arm", [0.5, 0, 0], other_point=[far, -far / 2, far / 3])])
+        q = kg.assemble(model, hand, np.zeros(7))
+        assert np.abs(hand.error(q)).max() < 1e-10
+        assert np.abs(q[3:]).max() < 1.0
+
+
 def test_a_hinge_is_not_closed_upside_down():
     """Rows of turns are zero at half a turn, too; that is no closure."""
     builder = kg.ModelBuilder("spinner")

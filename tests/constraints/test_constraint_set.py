@@ -251,6 +251,25 @@ def test_sets_compare_by_value_pickle_and_do_not_change():
         held.names = ()
 
 
+def test_what_a_set_is_asked_of_it():
+    """Foreign objects are not in a set, rows that it has not are refused, and nothing of it can be deleted."""
+    model = samples.two_link()
+    held = ConstraintSet(model, [Contact("forearm", directions="xy", name="tip")])
+    assert "tip" in held
+    assert held["tip"] in held
+    assert 0 not in held
+    assert np.zeros(3) not in held
+    for row in (2, -1, "tip.x", None):
+        with pytest.raises(InputError, match=r"`row` is .*; expected the number of a row, from 0 to 1"):
+            held.constraint_of(row)
+    with pytest.raises(AttributeError, match="immutable"):
+        del held.model
+    with pytest.raises(InputError, match=r"`q` has shape \(\)"):
+        held.jacobian_derivatives(1.0)
+    with pytest.raises(InputError, match=r"`q` at index \(1, 0\) is nan"):
+        held.jacobian_derivatives([[0, 0], [np.nan, 0]])
+
+
 def test_an_empty_set_has_no_rows():
     model = samples.two_link()
     none = ConstraintSet(model, [])
@@ -345,5 +364,13 @@ def test_a_rod_of_no_length_has_no_direction():
     for call in (rod.jacobian, lambda q: rod.velocity(q, [1, 0]), lambda q: rod.curvature(q, [1.0])):
         with pytest.raises(SingularError, match="the two points of constraint 'rod' are at one place"):
             call([0.0, 0.0])
+    states = np.array([[[0.3, 0.2]], [[0.0, 0.0]]])
+    for call in (
+        rod.jacobian,
+        lambda q: kg.assemble(model, rod, q),
+        lambda q: kg.constrained_dynamics(model, rod, q, [0, 0], [0, 0]),
+    ):
+        with pytest.raises(SingularError, match=r"'rod' are at one place in state \(1, 0\)"):
+            call(states)
     with pytest.raises(InputError, match="at one place in the neutral configuration; expected `length`"):
         ConstraintSet(model, [Distance("forearm", other_point=[0.8, 0, 0])])

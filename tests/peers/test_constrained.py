@@ -7,10 +7,10 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.constraints import project_velocity
+from tests.constrained.test_derivatives import closed_state, standing
+from tests.constrained.test_dynamics import relative
 from tests.peers.mujoco_model import mujoco_xml, numbers
 from tests.peers.pinocchio_model import to_pinocchio
-from tests.test_constrained import relative
-from tests.test_constrained_derivatives import closed_state, standing
 
 AXES = np.eye(3)
 TURNS = ((AXES[2], -AXES[1]), (AXES[2], AXES[0]), (AXES[0], AXES[1]))  # the vectors of `link` and `other` of X, Y, Z
@@ -56,11 +56,17 @@ class Pinocchio:
 
 def forces_in_axes_of_links(held, q, d):
     """∂f/∂q where forces of welds are taken in axes that turn with the link, as Pinocchio's do, and not in those of the
-    world: −δ×f for a turn δ; and of a torque Σ f a×b what the turn of a makes of it besides."""
+    other link or the world: −δ×f for a relative turn δ; and of a torque Σ f a×b what the turn of a makes of it
+    besides."""
     found = d.dforces_dq.copy()
     for one in held:
         rows = held.rows(one.name)
-        turn = one.other_placement[:3, :3].T @ kg.jacobian(held.model, q, link=one.link).angular
+        turn, axes = kg.jacobian(held.model, q, link=one.link).angular, one.other_placement[:3, :3]
+        if one.other is not None:
+            turn = turn - kg.jacobian(held.model, q, link=one.other).angular
+            i = held.model.link_names.index(one.other)
+            axes = kg.forward_kinematics(held.model, q).transform[i, :3, :3] @ axes
+        turn = axes.T @ turn
         force, torque = d.forces[rows][:3], d.forces[rows][3:]
         bent = [sum(f * np.cross(np.cross(z, a), b) for f, (a, b) in zip(torque, TURNS, strict=True)) for z in turn.T]
         found[rows][:3] -= np.cross(turn.T, force).T
@@ -107,9 +113,14 @@ def test_pinocchio_loop():
     held = kg.ConstraintSet(human, [loop])
     v = project_velocity(human, held, q, v)
     peer = Pinocchio(held)
-    found = kg.constrained_dynamics(human, held, q, v, tau)
+    found = kg.constrained_dynamics_derivatives(human, held, q, v, tau)
     assert relative(found.a, peer.accelerations(q, v, tau)) < 1e-11
-    assert relative(np.abs(found.forces), np.abs(peer.data.lambda_c)) < 1e-11
+    assert relative(found.forces, peer.data.lambda_c) < 1e-11
+    by = peer.derivatives(q, v, tau)
+    ours = [found.da_dq, found.da_dv, found.da_dtau]
+    ours += [forces_in_axes_of_links(held, q, found), found.dforces_dv, found.dforces_dtau]
+    for x, y in zip(ours, by, strict=True):
+        assert relative(x, y) < 1e-10
 
 
 @pytest.mark.parametrize("sample", [kg.samples.four_bar, kg.samples.slider_crank])

@@ -169,10 +169,16 @@ def constrained_dynamics(
 
 
 def impact(
-    model: oracle.AnyModel, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, restitution: float = 0.0
+    model: oracle.AnyModel,
+    constraints: ConstraintSet,
+    q: ArrayLike,
+    v: ArrayLike,
+    restitution: ArrayLike = 0.0,
+    rank: int | None = None,
 ) -> tuple[Array, Array]:
     """v⁺ (n,) and impulses (m,)."""
-    v = np.asarray(v)
+    v, e = np.asarray(v), np.asarray(restitution)
     _, G, _ = rows(model, constraints, q)
-    change, impulses = saddle(oracle.mass_matrix(model, q), G, 0 * v, -(1 + restitution) * (G @ v))
+    system = oracle.mass_matrix(model, q), G, 0 * v, -(1 + e) * (G @ v)
+    change, impulses = saddle(*system) if rank is None else least_norm(*system, rank)
     return v + change, impulses

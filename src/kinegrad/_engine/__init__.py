@@ -48,6 +48,7 @@ from kinegrad._engine.gate import (
     positive,
     real,
     sprung,
+    state_text,
     whole,
 )
 from kinegrad._engine.implicit import solved_hessian
@@ -162,6 +163,7 @@ __all__ = [
     "solve_tree",
     "solved_hessian",
     "sprung",
+    "state_text",
     "streams",
     "tame",
     "torque_tables",

@@ -21,7 +21,7 @@ from kinegrad._engine.expansion import deliver
 from kinegrad._engine.gate import kernel_array, overflow_is_passed, real
 from kinegrad._engine.signature import QV, Axis, Kernel, Result
 from kinegrad._kernels import elements as kernels
-from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.errors import InputError, SingularError, at_state, shown
 from kinegrad.model import Model, SpringDamper
 from kinegrad.model.elements import element_numbers, ends, way
 
@@ -138,10 +138,10 @@ def check_apart(model: Model, length: Array, directed: NDArray[np.bool_]) -> Non
     together = directed & (length <= kernels.COINCIDE)
     if together.any():
         *state, k = np.argwhere(together)[0].tolist()
-        at = f" in state {state[0] if len(state) == 1 else tuple(state)}" if state else ""
         raise SingularError(
-            f"the ends of element {shown(list(model.elements)[k])} of model {shown(model.name)} coincide{at}, where "
-            "the direction of its force is not defined; expected them apart, or neither rest length nor damping"
+            f"the ends of element {shown(list(model.elements)[k])} of model {shown(model.name)} "
+            f"coincide{at_state(state)}, where the direction of its force is not defined; expected them apart, or "
+            "neither rest length nor damping"
         )
 
 

@@ -17,7 +17,7 @@ from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import certainly_apart, overlaps_itself, share_memory
 from kinegrad._kernels.lanes.finite import LARGEST
 from kinegrad._kernels.mechanism import Mechanism
-from kinegrad.errors import InputError, KinegradError, SingularError, shown
+from kinegrad.errors import InputError, KinegradError, SingularError, at_state, shown
 from kinegrad.model import Model
 from kinegrad.model.numbers import holds_masked
 
@@ -196,13 +196,16 @@ class DependentRow(SingularError):
         self.row, self.state, self.shape = row, state, shape
 
 
+def state_text(state: int, shape: Shape) -> str:
+    """Which state of a batch of this shape a message is about, by its number among all of them."""
+    return at_state([int(k) for k in np.unravel_index(state, shape)] if shape else [])
+
+
 def free_joint(model: Model, joint: int, state: int, shape: Shape, what: str = "joint") -> SingularError:
     """What to raise when nothing resists a joint, or a coordinate, in one of the states of a batch."""
     name = model.joint_names[joint] if what == "joint" else model.speed_names[joint]
-    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
-    at = f" in state {where[0] if len(where) == 1 else where}" if where else ""
     return SingularError(
-        f"nothing resists {what} {name!r} of model {model.name!r}{at}: the links it moves have "
+        f"nothing resists {what} {name!r} of model {model.name!r}{state_text(state, shape)}: the links it moves have "
         "no inertia about it; give them some, or give the joint armature"
     )
 

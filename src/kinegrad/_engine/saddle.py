@@ -9,8 +9,8 @@ Three formulations that share nothing but the matrices:
     null-space    Gᵀ = Q₁ R,  Q₂ ⊥ Q₁:   x = Q₁ R⁻ᵀ s + Q₂ (Q₂ᵀ M Q₂)⁻¹ Q₂ᵀ (r − M Q₁ R⁻ᵀ s),   y = R⁻¹ Q₁ᵀ (M x − r)
     direct        the matrix as it stands
 
-Where rows of G depend on each other, singular values that are rounding are left out.  x is the same for any of the y
-that remain; that of least norm is returned.
+The last two in units of x in which the diagonal of M is one.  Where rows of G depend on each other, singular values
+that are rounding are left out.  x is the same for any of the y that remain; that of least norm is returned.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kinegrad._engine.gate import DependentRow
 from kinegrad._engine.reduction import factor_pivot
 from kinegrad.errors import SingularError
 
-__all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source"]
+__all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source", "tilted"]
 
 Array = NDArray[Any]  # float64
 METHODS = ("range-space", "null-space", "direct")
@@ -37,10 +37,15 @@ def solve(method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool) -
     `least` allows for rows of G that depend on each other.  Raises SingularError where the system has no solution for
     all right-hand sides.
     """
-    formulation = {"range-space": _range_space, "null-space": _null_space, "direct": _direct}[method]
     try:
         with np.errstate(all="ignore"):  # what overflows is found by who asked for it
-            return formulation(M, G, r, s, least)
+            if method == "range-space":
+                return _range_space(M, G, r, s, least)
+            unit, size = _units(M, G)
+            row, column = unit[..., :, None], unit[..., None, :]
+            formulation = _null_space if method == "null-space" else _direct
+            x, y = formulation(row * M * column, G * column / size, row * r, s / size, least)
+            return row * x, y / size
     except np.linalg.LinAlgError:
         raise SingularError("the system of constrained motion is singular") from None
 
@@ -69,6 +74,15 @@ def loose_ends(G: Array, moved: Array) -> Array:
     return np.asarray(moved - U @ (T(U) @ moved))
 
 
+def tilted(G: Array, bent: Array) -> Array:
+    """What is taken off ds, (..., m, k), where rows contradict each other: G x is then only as near to s as can be.
+
+    Gᵀ (G x − s) = 0 stays so: G dx = ds − (Gᵀ)⁺ dGᵀ (G x − s) as nearly as can be.  `bent` is dGᵀ (G x − s) along k
+    directions, (..., n, k).
+    """
+    return least_norm(T(G), bent)
+
+
 def source(G: Array, f: Array) -> Array:
     """g, (..., n), of least norm with f = G g."""
     found: Array = least_norm(G, f[..., None])[..., 0]
@@ -95,6 +109,17 @@ def _some(S: Array) -> Array:
 def _inverse(S: Array) -> Array:
     some = _some(S)
     return np.asarray(some / np.where(some > 0, S, 1.0))
+
+
+def _units(M: Array, G: Array) -> tuple[Array, Array]:
+    """Units of x, (..., n), in which the diagonal of M is one, and what is then the largest entry of G, (..., 1, 1).
+
+    In these M and G can be judged together: a gram beside a thousand tons is no rounding.
+    """
+    diagonal = np.diagonal(M, axis1=-2, axis2=-1)
+    unit: Array = 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0))
+    size = np.abs(G * unit[..., None, :]).max(axis=(-1, -2), keepdims=True, initial=0.0)
+    return unit, np.where(size > 0, size, 1.0)
 
 
 def _range_space(M: Array, G: Array, r: Array, s: Array, least: bool) -> tuple[Array, Array]:

@@ -79,11 +79,10 @@ class SaddleTables:
         for row in pair:
             joints = path[row[OWN] : row[END]]
             found[np.ix_(joints, joints)] = True
-        closed = np.zeros_like(found)
-        for k in range(self._model.n):  # L⁻ᵀ carries entries to all rows above
-            for j in np.flatnonzero(found[:, k]):
-                closed[[int(j), *self._model.topology.ancestors(int(j))], k] = True
-        return closed
+        for j in range(self._model.n - 1, -1, -1):  # L⁻ᵀ carries entries to all rows above
+            if self._model.parents[j] >= 0:
+                found[self._model.parents[j]] |= found[j]
+        return found
 
 
 def _on_path(model: Model, rows: tuple[Any, ...], m: int) -> NDArray[np.bool_]:

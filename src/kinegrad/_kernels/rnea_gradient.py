@@ -18,8 +18,8 @@ Handed on inward these turn with the frames, δF_p += δF_j + δq_j S_j×*F_j, a
     δ∂φ/∂q_j = δY·(S×*F) + χ·δF + δ′A·(S×*H) + δV·(2ψ̇×*H + S×*D) + ψ̈·δH + ψ̇·δD + z·δΛ
     δ∂φ/∂q̇_j = 2 δV·(S×*H) + 2ψ̇·δH + S·δD            δ∂φ/∂q̈_j = S·δH
 
-with δY, δV, δ′A of link j.  The gradient needs no path vectors: as V, A, Y of link j serve as well as its parent's,
-ψ̇ = V×S, ψ̈ = A×S + V×ψ̇, χ = Y×S, it is
+with δY, δV, δ′A of link j.  Path vectors need not be kept: as V, A, Y of link j serve as well as its parent's,
+ψ̇ = V×S, ψ̈ = A×S + V×ψ̇, χ = Y×S, and so the gradient is
 
     ∂φ/∂q_j = z_j·Λ − S_j·(Y×*F + A×*H + V×*(D − V×*H))               ∂φ/∂q̇_j = S_j·(D − 2 V×*H)
 
@@ -32,7 +32,6 @@ u the velocity and the virtual velocity of c, and ω, Ω the angular parts of V 
 
 Glossary (world axes, about the reference point of link i; 6-vectors are (angular, linear) pairs)
     V A Y            velocity, acceleration, virtual velocity of link i                6 slots each
-    ψ̇ ψ̈ χ            path vectors of joint i, hvp only                                 6 each
     F H D Λ          sums over subtree i                                               6, 6, 3, 3
     δV δ′A δY E      sums over the path of joint i, hvp only                           6, 6, 6, 3
     δF δH δD δΛ      sums over subtree i, hvp only                                     6, 6, 3, 3
@@ -88,8 +87,7 @@ from kinegrad._kernels.spatial import (
 VELOCITY, ACCELERATION, VIRTUAL = FREE, FREE + 6, FREE + 12  # V | A | Y
 FORCE, PUSH, DRAG, LOAD, N = FREE + 18, FREE + 24, FREE + 30, FREE + 33, FREE + 36  # F | H | D | Λ | slots, vjp
 D_VELOCITY, D_ACCELERATION, D_VIRTUAL, TURN = N, N + 6, N + 12, N + 18  # δV | δ′A | δY | E
-D_FORCE, D_PUSH, D_DRAG, D_LOAD = N + 21, N + 27, N + 33, N + 36  # δF | δH | δD | δΛ
-RATE, CURVE, CHI, N_HVP = N + 39, N + 45, N + 51, N + 57  # ψ̇ | ψ̈ | χ | slots, hvp
+D_FORCE, D_PUSH, D_DRAG, D_LOAD, N_HVP = N + 21, N + 27, N + 33, N + 36, N + 39  # δF | δH | δD | δΛ | slots, hvp
 
 
 @inline
@@ -130,8 +128,8 @@ def no_body(plan, i, at, last, scratch):
 
 
 @inline
-def own_load(m, i, r, at, stride, force, point, torque, Y, dY, E, scratch):
-    """What the load on link i takes off f, its λ, and how both change, if it is given how Y does, and E."""
+def own_load(m, i, r, up, at, stride, force, point, torque, Y, dY, along, scratch):
+    """What the load on link i takes off f, its λ, and how both change along a direction, if it is given how Y does."""
     f, e = gather3(force, r, 3 * i), gather3(torque, r, 3 * i)
     x = link_point(m, i, scratch, stride, gather3(point, r, 3 * i))
     u = Y.at(x).v
@@ -139,6 +137,8 @@ def own_load(m, i, r, at, stride, force, point, torque, Y, dY, E, scratch):
     store3(scratch, at + LOAD, add(cross(f, u), cross(e, Y.w)))
     if dY is None:
         return
+    E = add(load3(scratch, up + TURN), scale(gather(along[0], r, i), subspace(m, i, scratch, at).w))
+    store3(scratch, at + TURN, E)
     df, de = cross(E, f), cross(E, e)
     increase(scratch, at + D_FORCE, Force(add(cross(x, df), de), df))
     by_motion = add(cross(f, dY.at(x).v), cross(e, dY.w))
@@ -158,19 +158,19 @@ def outward(m, plan, q, v, a, y, along, force, point, torque, stride, r, scratch
     for i in range(len(m.parent)):
         up, at = (m.parent[i] + 1) * stride, (i + 1) * stride
         store_frame(m, i, up, at, gather(q, r, i), scratch)
-        dV, dA, dY, E = None, None, None, None
+        dV, dA, dY = None, None, None
         if along is None:
             V, A = move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
             Y = carried(m, i, up + VIRTUAL, at, scratch) + subspace(m, i, scratch, at) * gather(y, r, i)
             put(scratch, at + VIRTUAL, Y)
         else:
-            V, A, Y, dV, dA, dY, E = move_along(m, i, up, at, q, v, a, y, along, r, scratch)
+            V, A, Y, dV, dA, dY = move_along(m, i, up, at, q, v, a, y, along, r, scratch)
         if m.massive[i]:
             own_body(m, i, at, V, A, Y, dV, dA, dY, scratch)
         else:
             no_body(plan, i, at, stride, scratch)
         if len(force) > 0:
-            own_load(m, i, r, at, stride, force, point, torque, Y, dY, E, scratch)
+            own_load(m, i, r, up, at, stride, force, point, torque, Y, dY, along, scratch)
 
 
 @inline
@@ -189,7 +189,7 @@ def dual_bracket(z, turn, slide, F):
 
 @inline
 def move_along(m, i, up, at, q, v, a, y, along, r, scratch):
-    """V, A, Y of link i and its path vectors, stored; and how V, A, Y change, stored too."""
+    """V, A, Y of link i, and how they change, stored."""
     V, A, Y = (carried(m, i, up + slot, at, scratch) for slot in (VELOCITY, ACCELERATION, VIRTUAL))
     S, speed, z, turn, slide = (
         subspace(m, i, scratch, at),
@@ -205,12 +205,11 @@ def move_along(m, i, up, at, q, v, a, y, along, r, scratch):
     dV = carried(m, i, up + D_VELOCITY, at, scratch) + (dS * e + S * de)
     dA = carried(m, i, up + D_ACCELERATION, at, scratch) + (ddS * e + (dS * (2.0 * de) + S * dde))
     dY = carried(m, i, up + D_VIRTUAL, at, scratch) + X * e
-    E = add(load3(scratch, up + TURN), scale(e, S.w))
-    for slot, x in ((RATE, dS), (CURVE, ddS), (CHI, X), (VELOCITY, V), (ACCELERATION, A), (VIRTUAL, Y),
-                    (D_VELOCITY, dV), (D_ACCELERATION, dA), (D_VIRTUAL, dY)):  # fmt: skip
+    for slot, x in ((VELOCITY, V), (ACCELERATION, A), (VIRTUAL, Y)):
         put(scratch, at + slot, x)
-    store3(scratch, at + TURN, E)
-    return V, A, Y, dV, dA, dY, E
+    for slot, x in ((D_VELOCITY, dV), (D_ACCELERATION, dA), (D_VIRTUAL, dY)):
+        put(scratch, at + slot, x)
+    return V, A, Y, dV, dA, dY
 
 
 @inline
@@ -268,7 +267,9 @@ def inward_along(m, plan, dq, loaded, by_q, by_v, by_a, r, scratch):
     for i in range(len(m.parent) - 1, -1, -1):
         at, own, e = (i + 1) * N_HVP, (plan[i, HOME] + 1) * N_HVP, gather(dq, r, i)
         S, z, turn, slide = subspace(m, i, scratch, at), axis(scratch, at), m.rate[i, 0], m.rate[i, 1]
-        dS, ddS, X = (load_motion(scratch, at + slot) for slot in (RATE, CURVE, CHI))
+        V, A, Y = (load_motion(scratch, at + slot) for slot in (VELOCITY, ACCELERATION, VIRTUAL))
+        dS, X = bracket(V, z, turn, slide), bracket(Y, z, turn, slide)
+        ddS = bracket(A, z, turn, slide) + V.cross(dS)
         dV, dA, dY = (load_motion(scratch, at + slot) for slot in (D_VELOCITY, D_ACCELERATION, D_VIRTUAL))
         F, H, dF, dH = (load_force(scratch, own + slot) for slot in (FORCE, PUSH, D_FORCE, D_PUSH))
         D, dD = load3(scratch, own + DRAG), load3(scratch, own + D_DRAG)

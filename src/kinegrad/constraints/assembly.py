@@ -7,8 +7,9 @@ the step of least length is
 
 with λ = 0 where that is no longer than the radius, and else the λ that makes it so ([nocedal2006] 10.3, Levenberg and
 Marquardt).  The radius grows where |φ|² falls as φ + G δ promises, and shrinks where it does not.  Since s is known,
-redundant constraints, with s = 0, do no harm.  A guess from which no step leads on (an arm stretched straight that has
-to bend) is moved a little, at random but always alike, and tried again.
+redundant constraints, with s = 0, do no harm.  Where |φ| is more than what the largest step takes, sliders count in
+longer units, so that a body 10 km away is moved and hardly turned.  A guess from which no step leads on (an arm
+stretched straight that has to bend) is moved a little, at random but always alike, and tried again.
 """
 
 from __future__ import annotations
@@ -74,6 +75,8 @@ def assemble(
     ------
     SolveError
         If constraints cannot be met from there: names the one that is furthest off, and by how much.
+    SingularError
+        If the two points of a distance are at one place in a guess, from where no direction leads to its length.
 
     Examples
     --------
@@ -88,6 +91,7 @@ def assemble(
     limit = engine.positive("tolerance", tolerance)
     free = _free_speeds(model, keep)
     guess = engine.check_arguments(model, {"q": q_guess})[0]["q"]
+    constraints.check_rods(guess)
     shape, start = guess.shape[:-1], guess.reshape(-1, model.nq)
     q = _solve(constraints, start.copy(), free, threads)
     rng = np.random.default_rng(0)
@@ -187,13 +191,16 @@ def check_set(model: Any, constraints: Any) -> None:
 def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], threads: int | None) -> Array:
     """Steps of all states, (states, nq), until none falls any more."""
     model, radius = constraints.model, np.full(len(q), RADIUS)
+    slides = np.array([kind == "prismatic" for kind in model.layout.speed_kinds], dtype=bool)
     error, G = _closure(constraints, q, free, threads)
     active = np.flatnonzero((error != 0.0).any(axis=-1))
     for _ in range(STEPS):
         if not len(active):
             break
         phi, size = error[active], _size(error[active])
-        step = _step(phi, G[active], radius[active])
+        unit = np.where(slides, np.maximum(1.0, np.sqrt(size)[:, None] / LARGEST), 1.0)
+        scaled = _step(phi, G[active] * unit[:, None, :], radius[active])
+        step = unit * scaled
         promised = size - _size(phi + _times(G[active], step))
         moved = integrate(model, q[active], step)
         new, new_G = _closure(constraints, moved, free, threads)
@@ -201,7 +208,7 @@ def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], thread
         better = fallen > 1e-4 * promised
         done = active[better]
         q[done], error[done], G[done] = moved[better], new[better], new_G[better]
-        length = np.sqrt((step * step).sum(axis=-1))
+        length = np.sqrt((scaled * scaled).sum(axis=-1))
         wider = better & (fallen > 0.75 * promised)
         grown = np.minimum(np.maximum(radius[active], 2 * length), LARGEST)
         radius[active] = np.where(wider, grown, np.where(better, radius[active], 0.25 * length))
@@ -300,14 +307,17 @@ def _check(constraints: ConstraintSet, q: Array, tolerance: float, shape: tuple[
         also = {constraints.constraint_of(int(k)) for k in np.flatnonzero(error[state] > tolerance)}
         worst = constraints.constraint_of(row)
         others = f"; nor can {', '.join(map(shown, sorted(also - {worst})))}" if len(also) > 1 else ""
-        found = f"constraint {shown(worst)} cannot be met{_at(state, shape)} from this guess: "
+        found = f"constraint {shown(worst)} cannot be met{engine.state_text(state, shape)} from this guess: "
         found += f"its row {shown(constraints.row_names[row])} is off by {error[state, row]:.3g}{others}"
         raise SolveError(f"{found}; expected at most {tolerance:.3g}: try another guess, or keep fewer coordinates")
     for loop in constraints:
         flipped = np.flatnonzero(_flipped(constraints.model, loop, q))
         if len(flipped):
-            found = f"constraint {shown(loop.name)} is met{_at(int(flipped[0]), shape)} with its two frames half a turn"
-            raise SolveError(f"{found} apart; expected them to agree: begin with a guess that is nearer")
+            found = f"constraint {shown(loop.name)} is met{engine.state_text(int(flipped[0]), shape)}"
+            raise SolveError(
+                f"{found} with its two frames half a turn apart; expected them to agree: begin with a guess that is "
+                "nearer"
+            )
 
 
 def _off(constraints: ConstraintSet, q: Array) -> Array:
@@ -316,11 +326,6 @@ def _off(constraints: ConstraintSet, q: Array) -> Array:
     for one in constraints:
         largest[_flipped(constraints.model, one, q)] = np.inf
     return largest
-
-
-def _at(state: int, shape: tuple[int, ...]) -> str:
-    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
-    return f" in state {where[0] if len(where) == 1 else where}" if where else ""
 
 
 def _flipped(model: Model, one: Constraint, q: Array) -> NDArray[np.bool_]:

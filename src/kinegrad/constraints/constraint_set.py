@@ -16,7 +16,7 @@ from kinegrad._kernels import constraints as kernels
 from kinegrad.constraints.descriptions import Constraint, Distance
 from kinegrad.constraints.placing import all_of, held, names_of, place, resolved
 from kinegrad.constraints.rows import Tables, tables
-from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.errors import InputError, SingularError, at_state, shown
 from kinegrad.kinematics import state_of
 from kinegrad.model import Model
 from kinegrad.model.names import find_name
@@ -140,6 +140,9 @@ class ConstraintSet:
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"a ConstraintSet is immutable; {name!r} cannot be set")
 
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a ConstraintSet is immutable; {name!r} cannot be deleted")
+
     # --- what it is ---------------------------------------------------------------------------------------------
 
     @property
@@ -154,7 +157,7 @@ class ConstraintSet:
         return iter(self.constraints)
 
     def __contains__(self, name: object) -> bool:
-        return name in self.names or name in self.constraints
+        return isinstance(name, str | Constraint) and (name in self.names or name in self.constraints)
 
     def __getitem__(self, name: str) -> Constraint:
         """The constraint called `name`."""
@@ -172,7 +175,9 @@ class ConstraintSet:
         return slice(first, first + len(self.constraints[k].rows))
 
     def constraint_of(self, row: int) -> str:
-        """The name of the constraint that a row, by its number, belongs to."""
+        """The name of the constraint that a row, by its number from 0, belongs to."""
+        if not isinstance(row, int | np.integer) or not 0 <= row < self.m:
+            raise InputError(f"`row` is {shown(row)}; expected the number of a row, from 0 to {self.m - 1}")
         counts = np.cumsum([len(one.rows) for one in self.constraints])
         return self.names[int(np.searchsorted(counts, row, side="right"))]
 
@@ -330,7 +335,7 @@ class ConstraintSet:
 
     def jacobian_derivatives(self, q: ArrayLike, *, threads: int | None = None) -> Array:
         """∂G/∂q, shape (..., m, n, n): the curvature of each row."""
-        x = engine.real("q", q)
+        x = engine.check_arguments(self.model, {"q": q})[0]["q"]
         return self.curvature(x[..., None, :], np.eye(self.m), threads=threads)
 
     def held_at(self, q: ArrayLike) -> ConstraintSet:
@@ -382,16 +387,17 @@ class ConstraintSet:
             return engine.evaluate_with(kernel, self.model, state, threads=threads, points=(self.m,), **how)
         except InputError as error:
             if "overflow" in str(error):
-                self._check_rods(state[0])
+                self.check_rods(state[0])
             raise
 
-    def _check_rods(self, q: Any) -> None:
+    def check_rods(self, q: Any) -> None:
         """Say where a rod has no length, and so no direction."""
         for one in self.constraints:
             if isinstance(one, Distance):
                 gap = place(self.model, q, one.link, one.point) - place(self.model, q, one.other, one.other_point)
-                if (np.abs(gap) < SHORT).all(axis=-1).any():
-                    found = f"the two points of constraint {shown(one.name)} are at one place"
+                at = np.argwhere((np.abs(gap) < SHORT).all(axis=-1))
+                if len(at):
+                    found = f"the two points of constraint {shown(one.name)} are at one place{at_state(at[0].tolist())}"
                     expected = f"expected them {one.length:g} m apart"
                     raise SingularError(f"{found}, so that their distance has no derivative; {expected}")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import constraint_rows, dual_states
-from kinegrad.constrained import constrained_dynamics
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives
+from kinegrad.constrained.derivatives import constrained_dynamics_derivatives
+from kinegrad.constrained.dynamics import constrained_dynamics
 from kinegrad.constraints.assembly import check_set
 from kinegrad.directional.sweep import Algorithm, Array, Found, Sweep
 from kinegrad.dynamics import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from kinegrad.errors import InputError, ModelError, shown
+from kinegrad.errors import InputError, ModelError, at_state, shown
 from kinegrad.model.names import as_tuple, check_name, find_name
 from kinegrad.model.numbers import LARGEST, real_array, too_large
 from kinegrad.results import frozen
@@ -125,8 +125,7 @@ def controls(model: Model, tau: ArrayLike) -> Array:
     wrong = np.abs(given - caused) > ROUNDING * np.abs(given).max(axis=-1, keepdims=True, initial=0.0)
     if wrong.any():
         where = tuple(int(k) for k in np.argwhere(wrong)[0])
-        name, state = model.speed_names[where[-1]], where[:-1]
-        at = f" in state {state[0] if len(state) == 1 else state}" if state else ""
+        name, at = model.speed_names[where[-1]], at_state(where[:-1])
         raise InputError(
             f"`tau` of {shown(name)} is {given[where]:g}{at}, which the actuators of model {shown(model.name)} cannot "
             f"produce: the nearest is {caused[where]:g}; expected torques of the form model.torques(u)"

@@ -205,7 +205,7 @@ class _Segment:
             times = t + scheme.c * h
             gains.append([law.gains(*x) for x in zip(times.tolist(), stages.q, stages.v, strict=True)])
             ends.append(end)
-            q, v = law.drawn(*end)
+            q, v = law.drawn(*end) if first < total else end  # the end of the motion is no step
         self.ends = tuple(np.array(x) for x in zip(*ends, strict=True))  # before they are drawn onto constraints
         self.end, self.r = (q, v), np.array(places)
         self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))

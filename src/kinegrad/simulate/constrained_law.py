@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.constrained import constrained_dynamics
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
-from kinegrad.constrained_design import constrained_dynamics_design_derivatives, impact_design_derivatives
-from kinegrad.constrained_system import stabilisation_law
+from kinegrad.constrained.derivatives import constrained_dynamics_derivatives, impact_derivatives
+from kinegrad.constrained.design import constrained_dynamics_design_derivatives, impact_design_derivatives
+from kinegrad.constrained.dynamics import constrained_dynamics
+from kinegrad.constrained.system import stabilisation_law
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
 from kinegrad.loads import Loads

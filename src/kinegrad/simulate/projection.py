@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad.configuration import integrate
-from kinegrad.constrained import impact
+from kinegrad.constrained.dynamics import impact
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import (
     Design,

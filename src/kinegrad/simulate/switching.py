@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from kinegrad._engine import DependentRow, saddle
-from kinegrad.constrained_design import impact_design_derivatives
+from kinegrad.constrained.design import impact_design_derivatives
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.placing import held
 from kinegrad.design import constraint_design_derivatives

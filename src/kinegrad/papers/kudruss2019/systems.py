@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kinegrad import samples
-from kinegrad.constrained import constrained_dynamics
+from kinegrad.constrained.dynamics import constrained_dynamics
 from kinegrad.constraints import ConstraintSet, Contact
 from kinegrad.dynamics import bias_forces, forward_dynamics, inverse_dynamics, mass_matrix
 from kinegrad.model import Model

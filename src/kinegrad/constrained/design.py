@@ -10,15 +10,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
-from kinegrad.constrained import constrained_dynamics, impact
-from kinegrad.constrained_derivatives import constrained_dynamics_derivatives, impact_derivatives
-from kinegrad.constrained_system import (
+from kinegrad.constrained.derivatives import constrained_dynamics_derivatives, impact_derivatives
+from kinegrad.constrained.dynamics import constrained_dynamics, impact
+from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
     quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
+    unmet,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
@@ -133,10 +134,11 @@ def constrained_dynamics_design_derivatives(
     rows = constraint_design_derivatives(design, constraints, q, v, a, threads=threads)
     s = -(np.asarray(rows.dacceleration_dp) + 2 * alpha * np.asarray(rows.dvelocity_dp) + beta**2 * rows.derror_dp)
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
+    if least:
+        s = s - saddle.tilted(G, _pulled(dG, unmet(constraints, q, v, a, (alpha, beta), threads)))
     by_a, by_f = solve_dense(constraints, q, "range-space", M, G, r + _pulled(dG, f), s, least=least)
     if least:
-        g = saddle.source(np.broadcast_to(G, (*f.shape[:-1], *G.shape[-2:])), f)
-        by_f = by_f + saddle.loose_ends(G, (dG * g[..., None, :, None]).sum(axis=-2))
+        by_f = by_f + _loose_ends(G, dG, f)
     follow = {"dq_dp": dq_dp, "dv_dp": dv_dp, "dtau_dp": dtau_dp}
     if any(x is not None for x in follow.values()):
         by = constrained_dynamics_derivatives(model, constraints, q, v, tau, loads=acting, **options)
@@ -159,6 +161,7 @@ def impact_design_derivatives(
     dq_dp: ArrayLike | None = None,
     dv_dp: ArrayLike | None = None,
     restitution: ArrayLike = 0.0,
+    redundant: str = "error",
     threads: int | None = None,
 ) -> ImpactDesignDerivatives:
     """dv⁺/dp and dΛ/dp: how the results of :func:`impact` change with each parameter.
@@ -174,7 +177,7 @@ def impact_design_derivatives(
         Coordinates, and speeds before the impact.
     dq_dp, dv_dp : array_like, shape (..., n, p), optional
         How they follow the parameters.
-    restitution, threads
+    restitution, redundant, threads
         As of :func:`impact`.
 
     Examples
@@ -187,8 +190,10 @@ def impact_design_derivatives(
     """
     model = model_of(design)
     check_set(model, constraints)
+    least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     e = restitution_rows(constraints, restitution)
-    found = impact(model, constraints, q, v, restitution=e, threads=threads)
+    options: dict[str, Any] = {"restitution": e, "redundant": redundant, "threads": threads}
+    found = impact(model, constraints, q, v, **options)
     before, still = engine.real("v", v), np.zeros(model.nv)
     change = found.v - before
     moved, standing = (
@@ -200,9 +205,14 @@ def impact_design_derivatives(
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
     r = standing - moved + _pulled(dG, found.impulses)
     right = -(after_p + e[:, None] * before_p)
-    by_v, by_l = solve_dense(constraints, q, "range-space", M, G, r, right, least=False)
+    if least:
+        left = constraints.velocity(q, found.v, threads=threads) + e * constraints.velocity(q, before, threads=threads)
+        right = right - saddle.tilted(G, _pulled(dG, left))
+    by_v, by_l = solve_dense(constraints, q, "range-space", M, G, r, right, least=least)
+    if least:
+        by_l = by_l + _loose_ends(G, dG, found.impulses)
     if dq_dp is not None or dv_dp is not None:
-        by = impact_derivatives(model, constraints, q, v, restitution=e, threads=threads)
+        by = impact_derivatives(model, constraints, q, v, **options)
         for name, x, to_v, to_l in (
             ("dq_dp", dq_dp, by.dv_dq, by.dimpulses_dq),
             ("dv_dp", dv_dp, by.dv_dv, by.dimpulses_dv),
@@ -217,6 +227,12 @@ def impact_design_derivatives(
 def _pulled(dG: Array, f: Array) -> Array:
     """∂(Gᵀf)/∂p at fixed f, (..., n, p)."""
     return np.asarray((dG * f[..., :, None, None]).sum(axis=-3))
+
+
+def _loose_ends(G: Array, dG: Array, f: Array) -> Array:
+    """What forces of least norm change by with p beyond the range of G, (..., m, p)."""
+    g = saddle.source(np.broadcast_to(G, (*f.shape[:-1], *G.shape[-2:])), f)
+    return saddle.loose_ends(G, (dG * g[..., None, :, None]).sum(axis=-2))
 
 
 def _checked(design: Design, name: str, given: Any, batch: tuple[int, ...]) -> Array:

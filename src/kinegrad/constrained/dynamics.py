@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad._kernels import constrained as kernels
-from kinegrad.constrained_system import (
+from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
     kept_model,
@@ -23,7 +23,6 @@ from kinegrad.constrained_system import (
     restitution_rows,
     solve_dense,
     stabilisation_law,
-    state_text,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
@@ -44,7 +43,7 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Axis = engine.Axis
-MISSING = 1e-8  # of what a motion takes: more cannot be rounding
+MISSING, ROUNDING = 1e-8, 1e-12  # of what a joint takes, and of what any takes: more cannot be rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,13 +149,16 @@ def constrained_dynamics(
 
     Examples
     --------
-    A pendulum of 1 kg on a slider that is held: the slider's force carries what the pendulum pulls.
+    An arm whose tip lies on a table, y = 0: the table carries a part of its weight, and the tip slides along x.
 
     >>> import kinegrad as kg
     >>> arm = kg.samples.two_link(gravity=(0, -10, 0))
-    >>> tip = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
-    >>> held = constrained_dynamics(arm, tip, [0.5, -1.0], [0, 0], [0, 0])
-    >>> np.allclose(tip.jacobian([0.5, -1.0]) @ held.a, 0)
+    >>> table = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
+    >>> q = kg.assemble(arm, table, [0.5, -1.0], keep=["shoulder"])
+    >>> slide = constrained_dynamics(arm, table, q, [0, 0], [0, 0])
+    >>> slide.forces.round(3)
+    array([2.5])
+    >>> np.allclose(table.jacobian(q) @ slide.a, 0)
     True
     """
     check_set(model, constraints)
@@ -184,6 +186,7 @@ def impact(
     v: ArrayLike,
     *,
     restitution: ArrayLike = 0.0,
+    redundant: str = "error",
     threads: int | None = None,
 ) -> Impact:
     """The speeds after an impact, in which constraints begin to hold at once, and its impulses.
@@ -200,6 +203,8 @@ def impact(
         Coordinates, and speeds before the impact: rad or m, and their time derivatives.
     restitution : float or array_like, shape (m,)
         e between 0, plastic, and 1, elastic; for all rows or for each.
+    redundant : {"error", "least-squares"}
+        What to do where rows follow from others: refuse them by name, or choose the impulses of least norm.
     threads : int, optional
         See :func:`set_threads`.
 
@@ -225,9 +230,10 @@ def impact(
     True
     """
     check_set(model, constraints)
+    least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     e = restitution_rows(constraints, restitution)
-    if engine.mapped(model) or not constraints.m:
-        return _dense_impact(model, constraints, q, v, e, threads)
+    if least or engine.mapped(model) or not constraints.m:
+        return _dense_impact(model, constraints, q, v, e, least, threads)
     kernel = kernel_of(constraints, "impact", None, _impact_kernel)
 
     def solve() -> tuple[Array, ...]:
@@ -295,19 +301,25 @@ def constrained_inverse_dynamics(
         [np.broadcast_to(S, (*needed.shape[:-1], *S.shape)), saddle.T(np.broadcast_to(G, wide))], axis=-1
     )
     supplied = saddle.least_norm(B, needed[..., None])[..., 0]
-    missing = np.abs((B @ supplied[..., None])[..., 0] - needed).max(axis=-1)
-    size = np.abs(needed).max(axis=-1) + np.abs(B).max(axis=(-1, -2)) * np.abs(supplied).max(axis=-1)
-    if (missing > MISSING * size).any():
-        state = int(np.flatnonzero(np.ravel(missing > MISSING * size))[0])
-        worst = int(np.argmax(np.abs((B @ supplied[..., None])[..., 0] - needed).reshape(-1, model.nv)[state]))
-        at = state_text(state, needed.shape[:-1])
-        raise SingularError(
-            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
-            f"lacks {np.ravel(missing)[state]:.3g}; expected a motion that they can, or more actuators"
-        )
+    _check_supplied(model, B, supplied, needed)
     u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
     engine.check_sums(u, f)
     return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
+
+
+def _check_supplied(model: Model, B: Array, supplied: Array, needed: Array) -> None:
+    """Refuse a motion of which a joint lacks more than rounding: of its own torque, or of the largest of all."""
+    missing = np.abs((B @ supplied[..., None])[..., 0] - needed)
+    own = np.abs(needed) + (np.abs(B) @ np.abs(supplied)[..., None])[..., 0]
+    lacks = missing > MISSING * own + ROUNDING * own.max(axis=-1, keepdims=True)
+    if lacks.any():
+        state = int(np.flatnonzero(lacks.any(axis=-1))[0])
+        short = np.where(lacks, missing, 0.0).reshape(-1, model.nv)[state]
+        worst, at = int(short.argmax()), engine.state_text(state, needed.shape[:-1])
+        raise SingularError(
+            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
+            f"lacks {short[worst]:.3g}; expected a motion that they can, or more actuators"
+        )
 
 
 def actuation(model: Model, actuated: Any) -> Array:
@@ -374,8 +386,8 @@ def _dense_dynamics(
 
 @quietly
 def _dense_impact(
-    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, threads: int | None
-) -> Impact:  # fmt: skip
+    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, least: bool, threads: int | None
+) -> Impact:
     given, shape = engine.check_arguments(model, {"q": q, "v": v})
     q, v = given.values()
     if not constraints.m:
@@ -383,6 +395,6 @@ def _dense_impact(
     M, G = mass_matrix(model, q, threads=threads), constraints.jacobian(q, threads=threads)
     s = -(1 + e) * constraints.velocity(q, v, threads=threads)
     change, impulses = solve_dense(
-        constraints, q, "range-space", M, G, np.zeros((model.nv, 1)), s[..., None], least=False
-    )  # fmt: skip
+        constraints, q, "range-space", M, G, np.zeros((model.nv, 1)), s[..., None], least=least
+    )
     return Impact(v + change[..., 0], np.ascontiguousarray(impulses[..., 0]))

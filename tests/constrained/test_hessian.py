@@ -6,11 +6,11 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import InputError, samples
+from tests.constrained.test_derivatives import MECHANISMS, closed_state
+from tests.constrained.test_dynamics import LAW, loads_of, random_case
 from tests.constraints.choice import independent_set
 from tests.kernels.child import child, output
 from tests.mixed import mixed_state, mixed_tree
-from tests.test_constrained import LAW, loads_of, random_case
-from tests.test_constrained_derivatives import MECHANISMS, closed_state
 
 BLOCKS = {"d2_dqdq": (0, 0), "d2_dqdv": (0, 1), "d2_dqdtau": (0, 2), "d2_dvdv": (1, 1)}
 CLOSE = 1e-12  # of the largest entry, times the condition of the system beyond 1e2, which both routes divide by
@@ -22,7 +22,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import constraints as rows
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.rnea_derivatives import rnea_derivatives
-from tests.test_constrained_hessian import LAW, stepped
+from tests.constrained.test_hessian import LAW, stepped
 
 known, h, results = np.load(sys.argv[1]), 1e-30, {}
 alpha, beta = LAW

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad._kernels import constrained_derivatives as kernels
-from kinegrad.constrained import constrained_dynamics, impact
-from kinegrad.constrained_system import (
+from kinegrad.constrained.dynamics import constrained_dynamics, impact
+from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
     kept_model,
@@ -22,6 +22,7 @@ from kinegrad.constrained_system import (
     restitution_rows,
     solve_dense,
     stabilisation_law,
+    unmet,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
@@ -182,13 +183,14 @@ def impact_derivatives(
     v: ArrayLike,
     *,
     restitution: ArrayLike = 0.0,
+    redundant: str = "error",
     threads: int | None = None,
 ) -> ImpactDerivatives:
     """The speeds after an impact, its impulses, and their exact derivatives with respect to q and v.
 
     Parameters
     ----------
-    model, constraints, q, v, restitution, threads
+    model, constraints, q, v, restitution, redundant, threads
         As of :func:`impact`.
 
     Examples
@@ -201,9 +203,10 @@ def impact_derivatives(
     True
     """
     check_set(model, constraints)
+    least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     e = restitution_rows(constraints, restitution)
-    if engine.mapped(model) or not constraints.m:
-        return _dense_impact(model, constraints, q, v, e, threads)
+    if least or engine.mapped(model) or not constraints.m:
+        return _dense_impact(model, constraints, q, v, e, least, threads)
     kernel = kernel_of(constraints, "impact_derivatives", None, _impact_kernel)
     bare = kept_model(constraints, moving=False)
 
@@ -323,24 +326,32 @@ def _dense(
     s = [curve + 2 * alpha * rate + beta**2 * G, curve_v + 2 * alpha * G, np.zeros_like(G)]
     by_q, by_v, M = map(np.asarray, (torque.dtau_dq, torque.dtau_dv, torque.dtau_da))
     r = [H - by_q, -by_v, np.broadcast_to(np.eye(model.nv), M.shape)]
+    if least:
+        left = unmet(constraints, q, v, a, law, threads)
+        s[0] = s[0] + saddle.tilted(G, constraints.curvature(q, left, threads=threads))
     by, by_f = solve_dense(
         constraints, q, "range-space", M, G, np.concatenate(r, axis=-1),
         -np.concatenate(s, axis=-1), least=least,
     )  # fmt: skip
     if least:
-        moved = constraints.derivatives(q, saddle.source(G, f), threads=threads).dvelocity_dq
-        by_f[..., : model.nv] += saddle.loose_ends(G, np.asarray(moved))
+        by_f[..., : model.nv] += _loose_ends(constraints, q, G, f, threads)
         engine.check_sums(by_f)
     parts = [np.ascontiguousarray(x) for half in (by, by_f) for x in np.split(half, 3, axis=-1)]
     return ConstrainedDynamicsDerivatives(a, f, *parts)
 
 
+def _loose_ends(constraints: ConstraintSet, q: Array, G: Array, f: Array, threads: int | None) -> Array:
+    """What forces of least norm change by with q beyond the range of G, (..., m, n)."""
+    moved = constraints.derivatives(q, saddle.source(G, f), threads=threads).dvelocity_dq
+    return saddle.loose_ends(G, np.asarray(moved))
+
+
 @quietly
 def _dense_impact(
-    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, threads: int | None
-) -> ImpactDerivatives:  # fmt: skip
+    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, least: bool, threads: int | None
+) -> ImpactDerivatives:
     """The same from matrices of public functions."""
-    found = impact(model, constraints, q, v, restitution=e, threads=threads)
+    found = impact(model, constraints, q, v, restitution=e, redundant=REDUNDANT[least], threads=threads)
     q, v = engine.real("q", q), engine.real("v", v)
     shape, still = found.v.shape[:-1], np.zeros(model.nv)
     if not constraints.m:
@@ -353,9 +364,15 @@ def _dense_impact(
     H = constraints.curvature(q, found.impulses, threads=threads)
     G = np.broadcast_to(after.derror_dq, (*shape, constraints.m, model.nv))
     s_q = -(np.asarray(after.dvelocity_dq) + e[:, None] * np.asarray(before.dvelocity_dq))
+    if least:
+        left = constraints.velocity(q, found.v, threads=threads) + e * constraints.velocity(q, v, threads=threads)
+        s_q = s_q - saddle.tilted(G, constraints.curvature(q, left, threads=threads))
     r = np.concatenate([H - np.asarray(torque.dtau_dq), np.zeros_like(H)], axis=-1)
     s = np.concatenate([s_q, np.broadcast_to(-(1 + e[:, None]) * G, s_q.shape)], axis=-1)
-    by, by_l = solve_dense(constraints, q, "range-space", np.asarray(torque.dtau_da), G, r, s, least=False)
+    by, by_l = solve_dense(constraints, q, "range-space", np.asarray(torque.dtau_da), G, r, s, least=least)
+    if least:
+        by_l[..., : model.nv] += _loose_ends(constraints, q, G, found.impulses, threads)
+        engine.check_sums(by_l)
     v_q, v_v = np.split(by, 2, axis=-1)
     l_q, l_v = map(np.ascontiguousarray, np.split(by_l, 2, axis=-1))
     return ImpactDerivatives(found.v, found.impulses, np.ascontiguousarray(v_q), v_v + np.eye(model.nv), l_q, l_v)

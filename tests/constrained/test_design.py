@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
+from tests.constrained.test_dynamics import LAW, loads_of, random_case, relative
 from tests.reference import constrained as reference
 from tests.reference.oracle import STEP, with_constants
-from tests.test_constrained import LAW, loads_of, random_case, relative
 
 EXACT = 1e-10
 
@@ -78,6 +78,25 @@ def test_least_norm():
     two = kg.constrained_dynamics_design_derivatives(design, twice, q, v, tau, redundant="least-squares")
     assert relative(two.da_dp, one.da_dp) < EXACT
     assert relative(two.dforces_dp[:, : held.m], one.dforces_dp / 2) < EXACT
+
+
+def test_rows_that_contradict_each_other():
+    # they are met as nearly as can be, which parameters change
+    arm = kg.samples.two_link()
+    pins = [kg.Contact("forearm", directions="xyz"), kg.Contact("upper_arm", [0.1, 0.2, 0], directions="xy")]
+    held, (q, v, tau) = kg.ConstraintSet(arm, pins), np.random.default_rng(42).normal(size=(3, 2))
+    design, along, moved = design_and_slopes(arm, 2)
+    found = kg.constrained_dynamics_design_derivatives(
+        design, held, q, v, tau, stabilisation=LAW, redundant="least-squares"
+    )
+    a, f = reference.constrained_dynamics(moved, held, q, v, tau, stabilisation=LAW, rank=2)
+    assert near(found.da_dp @ along, a.imag / STEP)
+    assert near(found.dforces_dp @ along, f.imag / STEP)
+    e = np.linspace(0.0, 1.0, held.m)
+    hit = kg.impact_design_derivatives(design, held, q, v, restitution=e, redundant="least-squares")
+    after, impulses = reference.impact(moved, held, q, v, e, 2)
+    assert near(hit.dv_dp @ along, after.imag / STEP)
+    assert near(hit.dimpulses_dp @ along, impulses.imag / STEP)
 
 
 def test_an_empty_set_is_forward_dynamics():

@@ -108,6 +108,15 @@ def solve_dense(
     return found
 
 
+def unmet(constraints: ConstraintSet, q: Any, v: Any, a: Array, law: tuple[float, float], threads: int | None) -> Array:
+    """φ̈ + 2α φ̇ + β² φ, (..., m): zero at the accelerations found, unless rows contradict each other."""
+    left = constraints.acceleration(q, v, a, threads=threads)
+    if any(law):
+        rate, error = constraints.velocity(q, v, threads=threads), constraints.error(q, threads=threads)
+        left = left + 2 * law[0] * rate + law[1] ** 2 * error
+    return left
+
+
 # --- errors -----------------------------------------------------------------------------------------------------
 
 
@@ -123,9 +132,10 @@ def naming_rows(constraints: ConstraintSet, q: Any, solve: Callable[[], R]) -> R
 def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -> NoReturn:
     """Raise what is known of a row that follows from others, or that nothing moves."""
     x, row = engine.real("q", q), found.row
+    constraints.check_rods(x)
     states = np.broadcast_to(x, (*found.shape, x.shape[-1])).reshape(-1, x.shape[-1])
     G = constraints.jacobian(states[found.state])
-    name, at = constraints.row_names[row], state_text(found.state, found.shape)
+    name, at = constraints.row_names[row], engine.state_text(found.state, found.shape)
     if not np.abs(G[row]).max() > saddle.RANK * np.abs(G).max():
         raise SingularError(
             f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
@@ -140,9 +150,3 @@ def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -
         f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
         "them; leave some out, or ask for redundant='least-squares'"
     )
-
-
-def state_text(state: int, shape: tuple[int, ...]) -> str:
-    """in state 3, or nothing where there is one."""
-    where = tuple(int(k) for k in np.unravel_index(state, shape)) if shape else ()
-    return f" in state {where[0] if len(where) == 1 else where}" if where else ""

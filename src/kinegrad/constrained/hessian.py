@@ -25,8 +25,8 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import constraint_hessian as kernels
 from kinegrad._kernels import constraints as rows
-from kinegrad.constrained_derivatives import ConstrainedDynamicsDerivatives, constrained_dynamics_derivatives
-from kinegrad.constrained_system import Stabilisation, quietly, solve_dense, stabilisation_law
+from kinegrad.constrained.derivatives import ConstrainedDynamicsDerivatives, constrained_dynamics_derivatives
+from kinegrad.constrained.system import Stabilisation, quietly, solve_dense, stabilisation_law
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
 from kinegrad.dynamics import mass_matrix

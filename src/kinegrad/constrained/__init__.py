@@ -1,0 +1,46 @@
+"""Motion under constraints: accelerations and forces, impacts, inverse dynamics of closed mechanisms; derivatives."""
+
+from kinegrad.constrained.derivatives import (
+    ConstrainedDynamicsDerivatives,
+    ConstrainedLoadDerivatives,
+    ImpactDerivatives,
+    constrained_dynamics_derivatives,
+    constrained_dynamics_load_derivatives,
+    impact_derivatives,
+)
+from kinegrad.constrained.design import (
+    ConstrainedDynamicsDesignDerivatives,
+    ImpactDesignDerivatives,
+    constrained_dynamics_design_derivatives,
+    impact_design_derivatives,
+)
+from kinegrad.constrained.dynamics import (
+    ConstrainedDynamics,
+    ConstrainedInverseDynamics,
+    Impact,
+    constrained_dynamics,
+    constrained_inverse_dynamics,
+    impact,
+)
+from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
+
+__all__ = [
+    "ConstrainedDynamics",
+    "ConstrainedDynamicsDerivatives",
+    "ConstrainedDynamicsDesignDerivatives",
+    "ConstrainedDynamicsHessian",
+    "ConstrainedInverseDynamics",
+    "ConstrainedLoadDerivatives",
+    "Impact",
+    "ImpactDerivatives",
+    "ImpactDesignDerivatives",
+    "constrained_dynamics",
+    "constrained_dynamics_derivatives",
+    "constrained_dynamics_design_derivatives",
+    "constrained_dynamics_hessian",
+    "constrained_dynamics_load_derivatives",
+    "constrained_inverse_dynamics",
+    "impact",
+    "impact_derivatives",
+    "impact_design_derivatives",
+]
