@@ -260,6 +260,10 @@ class Motion(Result):
         """The motion at five Gauss points in each of its intervals, with their weights, for integrals over time."""
         return self.gauss(self.t)
 
+    def weight_slopes(self) -> Array | None:
+        """How the weights of :meth:`quadrature` follow the parameters, (nodes, p); None where they do not."""
+        return None
+
     def jumps(self) -> list[tuple[Motion, Motion, Array]]:
         """Where speeds jump at times that follow the parameters: before, after, and dt/dp, (p,)."""
         return []

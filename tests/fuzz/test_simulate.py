@@ -119,6 +119,24 @@ class Mixed:
             return {}
         return self.oddly(constraints=held, project=True, stabilisation=self.rng.choice([None, 3.0]))
 
+    def switching(self, arguments):
+        """Arguments of steps, now and then with a floor: then of one state, and of a method that can."""
+        if self.rng.random() < 0.8:
+            return arguments | self.ties()
+        if isinstance(arguments["method"], str) and self.rng.random() < 0.9:
+            arguments["method"] = self.rng.choice(EXPLICIT)
+        if self.batch and self.rng.random() < 0.9:
+            self.batch = ()
+            arguments |= {"q0": self.place(), "tau": None}
+            arguments |= {"dv0_dp": None} if "dv0_dp" in arguments else {}
+        return arguments | self.ties() | self.floors()
+
+    def floors(self):
+        """Contacts that open and close, of one link."""
+        link, below = self.rng.choice(self.model.link_names), (0, 0, -self.rng.random())
+        contact = kg.Contact(link, directions=self.rng.choice(["z", "xz"]), other_point=below)
+        return self.oddly(contacts=[sim.UnilateralContact(contact, self.rng.random())], sticking_speed=1e-3)
+
     def objective(self):
         n, rng = self.model.nv, self.rng
         link = rng.choice(self.model.link_names)
@@ -153,14 +171,14 @@ def simulate_fixed(mix):
         arguments["model"] = mix.model
     every = mix.rng.choice([k for k in range(1, mix.steps + 1) if mix.steps % k == 0])
     follow = {"dq0_dp": mix.follow(()), "dv0_dp": mix.follow(mix.batch)} if mix.design is not None else {}
-    return sim.simulate_fixed, mix.oddly(**arguments, every=every, **follow) | mix.ties()
+    return sim.simulate_fixed, mix.switching(mix.oddly(**arguments, every=every, **follow))
 
 
 def adjoint_gradient(mix):
     arguments = mix.fixed()
     segment = mix.rng.choice([None, 1, 2, 100])
     named = mix.oddly(model=mix.model, objective=mix.objective(), segment=segment, **arguments)
-    return sim.adjoint_gradient, named | mix.ties()
+    return sim.adjoint_gradient, mix.switching(named)
 
 
 def simulate(mix):
@@ -176,8 +194,7 @@ def simulate(mix):
             v0[model.speed_index(name)] = np.nan
     ties = mix.ties()
     if rng.random() < 0.2:
-        contact = kg.Contact(rng.choice(model.link_names), directions="z", other_point=(0, 0, -rng.random()))
-        ties |= mix.oddly(contacts=[sim.UnilateralContact(contact, rng.random())], sticking_speed=1e-3)
+        ties |= mix.floors()
     return sim.simulate, ties | mix.oddly(
         model=model, q0=q0, v0=v0, t=times, tau=mix.tau(times, (len(times),)), loads=mix.loads(),
         prescribed=prescribed, design=mix.design, dq0_dp=None if prescribed else mix.follow(()),

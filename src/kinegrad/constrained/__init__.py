@@ -15,6 +15,7 @@ from kinegrad.constrained.design import (
     impact_design_derivatives,
 )
 from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
+from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
 from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
     ConstrainedInverseDynamicsDerivatives,
@@ -26,6 +27,7 @@ __all__ = [
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
+    "ConstrainedDynamicsHessian",
     "ConstrainedInverseDynamics",
     "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
@@ -35,6 +37,7 @@ __all__ = [
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
     "constrained_dynamics_design_derivatives",
+    "constrained_dynamics_hessian",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives",

@@ -132,11 +132,34 @@ def objective_gradient(simulation: Motion, objective: Objective) -> ObjectiveGra
                     gradient += np.einsum("m,m...i,m...ip->...p", weights, partial, slope)
             if found.dp is not None:
                 gradient += np.tensordot(weights, found.dp, 1)
+        gradient += _of_weights(simulation, objective)
         for before, after, dt_dp in simulation.jumps():  # ∫ f dt has f⁻ of more time, and f⁺ of less
             for term in objective.integral:
                 gradient += (term.evaluate(before).value - term.evaluate(after).value)[0] * dt_dp
     check_sums(value, gradient)
     return ObjectiveGradient(value, gradient)
+
+
+def _of_weights(simulation: Motion, objective: Objective) -> Array | float:
+    """What integrals gain because the weights of their nodes follow the parameters."""
+    slopes = simulation.weight_slopes() if objective.integral else None
+    if slopes is None:
+        return 0.0
+    nodes, _ = simulation.quadrature()
+    check_timeless(objective.integral, nodes)
+    value = sum(np.asarray(term.evaluate(nodes).value) for term in objective.integral)
+    return np.asarray(np.tensordot(value, slopes, 1))
+
+
+def check_timeless(terms: Sequence[Term], at: Motion) -> None:
+    """Refuse integrands that depend on time explicitly, where the times of nodes follow the parameters."""
+    later = Motion(at.model, 2 * at.t, at.q, at.v, at.a, at.tau, design=at.design)
+    for term in terms:
+        if not np.array_equal(term.evaluate(at).value, term.evaluate(later).value):
+            raise InputError(
+                f"`integral` has a {type(term).__name__} that depends on time explicitly, and times at which it is "
+                "evaluated, in steps that events split, follow the parameters; expected a term of the state alone"
+            )
 
 
 def check_sums(*parts: Array) -> None:

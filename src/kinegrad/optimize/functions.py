@@ -5,6 +5,7 @@ They are what :func:`optimize_design` takes as objective, and inside a :class:`L
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.integrate import simpson
 
 from kinegrad import _engine as engine
+from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
 from kinegrad.design.dynamics import inverse_dynamics_design_vjp
 from kinegrad.design.running import loads_of
@@ -22,6 +24,7 @@ from kinegrad.loads import Loads
 from kinegrad.objectives.objective import Objective, check_sums, objective_gradient
 from kinegrad.results import Result
 from kinegrad.simulate.adjoint import adjoint_gradient
+from kinegrad.simulate.contacts import UnilateralContact, check_contacts
 from kinegrad.simulate.fixed import simulate_fixed
 from kinegrad.simulate.law import own_torques
 
@@ -40,8 +43,9 @@ class Simulated(Result):
     objective : Objective
     q0, v0 : array_like, shape (..., n)
         Initial coordinates and speeds, the same for all designs.  Of several states, J is the sum.
-    step, steps, tau, loads, method
-        As of :func:`simulate_fixed`; a function as `tau` has to be a :class:`Feedback`.
+    step, steps, tau, loads, method, constraints, stabilisation, project, contacts, sticking_speed
+        As of :func:`simulate_fixed`; a function as `tau` has to be a :class:`Feedback`.  Constraints hold for all
+        designs, with the numbers that were given.
     gradient : {"adjoint", "direct"}
         By :func:`adjoint_gradient`, or by tangents and :func:`objective_gradient`: the same numbers.
 
@@ -65,6 +69,11 @@ class Simulated(Result):
     tau: Any = None
     loads: Loads | None = None
     method: str = "rk4"
+    constraints: ConstraintSet | None = None
+    stabilisation: float | tuple[float, float] | None = None
+    project: bool = False
+    contacts: Sequence[UnilateralContact] | None = None
+    sticking_speed: float = 1e-3
     gradient: str = "adjoint"
 
     def __post_init__(self) -> None:
@@ -73,6 +82,10 @@ class Simulated(Result):
             raise InputError(f"`objective` is a {found}; expected an Objective(end=[...], integral=[...])")
         if self.gradient not in GRADIENTS:
             raise InputError(f"`gradient` is {shown(self.gradient)}; expected {' or '.join(map(repr, GRADIENTS))}")
+        if self.constraints is not None and not isinstance(self.constraints, ConstraintSet):
+            raise InputError(f"`constraints` is {shown(self.constraints)}; expected a ConstraintSet")
+        if self.contacts is not None:
+            object.__setattr__(self, "contacts", check_contacts(self.contacts))
         for name in ("q0", "v0", "tau"):
             object.__setattr__(self, name, own_torques(getattr(self, name)))
 
@@ -80,8 +93,11 @@ class Simulated(Result):
         """J and dJ/dp, shape (p,), of one design; a SolveError if the motion diverges."""
         run: dict[str, Any] = {
             "step": self.step, "steps": self.steps, "tau": self.tau, "loads": self.loads, "method": self.method,
-            "design": design,
+            "design": design, "stabilisation": self.stabilisation, "project": self.project, "contacts": self.contacts,
+            "sticking_speed": self.sticking_speed,
         }  # fmt: skip
+        if self.constraints is not None:
+            run["constraints"] = ConstraintSet(design.model, self.constraints.constraints)
         with np.errstate(over="ignore", invalid="ignore"):  # of motions about to diverge
             if self.gradient == "adjoint":
                 found: Any = adjoint_gradient(design.model, self.q0, self.v0, self.objective, **run)

@@ -19,6 +19,7 @@ functions are called at each stage; :class:`LoopAdjoint` then does the same, bat
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -31,7 +32,7 @@ from kinegrad.configuration import pull_tangent
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
 from kinegrad.design.dynamics import constants_gradient, share_of_parameters
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, SolveError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
@@ -39,21 +40,16 @@ from kinegrad.objectives.objective import Objective, add_terms, check_objective,
 from kinegrad.results import Result
 from kinegrad.simulate.adjoint_compiled import CompiledAdjoint
 from kinegrad.simulate.constrained_law import ConstrainedLaw, Drawing
-from kinegrad.simulate.fixed import (
-    SCHEMES,
-    Scheme,
-    Stages,
-    check_reached,
-    check_size,
-    finish_step,
-    gregory,
-    in_python,
-    make_stages,
-    prepare,
-)
+from kinegrad.simulate.contact_run import check_single, check_switches
+from kinegrad.simulate.contact_slopes import ContactAdjoint
+from kinegrad.simulate.contact_steps import ContactMotion
+from kinegrad.simulate.contacts import UnilateralContact
+from kinegrad.simulate.explicit import SCHEMES, Scheme, Stages, finish_step, make_stages
+from kinegrad.simulate.fixed import check_reached, check_size, gregory, in_python, prepare
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
 from kinegrad.simulate.projection import check_project
+from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn
 
 __all__ = ["AdjointGradient", "adjoint_gradient"]
@@ -98,6 +94,8 @@ def adjoint_gradient(
     stabilisation: float | tuple[float, float] | None = None,
     redundant: str = "error",
     project: bool = False,
+    contacts: Iterable[UnilateralContact] | None = None,
+    sticking_speed: float = 1e-3,
     design: Design | None = None,
     segment: int | None = None,
 ) -> AdjointGradient:
@@ -105,11 +103,16 @@ def adjoint_gradient(
 
     Parameters
     ----------
-    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, redundant, project, design
+    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, redundant, project, contacts
         As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.  With
         constraints the initial state is drawn onto them, too, and the gradient is that with respect to q0 and v0 as
-        given; its time then grows with p.
+        given; its time then grows with p.  With contacts it is exact as long as the order of events, and the steps in
+        which they are, stay the same.
     objective : Objective
+    sticking_speed : float
+        The same.
+    design : Design, optional
+        The same.
     segment : int, optional
         Keep a state every so many steps and hold so many steps in memory on the way back; √steps if not given.
 
@@ -131,6 +134,8 @@ def adjoint_gradient(
     >>> found.dvalue_dq0.shape, found.dvalue_dtau.shape
     ((2,), (100, 2))
     """
+    switches = check_switches(model, contacts, constraints, stabilisation)
+    constraints = ConstraintSet(model, []) if switches is not None and constraints is None else constraints
     law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
@@ -144,16 +149,22 @@ def adjoint_gradient(
     check_project(project, constraints)
     if isinstance(law, ConstrainedLaw):
         q, v = law.placed(q, v, project=project)
-    backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint
+    backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint | ContactAdjoint
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         if scheme is None:
             backward = MidpointAdjoint(law, h, steps, length, q, v, objective)
+        elif switches is not None and isinstance(law, ConstrainedLaw):
+            speed = engine.positive("sticking_speed", sticking_speed)
+            moved = ContactMotion(Contacts(law, switches, speed, True), scheme, h, steps, *check_single(q, v))
+            if moved.trouble:
+                raise SolveError(moved.trouble)
+            backward = ContactAdjoint(moved, objective)
         else:
             how = LoopAdjoint if in_python(law) else CompiledAdjoint
             backward = how(law, scheme, h, steps, length, q, v, objective)
-            if isinstance(law, ConstrainedLaw) and isinstance(backward, LoopAdjoint):
-                start = Drawing(law, *(x[None] for x in given), always=True)
-                backward.q, backward.v = start.pull(0, backward.q, backward.v, backward.dp)
+        if isinstance(law, ConstrainedLaw) and isinstance(backward, LoopAdjoint | ContactAdjoint):
+            start = Drawing(law, *(x[None] for x in given), always=True)
+            backward.q, backward.v = start.pull(0, backward.q, backward.v, backward.dp)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
     check_sums(*(x for x in vars(found).values() if x is not None))
     return found

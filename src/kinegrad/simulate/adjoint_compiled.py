@@ -19,7 +19,8 @@ from kinegrad.errors import SolveError
 from kinegrad.motion import Motion
 from kinegrad.objectives.objective import Objective, add_terms
 from kinegrad.objectives.terms import Term
-from kinegrad.simulate.fixed import Scheme, check_reached, first_divergence, gregory
+from kinegrad.simulate.explicit import Scheme
+from kinegrad.simulate.fixed import check_reached, first_divergence, gregory
 from kinegrad.simulate.fixed_compiled import check_free, planned
 from kinegrad.simulate.law import Law
 

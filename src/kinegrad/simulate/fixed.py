@@ -11,15 +11,15 @@ the discrete motion itself, whatever the step.  Neither method is symplectic whe
 midpoint rule (:mod:`kinegrad.simulate.midpoint`) is.
 
 All explicit steps run compiled (:mod:`kinegrad.simulate.fixed_compiled`), unless torques are a Python function, which
-must be called at each stage; :func:`make_stages` and :func:`finish_step` then do the same, batch by batch.
+must be called at each stage; :mod:`kinegrad.simulate.explicit` then does the same, batch by batch.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,10 +33,15 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
 from kinegrad.simulate.constrained_law import ConstrainedLaw, check_unconstrained
+from kinegrad.simulate.contact_run import check_single, check_switches, contact_fields
+from kinegrad.simulate.contact_steps import ContactMotion
+from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
+from kinegrad.simulate.explicit import SCHEMES, Scheme, finish_step, make_stages
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run, together
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.projection import check_project
+from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.torques import Constant, PerStep
 from kinegrad.simulate.turning import turning_run
 
@@ -45,40 +50,9 @@ __all__ = ["FixedStepSimulation", "simulate_fixed"]
 Array = NDArray[np.float64]
 
 
-class Scheme(NamedTuple):
-    """An explicit step in Nyström's form, s stages."""
-
-    c: Array
-    A: Array
-    A_bar: Array
-    b: Array
-    b_bar: Array
-
-
-def _runge_kutta(A: Array, b: Array) -> Scheme:
-    return Scheme(A.sum(axis=1), A, A @ A, b, b @ A)
-
-
-SCHEMES = {
-    "rk4": _runge_kutta(np.diag([0.5, 0.5, 1.0], -1), np.array([1, 2, 2, 1]) / 6),
-    "semi_implicit_euler": Scheme(np.zeros(1), np.zeros((1, 1)), np.zeros((1, 1)), np.ones(1), np.ones(1)),
-}
-
-
 METHODS = (*SCHEMES, "implicit_midpoint")
 OVERFLOW = "its numbers overflow; try a shorter step"
 UNSOLVED = "Newton's method does not solve the equations of the step; try a shorter one"
-
-
-class Stages(NamedTuple):
-    """States, accelerations and torques of the s stages of one step, (s, ..., n); their slopes, (s, ..., n, p)."""
-
-    q: list[Array]
-    v: list[Array]
-    a: list[Array]
-    tau: list[Array]
-    da: list[Array]
-    dtau: list[Array]
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -100,10 +74,13 @@ class FixedStepSimulation(Motion):
         Of the constraints, N or N·m; None without them.
     row_names : tuple of str
         Of the rows of the constraints.
+    phases : tuple of Phase
+        From when to when which of the `contacts` were closed.
+    impacts : tuple of ImpactEvent
     success : bool
         Whether all states reached the end.
     status : int
-        0, or −1 if a motion diverged.
+        0; −1 if a motion diverged; −2 if it was given up, because contacts open and close without end.
     message : str
     nfev, steps : int
         Evaluations of the law of motion for each state, and steps made.
@@ -123,16 +100,28 @@ class FixedStepSimulation(Motion):
     message: str
     nfev: int
     steps: int
+    phases: tuple[Phase, ...] = ()
+    impacts: tuple[ImpactEvent, ...] = ()
     _law: Law
     _models: tuple[Model, ...] | None = None
+    _nodes: tuple[Motion, Array, Array | None] | None = field(default=None, compare=False)
 
     reported: ClassVar[tuple[str, ...]] = ("status", "message", "nfev", "steps")
 
     def quadrature(self) -> tuple[Motion, Array]:
-        """The motion, and weights of its times for integrals: see :func:`gregory`."""
+        """The motion, and weights of its times for integrals: see :func:`gregory`.
+
+        With contacts, the stages of all steps and of their parts, with weights of the method.
+        """
+        if self._nodes is not None:
+            return self._nodes[:2]
         if len(self.t) != self.steps + 1:
             raise InputError("the simulation did not keep every step; expected every=1 for integrals over time")
         return self, gregory(self.steps, self.t[1] - self.t[0])
+
+    def weight_slopes(self) -> Array | None:
+        """How these weights follow the parameters, where contacts open and close in a step."""
+        return None if self._nodes is None else self._nodes[2]
 
 
 def simulate_fixed(
@@ -150,6 +139,8 @@ def simulate_fixed(
     stabilisation: float | tuple[float, float] | None = None,
     redundant: str = "error",
     project: bool = False,
+    contacts: Iterable[UnilateralContact] | None = None,
+    sticking_speed: float = 1e-3,
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
@@ -187,6 +178,12 @@ def simulate_fixed(
         allow; derivatives include that, exactly.
     stabilisation, redundant, project
         As of :func:`simulate`.
+    contacts : iterable of UnilateralContact, optional
+        Contacts that open and close, of one state, and not with `stabilisation`.  A step in which a gap closes, or a
+        normal force becomes zero, is split there; derivatives are exact for the discrete motion, with the time of the
+        event that moves, as long as the order of events, and the steps in which they are, stay the same.
+    sticking_speed : float
+        As of :func:`simulate`.
     design : Design, optional
         Parameters of `model` to differentiate with respect to; of one model only.
     dq0_dp, dv0_dp : array_like, shape (..., n, p), optional
@@ -214,9 +211,23 @@ def simulate_fixed(
     >>> models = [samples.double_pendulum().replace(mass={"Q": mass}) for mass in np.linspace(1, 2, 10)]
     >>> simulate_fixed(models, [1.0, 0.5], [0, 0], step=0.01, steps=100, every=10).q.shape
     (11, 10, 2)
+
+    A ball falls from 1 m and bounces; how high it is after 0.6 s, and how that follows gravity:
+
+    >>> from kinegrad import Contact, Inertia, ModelBuilder, prismatic
+    >>> builder = ModelBuilder("ball")
+    >>> _ = builder.add("height", None, prismatic("z"), link="ball", inertia=Inertia.point(0.1, [0, 0, 0]))
+    >>> ball = builder.build()
+    >>> floor = UnilateralContact(Contact("ball", directions="z", name="floor"), restitution=0.5)
+    >>> falls = {"step": 0.02, "steps": 30, "contacts": [floor], "design": Design(ball, ["gravity.z"])}
+    >>> motion = simulate_fixed(ball, [1.0], [0.0], **falls)
+    >>> motion.impacts[0].t.__round__(6), motion.q[-1].round(6), motion.dq_dp[-1].round(6)
+    (0.451524, array([0.220681]), array([[-0.022496]]))
     """
     models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
     one: Any = model if models is None else models[0]
+    switches = check_switches(one, contacts, constraints, stabilisation)
+    constraints = ConstraintSet(one, []) if switches is not None and constraints is None else constraints
     law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if models is not None and constraints is not None:
         raise InputError("several models and `constraints` are given; expected one model, of which the constraints are")
@@ -239,6 +250,11 @@ def simulate_fixed(
     check_project(project, constraints)
     if isinstance(law, ConstrainedLaw):
         q, v, dq, dv = law.started(q, v, dq, dv, project=project)
+    if switches is not None and isinstance(law, ConstrainedLaw) and scheme is not None:
+        with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
+            switching = Contacts(law, switches, engine.positive("sticking_speed", sticking_speed))
+            moved = ContactMotion(switching, scheme, h, steps, *check_single(q, v))
+            return FixedStepSimulation(**contact_fields(law, h, every, moved, dq, dv))
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
             with engine.overflow_passes():
@@ -341,41 +357,6 @@ def _overflown(what: str, finite: str, numbers: list[Array], between: float, axe
     k, *state = np.argwhere(~good)[0].tolist()
     where = f" of state {tuple(state) if len(state) > 1 else state[0]}" if state else ""
     return f"the {what}{where} diverged at t = {k * between:.6g} s: they overflow, though the {finite} is finite"
-
-
-def make_stages(
-    law: Law, scheme: Scheme, h: float, k: int, t: float, q: Array, v: Array, dq: Array | None = None,
-    dv: Array | None = None, *, first_only: bool = False,
-) -> Stages:  # fmt: skip
-    """Evaluate the law of motion at the stages of step k, which starts at (t, q, v)."""
-    stages = Stages([], [], [], [], [], [])
-    for i in range(1 if first_only else len(scheme.b)):
-        t_i = t + scheme.c[i] * h
-        q_i, v_i = _stage(scheme, i, h, q, v, stages.a)
-        if law.design is not None and dq is not None and dv is not None:
-            slopes = _stage(scheme, i, h, dq, dv, stages.da)
-            a, tau, da, dtau = law.with_sensitivity(t_i, q_i, v_i, *slopes, k)
-            stages.da.append(da)
-            stages.dtau.append(dtau)
-        else:
-            a, tau = law.acceleration(t_i, q_i, v_i, k)
-        for kept, x in zip(stages, (q_i, v_i, a, tau), strict=False):
-            kept.append(x)
-    return stages
-
-
-def _stage(scheme: Scheme, i: int, h: float, q: Array, v: Array, a: list[Array]) -> tuple[Array, Array]:
-    """qᵢ and vᵢ, or their slopes, from the accelerations before."""
-    return q + scheme.c[i] * h * v + h**2 * _sum(scheme.A_bar[i], a), v + h * _sum(scheme.A[i], a)
-
-
-def finish_step(scheme: Scheme, h: float, q: Array, v: Array, a: list[Array]) -> tuple[Array, Array]:
-    """q⁺ and v⁺, or their slopes."""
-    return q + h * v + h**2 * _sum(scheme.b_bar, a), v + h * _sum(scheme.b, a)
-
-
-def _sum(weights: Array, a: list[Array]) -> Array | float:
-    return sum((w * x for w, x in zip(weights, a, strict=False) if w), 0.0)
 
 
 def prepare(

@@ -120,8 +120,13 @@ def still(constraints: ConstraintSet, q: Array, v: Array, *, redundant: bool = F
     return np.asarray(v + change[..., 0])
 
 
-def closed_slopes(constraints: ConstraintSet, placed: Placed, dq: Array, design: Design | None = None) -> Array:
-    """dq′ of (1), (..., n, k), from dq, (..., n, k); with a design, whose p parameters are the last p of k columns."""
+def closed_slopes(
+    constraints: ConstraintSet, placed: Placed, dq: Array, design: Design | None = None, kept: Array | None = None
+) -> Array:  # fmt: skip
+    """dq′ of (1), (..., n, k), from dq, (..., n, k); with a design, whose p parameters are the last p of k columns.
+
+    `kept`, (m, k): what derivatives of φ are meant to be, of rows that hold a point where it landed.
+    """
     model, q, s, still = constraints.model, placed.before, placed.s, np.zeros(constraints.model.nv)
     B, G = weights(constraints, q), constraints.jacobian(placed.q)
     inertial = inverse_dynamics_derivatives(engine.inertial(model), q, still, s)
@@ -132,6 +137,7 @@ def closed_slopes(constraints: ConstraintSet, placed: Placed, dq: Array, design:
         dG = constraint_jacobian_design_derivatives(design, constraints, q)
         right[..., -design.p :] += (dG * placed.multipliers[..., :, None, None]).sum(axis=-3) - by_mass + at_rest
         moved[..., -design.p :] += constraint_design_derivatives(design, constraints, placed.q).derror_dp
+    moved = moved if kept is None else moved - kept
     found = dq + np.linalg.solve(mass_matrix(model, q), right)
     return np.asarray(found - B @ saddle.least_norm(G @ B, moved + G @ found))
 

@@ -54,6 +54,22 @@ class Event(NamedTuple):
     touches: bool
 
 
+class Struck(NamedTuple):
+    """What an impact does.
+
+    Which contacts touch and which push, with their constraints; v⁺, impulses and restitution of their rows; the law
+    after it.
+    """
+
+    touching: tuple[int, ...]
+    pushing: tuple[int, ...]
+    constraints: ConstraintSet
+    v: Array
+    impulses: Array
+    restitution: Array
+    law: ConstrainedLaw
+
+
 class Contacts:
     """The unilateral contacts of one simulation, and which of them are closed.
 
@@ -64,9 +80,14 @@ class Contacts:
     contacts : tuple of UnilateralContact
     sticking_speed : float
         m/s: what comes slower stays, whatever its restitution.
+    differentiated : bool, optional
+        Whether derivatives are wanted; if not given, those of the law's design.
     """
 
-    def __init__(self, law: ConstrainedLaw, contacts: tuple[UnilateralContact, ...], sticking_speed: float) -> None:
+    def __init__(
+        self, law: ConstrainedLaw, contacts: tuple[UnilateralContact, ...], sticking_speed: float,
+        differentiated: bool | None = None,
+    ) -> None:  # fmt: skip
         model, base = law.model, law.constraints
         self.base, self.given, self.sticking_speed = law, contacts, sticking_speed
         self.whole = ConstraintSet(model, [*base, *(one.contact for one in contacts)])
@@ -77,16 +98,18 @@ class Contacts:
         self.floors = ConstraintSet(model, floors)
         self.places = list(named)
         self.closed: tuple[int, ...] = ()
+        self.step = 0  # of fixed steps, the present one: its torques act
         self.opened: dict[int, tuple[float, int]] = {}
         self.impacts: list[ImpactEvent] = []
         self.phases: list[tuple[float, tuple[str, ...]]] = []
         self._laws: dict[Any, ConstrainedLaw] = {}
+        differentiated = law.design is not None if differentiated is None else differentiated
         for one, name in zip(contacts, self.names, strict=True):
-            if law.design is not None and one.contact.other is not None and len(one.contact.rows) > 1:
-                raise InputError(
-                    f"contact {name!r} sticks to another link where it lands, which follows the design; expected its "
-                    "normal as the only direction, or no `design`"
-                )
+            if differentiated and one.contact.other is not None and len(one.contact.rows) > 1:
+                found = f"contact {name!r} sticks to another link where it lands, which follows the design"
+                if law.design is None:
+                    found = found.replace("the design", "the initial state")
+                raise InputError(f"{found}; expected its normal as the only direction, or no derivatives")
 
     # --- laws ---------------------------------------------------------------------------------------------------
 
@@ -123,11 +146,35 @@ class Contacts:
             first += len(self.given[k].contact.rows)
         return found
 
+    def normal_row(self, contact: int) -> int:
+        """That of one closed contact."""
+        return self.normal_rows(self.closed)[self.closed.index(contact)]
+
+    def landed_rows(self) -> NDArray[np.bool_]:
+        """Which rows of the closed contacts' set hold a point where it landed: the floor alone is where it is."""
+        rows = [np.zeros(self.base.constraints.m, bool)]
+        rows += [np.full(n, n > 1) for n in (len(self.given[k].contact.rows) for k in self.closed)]
+        return np.concatenate(rows)
+
     # --- events -------------------------------------------------------------------------------------------------
 
     def begin(self, t: float, y: Array) -> tuple[Law, Array]:
         """The law and the state at the start: contacts without a gap are closed, if their floors push."""
         q, v = state_of(self.base, y)
+        law = self.settle(t, q, v)
+        slopes = slopes_of(law, y)
+        if law.design is not None and self.closed:
+            check_slopes(self.own_floors(), q, v, *slopes, law.design)
+        q, v = law.drawn(q, v)
+        self._keep(law, q, v, *slopes)
+        return law, pack(q, v, *slopes)
+
+    def own_floors(self) -> ConstraintSet:
+        """The normals of those contacts that are closed."""
+        return ConstraintSet(self.base.model, [self.floors.constraints[k] for k in self.closed])
+
+    def settle(self, t: float, q: Array, v: Array) -> ConstrainedLaw:
+        """The law at the start: contacts without a gap are closed, if their floors push."""
         gap, speed = self.floors.error(q), self.floors.velocity(q, v)
         for k, name in enumerate(self.names):
             if gap[k] < -CONSISTENT:
@@ -139,14 +186,7 @@ class Contacts:
                 raise InputError(f"{found}, and there is no gap; expected it to rest, or a gap")
         resting = [k for k in range(len(self.names)) if gap[k] <= CONSISTENT and speed[k] <= CONSISTENT]
         self._land(resting, q)
-        law = self._hold(t, q, v, resting)
-        slopes = slopes_of(law, y)
-        if law.design is not None and self.closed:
-            floors = ConstraintSet(law.model, [self.floors.constraints[k] for k in self.closed])
-            check_slopes(floors, q, v, *slopes, law.design)
-        q, v = law.drawn(q, v)
-        self._keep(law, q, v, *slopes)
-        return law, pack(q, v, *slopes)
+        return self.hold(t, q, v, resting)
 
     def find(self, law: Law, piece: Callable[[Any], Array], first: float, last: float) -> Event | None:
         """The first event of a step."""
@@ -192,22 +232,40 @@ class Contacts:
         (q, v), (dq, dv) = state_of(law, y), slopes_of(law, y)
         if event.touches:
             return self._strike(event, law, law.normalised(q), v, dq, dv)
-        self.closed = tuple(k for k in self.closed if k != event.contact)
-        self.opened = {event.contact: (event.t, 3)}
-        after = self.law_at(self.closed, q)
+        after = self.release(event.t, event.contact, q)
         self._keep(after, q, v, dq, dv)
-        self._record(event.t)
         return after, y
+
+    def release(self, t: float, contact: int, q: Array) -> ConstrainedLaw:
+        """The law after a contact has opened."""
+        self.closed = tuple(k for k in self.closed if k != contact)
+        self.opened = {contact: (t, 3)}
+        self.record(t)
+        return self.law_at(self.closed, q)
 
     # --- what an event does -------------------------------------------------------------------------------------
 
     def _strike(
         self, event: Event, law: ConstrainedLaw, q: Array, v: Array, dq: Array, dv: Array
     ) -> tuple[Law, Array]:  # fmt: skip
-        """An impact of all contacts that touch."""
+        """An impact of all contacts that touch, and the slopes after it."""
+        speed = self.floors.velocity(q, v)[event.contact]
+        struck, by_p = self.strike(event.t, event.contact, q, v), None
+        (a_before, _), (a_after, _) = self._rate(law, event.t, q, v), self._rate(struck.law, event.t, q, struck.v)
+        if law.design is not None:
+            by_p = -(self.floors.jacobian(q)[event.contact] @ dq + self._gap_slopes(law, q, event.contact)) / speed
+            moved = dq + v[:, None] * by_p, dv + a_before[:, None] * by_p
+            dv = self._struck_slopes(law, struck, q, v, *moved) - a_after[:, None] * by_p
+            dq = moved[0] - struck.v[:, None] * by_p
+        self.tell(event.t, law, struck, q, v, by_p)
+        self._keep(struck.law, q, struck.v, dq, dv)
+        return struck.law, pack(q, struck.v, dq, dv)
+
+    def strike(self, t: float, contact: int, q: Array, v: Array) -> Struck:
+        """Close one contact, with all that touch at the same time."""
         gap, speed, before = self.floors.error(q), self.floors.velocity(q, v), self.closed
         others = [k for k in range(len(self.names)) if k not in before and gap[k] <= TOUCHING and speed[k] < 0]
-        touching = sorted({event.contact, *others})
+        touching = sorted({contact, *others})
         self._land(touching, q)
         candidates = [*before, *touching]
         e = {k: self.given[k].restitution if -speed[k] > self.sticking_speed else 0.0 for k in touching}
@@ -216,25 +274,23 @@ class Contacts:
         opening = self.floors.velocity(q, after)
         rest = SMALL * (np.abs(speed).max() + self.sticking_speed)
         staying = [k for k in candidates if opening[k] <= rest]
-        a_before, tau_before = law.acceleration(event.t, q, v)
-        self.opened = {k: (event.t, 1) for k in candidates if k not in staying}
-        held_law = self._hold(event.t, q, after, staying)
-        (a_after, tau_after), by_p = held_law.acceleration(event.t, q, after), None
-        if law.design is not None:
-            by_p = -(self.floors.jacobian(q)[event.contact] @ dq + self._gap_slopes(law, q, event.contact))
-            by_p = by_p / speed[event.contact]
-            moved = dq + v[:, None] * by_p, dv + a_before[:, None] * by_p
-            dv = self._struck_slopes(law, pushing, q, v, rows, *moved)
-            dv = dv - a_after[:, None] * by_p
-            dq = moved[0] - after[:, None] * by_p
+        self.opened = {k: (t, 1) for k in candidates if k not in staying}
+        constraints, law = self.set_of(pushing), self.hold(t, q, after, staying)
+        return Struck(tuple(touching), pushing, constraints, after, impulses, rows, law)
+
+    def tell(self, t: float, law: ConstrainedLaw, struck: Struck, q: Array, v: Array, dt_dp: Array | None) -> None:
+        """Record an impact, and the phase that it begins."""
         whole = np.zeros(self.whole.m)
-        whole[self._law(pushing).rows] = impulses
-        names = tuple(self.names[k] for k in touching)
+        whole[self._law(struck.pushing).rows] = struck.impulses
+        names = tuple(self.names[k] for k in struck.touching)
+        (a_before, tau_before), (a_after, tau_after) = self._rate(law, t, q, v), self._rate(struck.law, t, q, struck.v)
         rates = (a_before, a_after, tau_before, tau_after)
-        self.impacts.append(ImpactEvent(event.t, names, q.copy(), v.copy(), after, *rates, whole, by_p))
-        self._record(event.t)
-        self._keep(held_law, q, after, dq, dv)
-        return held_law, pack(q, after, dq, dv)
+        self.impacts.append(ImpactEvent(t, names, q.copy(), v.copy(), struck.v, *rates, whole, dt_dp))
+        self.record(t)
+
+    def _rate(self, law: ConstrainedLaw, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """Accelerations and torques."""
+        return law.acceleration(t, q, v, self.step)
 
     def _attempt_impact(self, q: Array, v: Array, e: dict[int, float]) -> Any:
         """What an impact in which some contacts push does."""
@@ -256,24 +312,24 @@ class Contacts:
         return attempt
 
     def _struck_slopes(
-        self, law: ConstrainedLaw, pushing: tuple[int, ...], q: Array, v: Array, e: Array, dq: Array, dv: Array
+        self, law: ConstrainedLaw, struck: Struck, q: Array, v: Array, dq: Array, dv: Array
     ) -> Array:  # fmt: skip
         """dv⁺ at the impact."""
         assert law.design is not None
-        follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "restitution": e}
-        return impact_design_derivatives(law.design, self.set_of(pushing), q, v, **follow).dv_dp
+        follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "restitution": struck.restitution}
+        return impact_design_derivatives(law.design, struck.constraints, q, v, **follow).dv_dp
 
     def _gap_slopes(self, law: ConstrainedLaw, q: Array, k: int) -> Array:
         assert law.design is not None
         slopes: Array = constraint_design_derivatives(law.design, self.floors, q).derror_dp[k]
         return slopes
 
-    def _hold(self, t: float, q: Array, v: Array, candidates: list[int]) -> ConstrainedLaw:
+    def hold(self, t: float, q: Array, v: Array, candidates: list[int]) -> ConstrainedLaw:
         """The law of those contacts at rest on their floors that are pushed; others open."""
 
         def attempt(pushing: tuple[int, ...]) -> tuple[Array, Array, Any]:
             law = self.law_at(pushing, q)
-            a, tau = law.acceleration(t, q, v)
+            a, tau = self._rate(law, t, q, v)
             forces = law.own_forces(q, v, tau)
             pushes = np.zeros(len(self.names))
             pushes[list(pushing)] = forces[self.normal_rows(pushing)] / (SMALL * (1 + np.abs(forces).max(initial=0.0)))
@@ -283,7 +339,7 @@ class Contacts:
         self.closed, law = complementary(candidates, candidates, attempt, f"at t = {t:.6g} s")
         self.opened |= {k: (t, 2) for k in candidates if k not in self.closed}
         if not self.phases:
-            self._record(t)
+            self.record(t)
         found: ConstrainedLaw = law
         return found
 
@@ -302,7 +358,7 @@ class Contacts:
         kept[self.normal_rows(self.closed)] = 0.0
         law.kept = kept
 
-    def _record(self, t: float) -> None:
+    def record(self, t: float) -> None:
         self.phases.append((t, tuple(self.names[k] for k in self.closed)))
 
     def told(self, end: float) -> tuple[Phase, ...]:

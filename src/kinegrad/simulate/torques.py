@@ -22,6 +22,10 @@ class Constant:
     def __call__(self, step: int, t: float) -> Array:
         return self.tau
 
+    def rate(self, step: int, t: float) -> Array:
+        """∂τ/∂t."""
+        return np.zeros_like(self.tau)
+
 
 @dataclass(frozen=True, eq=False)
 class PerStep:
@@ -31,6 +35,10 @@ class PerStep:
 
     def __call__(self, step: int, t: float) -> Array:
         return np.asarray(self.tau[step])
+
+    def rate(self, step: int, t: float) -> Array:
+        """∂τ/∂t within a step."""
+        return np.zeros_like(self.tau[step])
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +51,10 @@ class Spline:
 
     def __call__(self, step: int, t: float) -> Array:
         return np.asarray(self.spline(min(max(t, self.begin), self.end)))
+
+    def rate(self, step: int, t: float) -> Array:
+        """∂τ/∂t."""
+        return np.asarray(self.spline(min(max(t, self.begin), self.end), 1))
 
 
 @dataclass(frozen=True, eq=False)
