@@ -237,7 +237,9 @@ def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
         return (tables.rows, structure, engine.no_load(model.n)), slots
 
     results = (engine.Result("v", (Axis.ACCELERATION,)), engine.Result("impulses", (tables.m,)))
-    return engine.Kernel(kernels.impact, engine.QV, results, tables=arguments, pivots=True, spare=True)
+    return engine.Kernel(
+        kernels.impact, engine.QV, results, tables=arguments, pivots=True, spare=True, with_elements=engine.indifferent
+    )
 
 
 @quietly
