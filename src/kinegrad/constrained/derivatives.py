@@ -15,6 +15,7 @@ from kinegrad.constrained.dynamics import constrained_dynamics, impact
 from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
+    inelastic,
     kept_model,
     kernel_of,
     naming_rows,
@@ -208,9 +209,12 @@ def impact_derivatives(
     if least or engine.mapped(model) or not constraints.m:
         return _dense_impact(model, constraints, q, v, e, least, threads)
     kernel = kernel_of(constraints, "impact_derivatives", None, _impact_kernel)
+    without = kernel_of(constraints, "inelastic impact_derivatives", None, _inelastic_kernel)
     bare = kept_model(constraints, moving=False)
 
     def solve() -> tuple[Array, ...]:
+        if not e.any():
+            return engine.evaluate(without, bare, (q, v), threads=threads)
         return engine.evaluate_with(kernel, bare, (q, v), threads=threads, options=[e])
 
     after, impulses, l_q, l_v, v_q, v_v = naming_rows(constraints, q, solve)
@@ -302,6 +306,10 @@ def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
         kernels.impact_derivatives, engine.QV, results, tables=arguments, pivots=True, together=2, spare=True,
         with_elements=engine.indifferent,
     )  # fmt: skip
+
+
+def _inelastic_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
+    return inelastic(_impact_kernel(tables, law), tables.m)
 
 
 # --- dense: coordinates that are not joints, rows that depend on each other ---------------------------------------

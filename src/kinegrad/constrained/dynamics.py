@@ -14,6 +14,7 @@ from kinegrad._kernels import constrained as kernels
 from kinegrad.constrained.system import (
     REDUNDANT,
     Stabilisation,
+    inelastic,
     kept_model,
     kernel_of,
     naming_rows,
@@ -210,8 +211,11 @@ def impact(
     if least or engine.mapped(model) or not constraints.m:
         return _dense_impact(model, constraints, q, v, e, least, threads)
     kernel = kernel_of(constraints, "impact", None, _impact_kernel)
+    without = kernel_of(constraints, "inelastic impact", None, _inelastic_kernel)
 
     def solve() -> tuple[Array, ...]:
+        if not e.any():
+            return engine.evaluate(without, kept_model(constraints), (q, v), threads=threads)
         return engine.evaluate_with(kernel, kept_model(constraints), (q, v), threads=threads, options=[e])
 
     return Impact(*naming_rows(constraints, q, solve))
@@ -240,6 +244,11 @@ def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
     return engine.Kernel(
         kernels.impact, engine.QV, results, tables=arguments, pivots=True, spare=True, with_elements=engine.indifferent
     )
+
+
+def _inelastic_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
+    """The same without restitution, which nearly all impacts are: one state then goes straight to the kernel."""
+    return inelastic(_impact_kernel(tables, law), tables.m)
 
 
 @quietly

@@ -4,6 +4,7 @@ matrices, and errors that name rows."""
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar
 
@@ -40,6 +41,8 @@ def stabilisation_law(given: Any) -> tuple[float, float]:
 
 def restitution_rows(constraints: ConstraintSet, given: Any) -> Array:
     """e of each row, (m,)."""
+    if type(given) is float and 0.0 <= given <= 1.0:
+        return np.full(constraints.m, given)
     x, m = engine.real("restitution", given), constraints.m
     if x.shape not in ((), (m,)) or not ((x >= 0) & (x <= 1)).all():
         raise InputError(f"`restitution` is {shown(given)}; expected a number from 0 to 1, or {m} of them")
@@ -81,6 +84,17 @@ def kernel_of(
         kept[key] = law, make(saddle_tables(constraints), law)
     found: engine.Kernel = kept[key][1]
     return found
+
+
+def inelastic(kernel: engine.Kernel, m: int) -> engine.Kernel:
+    """A kernel of impacts with m rows whose option, the restitution, is always zero."""
+    tables, none = kernel.needs, np.zeros(m)
+
+    def arguments(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+        given, slots = tables(model, loaded, stream)
+        return (none, *given), slots
+
+    return dataclasses.replace(kernel, tables=arguments)
 
 
 # --- dense ------------------------------------------------------------------------------------------------------
