@@ -165,6 +165,11 @@ def test_repr_of_the_human():
     first, second, *_ = repr(samples.human43()).splitlines()
     assert first == "Model 'human43': 43 degrees of freedom (3 prismatic, 40 revolute), 7 branches"
     assert second == "  mass 77.5 kg in 20 links (23 massless), gravity (0, 0, -9.81) m/s²"
+    pendulum = samples.multi_pendulum(1).replace(actuation=[samples.multi_pendulum(1).joint_names[0]])
+    first, second, third, *_ = repr(pendulum).splitlines()
+    assert "1 degree of freedom (1 revolute), 1 branch" in first
+    assert "kg in 1 link (0 massless)" in second
+    assert "1 actuator: " in third
 
 
 def test_repr_names_passive_elements():

@@ -29,7 +29,7 @@ from kinegrad.design import (
     constraint_jacobian_design_derivatives,
     inverse_dynamics_design_derivatives,
 )
-from kinegrad.design.derivatives import loads_of, model_of
+from kinegrad.design.running import loads_of, model_of
 from kinegrad.dynamics import mass_matrix
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads

@@ -139,7 +139,7 @@ def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -
     if not np.abs(G[row]).max() > saddle.RANK * np.abs(G).max():
         raise SingularError(
             f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
-            "out, or ask for redundant='least-squares'"
+            "out, or, where it can be chosen, ask for redundant='least-squares'"
         )
     length = np.sqrt((G * G).sum(axis=-1))
     unit = G / np.where(length > 0, length, 1.0)[:, None]
@@ -148,5 +148,5 @@ def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -
     listed = ", ".join(map(repr, rows[:6])) + (", …" if len(rows) > 6 else "")
     raise SingularError(
         f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
-        "them; leave some out, or ask for redundant='least-squares'"
+        "them; leave some out, or, where it can be chosen, ask for redundant='least-squares'"
     )

@@ -2,7 +2,8 @@
 
 parameters    Design: which quantities vary, and how the constants of the model follow from them
 function      functions that build a model, differentiated and checked: Design.from_function
-derivatives   of torques, accelerations, the mass matrix, poses, points and energies
+dynamics      of torques, accelerations and the mass matrix
+quantities    of poses, points and energies
 constraints   of constraints: errors, velocities, accelerations, Jacobian
 hessian       mixed second derivatives of torques: by the motion and by parameters
 """
@@ -12,21 +13,23 @@ from kinegrad.design.constraints import (
     constraint_design_derivatives,
     constraint_jacobian_design_derivatives,
 )
-from kinegrad.design.derivatives import (
-    EnergyDesignDerivatives,
+from kinegrad.design.dynamics import (
     HybridDynamicsDesignDerivatives,
-    PointMotionDesignDerivatives,
-    energy_design_derivatives,
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
-    point_motion_design_derivatives,
-    transform_design_derivatives,
 )
 from kinegrad.design.hessian import InverseDynamicsDesignHessian, inverse_dynamics_design_hessian
 from kinegrad.design.parameters import Design
+from kinegrad.design.quantities import (
+    EnergyDesignDerivatives,
+    PointMotionDesignDerivatives,
+    energy_design_derivatives,
+    point_motion_design_derivatives,
+    transform_design_derivatives,
+)
 
 __all__ = [
     "ConstraintDesignDerivatives",

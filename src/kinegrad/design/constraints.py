@@ -15,9 +15,9 @@ from kinegrad.constraints.assembly import check_set
 from kinegrad.constraints.constraint_set import ConstraintSet
 from kinegrad.constraints.rows import table_slopes
 from kinegrad.design import coordinates, elements
-from kinegrad.design.derivatives import followed, model_of, parameters_last
 from kinegrad.design.elements import without_elements
 from kinegrad.design.parameters import Design, frame_slopes, kernel_slopes
+from kinegrad.design.running import followed, model_of, parameters_last
 from kinegrad.kinematics import state_of
 from kinegrad.model import Model
 from kinegrad.results import Result

@@ -2,7 +2,8 @@
 
 A :class:`Design` names p of them: constants of the model, linear combinations of constants, or the arguments of any
 function that builds a model.  What it knows are the slopes of the model's constants; derivatives of motion and torques
-are in :mod:`kinegrad.design.derivatives`, sensitivities through time in :mod:`kinegrad.simulate`.
+are in :mod:`kinegrad.design.dynamics` and :mod:`kinegrad.design.quantities`, sensitivities through time in
+:mod:`kinegrad.simulate`.
 """
 
 from __future__ import annotations

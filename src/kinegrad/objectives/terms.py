@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.configuration import difference, difference_vjp
 from kinegrad.design import Design
-from kinegrad.design.derivatives import energy_design_derivatives, point_motion_design_derivatives
+from kinegrad.design.quantities import energy_design_derivatives, point_motion_design_derivatives
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_vjp
 from kinegrad.energy import kinetic_energy, potential_energy

@@ -14,7 +14,8 @@ from scipy.integrate import simpson
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.design.derivatives import inverse_dynamics_design_vjp, loads_of
+from kinegrad.design.dynamics import inverse_dynamics_design_vjp
+from kinegrad.design.running import loads_of
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads

@@ -30,7 +30,7 @@ from kinegrad import _engine as engine
 from kinegrad.configuration import pull_tangent
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
-from kinegrad.design.derivatives import constants_gradient, share_of_parameters
+from kinegrad.design.dynamics import constants_gradient, share_of_parameters
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model

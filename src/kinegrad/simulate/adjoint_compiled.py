@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design.derivatives import share_of_parameters
+from kinegrad.design.dynamics import share_of_parameters
 from kinegrad.design.parameters import kernel_constants
 from kinegrad.errors import SolveError
 from kinegrad.motion import Motion

@@ -35,7 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.design.derivatives import inverse_dynamics_design_derivatives
+from kinegrad.design.dynamics import inverse_dynamics_design_derivatives
 from kinegrad.dynamics import forward_dynamics, inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives, inverse_dynamics_vjp
 from kinegrad.errors import SingularError

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.design.derivatives import constants_gradient, share_of_parameters
+from kinegrad.design.dynamics import constants_gradient, share_of_parameters
 from kinegrad.dynamics import forward_dynamics
 from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from kinegrad.errors import SolveError

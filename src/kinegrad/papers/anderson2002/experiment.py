@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinegrad import samples
 from kinegrad.design import Design
-from kinegrad.design.derivatives import forward_dynamics_design_derivatives
+from kinegrad.design.dynamics import forward_dynamics_design_derivatives
 from kinegrad.dynamics import mass_matrix
 from kinegrad.papers.anderson2002.chain import Chain, chain_of
 from kinegrad.papers.anderson2002.extended import extended_derivatives

@@ -1,4 +1,4 @@
-"""Derivatives with respect to design parameters, of torques, accelerations, mass matrix, poses, points and energies.
+"""Derivatives of torques, accelerations and the mass matrix with respect to design parameters.
 
 They are those of the recursive algorithms themselves, O(n) for each parameter, no matrix formed ([anderson2002]
 (62)–(70)): compiled for dual numbers, and for torques and accelerations written out, so that parameters share values.
@@ -19,13 +19,12 @@ from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.design import coordinates, elements
 from kinegrad.design.parameters import (
     Design,
-    check_still_frames,
     directions,
-    frame_slopes,
     kernel_constants,
     kernel_slopes,
     sparse_slopes,
 )
+from kinegrad.design.running import check, followed, loads_of, model_of, parameters_last, quantity
 from kinegrad.dynamics import (
     HYBRID,
     MASS_MATRIX,
@@ -37,25 +36,17 @@ from kinegrad.dynamics import (
     reduced_mass_matrix,
     without,
 )
-from kinegrad.energy import ENERGIES
-from kinegrad.errors import InputError
-from kinegrad.kinematics import POINTS, TRANSFORMS, forward_kinematics, points, state_of
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
 __all__ = [
-    "EnergyDesignDerivatives",
     "HybridDynamicsDesignDerivatives",
-    "PointMotionDesignDerivatives",
-    "energy_design_derivatives",
     "forward_dynamics_design_derivatives",
     "hybrid_dynamics_design_derivatives",
     "inverse_dynamics_design_derivatives",
     "inverse_dynamics_design_vjp",
     "mass_matrix_design_derivatives",
-    "point_motion_design_derivatives",
-    "transform_design_derivatives",
 ]
 
 Array = NDArray[np.float64]
@@ -89,9 +80,6 @@ _GRADIENT = engine.Kernel(
 )
 _HYBRID = replace(HYBRID, function=kernels.hybrid_dynamics)
 _MASS_MATRIX = replace(MASS_MATRIX, function=kernels.mass_matrix)
-_TRANSFORMS = replace(TRANSFORMS, function=kernels.transforms)
-_POINTS = replace(POINTS, function=kernels.points)
-_ENERGIES = replace(ENERGIES, function=kernels.energies)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,27 +91,6 @@ class HybridDynamicsDesignDerivatives(Result):
 
     da_dp: Array
     dtau_dp: Array
-
-
-@dataclass(frozen=True, eq=False)
-class PointMotionDesignDerivatives(Result):
-    """Derivatives of the motion of points fixed in links with respect to the parameters.
-
-    Shapes (..., 3, p) for one point, (..., k, 3, p) for k; those of velocity and acceleration are None unless v and a
-    were given.
-    """
-
-    dposition_dp: Array
-    dvelocity_dp: Array | None = None
-    dacceleration_dp: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class EnergyDesignDerivatives(Result):
-    """Derivatives of kinetic and potential energy with respect to the parameters, shape (..., p) each, J per unit."""
-
-    dkinetic_dp: Array
-    dpotential_dp: Array
 
 
 def inverse_dynamics_design_derivatives(
@@ -208,7 +175,7 @@ def inverse_dynamics_design_vjp(
     """
     gradient, batch = constants_gradient(design, q, v, a, w, loads=loads, threads=threads)
     shares = share_of_parameters(design, gradient)
-    _check(batch, [shares])
+    check(batch, [shares])
     return shares.reshape(*batch.shape, design.p)
 
 
@@ -407,7 +374,7 @@ def hybrid_dynamics_along(
     turns = [None] * 3 if varied is None else varied
     fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
     values, found = engine.run_directions(_HYBRID, batch, slopes, pairs, [flags, *fixed], threads)
-    _check(batch, found)
+    check(batch, found)
     motion = HybridDynamics(*(x.reshape(*batch.shape, batch.n) for x in values))
     return motion, HybridDynamicsDesignDerivatives(*(parameters_last(batch, x, (batch.n,)) for x in found))
 
@@ -447,121 +414,7 @@ def mass_matrix_design_derivatives(design: Design, q: ArrayLike, *, threads: int
         change = mass_matrix_design_derivatives(coordinates.primitive_design(design), at.q, threads=threads)
         contracted = at.G.pull(at.G.pull(coordinates.first(change), -2), inner=1)
         return at.deliver(["dM_dp"], [np.ascontiguousarray(coordinates.last(contracted))])[0]
-    return _quantity(design, _MASS_MATRIX, (q,), threads)
-
-
-def transform_design_derivatives(design: Design, q: ArrayLike, *, threads: int | None = None) -> Array:
-    """∂T/∂p of all link frames, shape (..., n, 4, 4, p).
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(), ["elbow.a"])
-    >>> transform_design_derivatives(design, [0, np.pi / 2])[1, :2, 3, 0].round(12)
-    array([0., 1.])
-    """
-    if model_of(design).elements:
-        design = elements.without_elements(design)
-    if design.model.coordinates:
-        q = engine.Expansion(design.model, {"q": q}).q
-        design = coordinates.primitive_design(design)
-    return _quantity(design, _TRANSFORMS, (q,), threads)
-
-
-def point_motion_design_derivatives(
-    design: Design,
-    q: ArrayLike,
-    v: ArrayLike | None = None,
-    a: ArrayLike | None = None,
-    *,
-    link: str | Sequence[str],
-    point: ArrayLike = (0.0, 0.0, 0.0),
-    threads: int | None = None,
-) -> PointMotionDesignDerivatives:
-    """∂(position, velocity, acceleration)/∂p of points fixed in links, at fixed q, v and a.
-
-    Parameters
-    ----------
-    design : Design
-    q, v, a, link, point, threads
-        As in :func:`point_motion`.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(), ["elbow.a"])
-    >>> point_motion_design_derivatives(design, [0, 0], [1, 0], link="forearm").dvelocity_dp[:, 0]
-    array([0., 1., 0.])
-    """
-    model_of(design)
-    design = elements.without_elements(design)
-    model, state = design.model, state_of(q, v, a)
-    if model.coordinates:
-        at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
-        state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
-        model = design.model
-    named = points(model, link, point)
-    batch, pairs, _ = followed(design, _POINTS, state, (None, None, None), None)
-    slopes = kernel_slopes(design)[0]
-    _, found = engine.run_directions(_POINTS, batch, slopes, pairs, named["options"], threads, named["points"])
-    found = found[: 1 + (v is not None) + (a is not None)]
-    batch.results = list(found)
-    for name, x in named["unseen"].items():
-        batch.check_results_of(name, x)
-    batch.check_results()
-    core = _POINTS.results[0].core(model, named["points"])
-    moved = [parameters_last(batch, x, core) for x in found]
-    if frame_slopes(design):
-        _add_frames(design, moved, q, v, a, link, point, threads)
-    return PointMotionDesignDerivatives(*moved)
-
-
-def _add_frames(
-    design: Design, moved: list[Array], q: Any, v: Any, a: Any, link: Any, point: Any, threads: int | None
-) -> None:
-    """Add what points in frames move because their frames move in their links: x = p + R s, by s alone."""
-    names = [link] if isinstance(link, str) else link
-    places = np.broadcast_to(engine.real("point", point), (len(names), 3))
-    links = forward_kinematics(design.model, q, v, a, threads=threads)
-    for k, name in enumerate(names):
-        slope = frame_slopes(design).get(name)
-        if slope is None:
-            continue
-        i, _ = design.model.locate(name)
-        ds = links.transform[..., i, :3, :3] @ (slope[:, :3, :3] @ places[k] + slope[:, :3, 3]).T  # (..., 3, p)
-        parts = [ds]
-        if links.angular_velocity is not None:
-            w = links.angular_velocity[..., i, :, None]
-            parts.append(np.cross(w, ds, axis=-2))
-        if links.angular_acceleration is not None:
-            dw = links.angular_acceleration[..., i, :, None]
-            parts.append(np.cross(dw, ds, axis=-2) + np.cross(w, parts[1], axis=-2))
-        for total, part in zip(moved, parts, strict=True):
-            (total if isinstance(link, str) else total[..., k, :, :])[...] += part
-
-
-def energy_design_derivatives(
-    design: Design, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
-) -> EnergyDesignDerivatives:
-    """∂(kinetic, potential energy)/∂p at fixed state.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> design = Design(samples.two_link(), ["forearm.mass"])
-    >>> energy_design_derivatives(design, [0, 0], [1, 0]).dkinetic_dp.round(3)
-    array([0.18])
-    """
-    if model_of(design).elements:
-        plain = energy_design_derivatives(elements.without_elements(design), q, v, threads=threads)
-        dpotential = plain.dpotential_dp + elements.changes(design, q, v, threads=threads).denergy_dp
-        engine.check_sums(dpotential)
-        return EnergyDesignDerivatives(plain.dkinetic_dp, dpotential)
-    if design.model.coordinates:
-        at = engine.Expansion(design.model, {"q": q, "v": v})
-        q, v, design = at.q, at.v, coordinates.primitive_design(design)
-    sums = _quantity(design, _ENERGIES, (q, v), threads, keep=2)
-    return EnergyDesignDerivatives(sums[..., 0, :].copy(), sums[..., 1, :].copy())
+    return quantity(design, _MASS_MATRIX, (q,), threads)
 
 
 def _torques_in_coordinates(
@@ -604,74 +457,5 @@ def _tangents(
     """What a kernel of state and loads finds, (..., n), if it solves for it, and its derivatives, (..., n, p)."""
     batch, pairs, load_rows = followed(design, kernel, state, follow, loads)
     values, found = engine.run_tangents(kernel, batch, directions(design), pairs, load_rows, threads)
-    _check(batch, [found])
+    check(batch, [found])
     return values.reshape(*batch.shape, batch.n), parameters_last(batch, found, (batch.n,))
-
-
-def _quantity(
-    design: Design, kernel: engine.Kernel, state: Sequence[Any], threads: int | None, *, keep: int | None = None
-) -> Array:
-    """Derivatives of what a kernel of duals finds at a fixed state; `keep`: only so many columns are needed."""
-    batch, pairs, _ = followed(design, kernel, state, [None] * len(state), None)
-    _, (found,) = engine.run_directions(kernel, batch, kernel_slopes(design)[0], pairs, [], threads)
-    _check(batch, [found[..., :keep]])
-    return parameters_last(batch, found, kernel.results[0].core(batch.model))
-
-
-def followed(
-    design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None
-) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
-    """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
-    model = model_of(design)
-    given = named_loads(model, loads_of(design, loads)) if kernel.loads else None
-    batch, rows, load_rows = engine.checked(kernel, model, state, given)
-    batch.check_finite()
-    pairs = [
-        (engine.kernel_array(np.broadcast_to(x, (batch.states, model.n))), _follows(design, batch, f"d{name}_dp", dx))
-        for name, x, dx in zip(kernel.state, rows, follow, strict=True)
-    ]
-    return batch, pairs, load_rows
-
-
-def parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
-    """Slopes, (states, p, columns), as derivatives, (..., *core, p)."""
-    whole = found.reshape(*batch.shape, found.shape[1], *core)
-    return np.ascontiguousarray(np.moveaxis(whole, len(batch.shape), -1))
-
-
-def _check(batch: engine.Batch, results: Sequence[Array]) -> None:
-    """Refuse slopes, (states, directions, columns), that are not finite."""
-    batch.results = list(results)
-    batch.check_results()
-
-
-def loads_of(design: Design, loads: Loads | None) -> Loads | None:
-    """The loads given, or those of the design."""
-    if loads is not None and design.loads is not None and loads is not design.loads and loads != design.loads:
-        raise InputError("`loads` are given, and `design` has loads of its own; expected one of them")
-    if loads is not None and loads is not design.loads and isinstance(loads, Loads):
-        check_still_frames(frame_slopes(design), design.model, loads)
-    return design.loads if loads is None else loads
-
-
-def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array | None:
-    """A derivative with respect to p, (states, p, n) for the kernel."""
-    if value is None:
-        return None
-    x = engine.real(name, value)
-    shape = (*batch.shape, batch.n, design.p)
-    try:
-        full = np.broadcast_to(x, shape)
-    except ValueError:
-        raise InputError(f"`{name}` has shape {x.shape}; expected {shape}: states, {batch.n}, {design.p}") from None
-    if not np.isfinite(full).all():
-        raise engine.not_finite(name, x)
-    return engine.kernel_array(np.swapaxes(full, -1, -2).reshape(batch.states, design.p, batch.n))
-
-
-def model_of(design: Any) -> Model:
-    if not isinstance(design, Design):
-        raise InputError(
-            f"`design` is a {type(design).__name__}; expected a Design, such as Design(model, ['thigh.mass'])"
-        )
-    return design.model
