@@ -2,13 +2,8 @@
 
 parameters    Design: which quantities vary, and how the constants of the model follow from them
 function      functions that build a model, differentiated and checked: Design.from_function
-<<<<<<< HEAD
 dynamics      derivatives of torques, accelerations and the mass matrix
 quantities    derivatives of poses, points and energies
-=======
-dynamics      of torques, accelerations and the mass matrix
-quantities    of poses, points and energies
->>>>>>> w8
 constraints   of constraints: errors, velocities, accelerations, Jacobian
 hessian       mixed second derivatives of torques: by the motion and by parameters
 """

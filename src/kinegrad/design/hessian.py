@@ -25,16 +25,7 @@ from kinegrad._kernels import rnea_reverse
 from kinegrad.design import coordinates, elements
 from kinegrad.design.dynamics import inverse_dynamics_design_derivatives
 from kinegrad.design.parameters import Design, element_slopes, kernel_slopes
-<<<<<<< HEAD
-from kinegrad.design.running import (
-    followed,
-    loads_of,
-    model_of,
-    parameters_last,
-)
-=======
 from kinegrad.design.running import check, followed, loads_of, model_of, parameters_last
->>>>>>> w8
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model.coordinates import HINGES, POSE
 from kinegrad.results import Result
