@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.constrained_derivatives import impact_derivatives
-from kinegrad.constrained_design import constrained_dynamics_design_derivatives, impact_design_derivatives
+from kinegrad.constrained.derivatives import impact_derivatives
+from kinegrad.constrained.design import constrained_dynamics_design_derivatives, impact_design_derivatives
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design, constraint_design_derivatives
 from kinegrad.errors import InputError, SolveError
