@@ -20,11 +20,12 @@ constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, 
              assemble, project_velocity
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
-             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives
+             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives; second ones,
+             weighted: constrained_dynamics_hessian
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
              and their derivatives: center_of_mass_derivatives, momentum_derivatives
 design       Design: parameters of a model, by name or by a function that builds it;
-             inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp,
+             inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp, inverse_dynamics_design_hessian,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
              constraint_design_derivatives, constraint_jacobian_design_derivatives
@@ -73,13 +74,13 @@ from kinegrad.constrained.design import (
     constrained_dynamics_design_derivatives,
     impact_design_derivatives,
 )
-from kinegrad.constrained.dynamics import (
-    ConstrainedDynamics,
+from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
+from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
+from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
-    Impact,
-    constrained_dynamics,
+    ConstrainedInverseDynamicsDerivatives,
     constrained_inverse_dynamics,
-    impact,
+    constrained_inverse_dynamics_derivatives,
 )
 from kinegrad.constraints import (
     ConstraintDerivatives,
@@ -97,6 +98,7 @@ from kinegrad.design import (
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
+    InverseDynamicsDesignHessian,
     PointMotionDesignDerivatives,
     constraint_design_derivatives,
     constraint_jacobian_design_derivatives,
@@ -104,6 +106,7 @@ from kinegrad.design import (
     forward_dynamics_design_derivatives,
     hybrid_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
+    inverse_dynamics_design_hessian,
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
     point_motion_design_derivatives,
@@ -228,7 +231,9 @@ __all__ = [
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
+    "ConstrainedDynamicsHessian",
     "ConstrainedInverseDynamics",
+    "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
     "ConstraintDesignDerivatives",
@@ -255,6 +260,7 @@ __all__ = [
     "Inertia",
     "InputError",
     "InverseDynamicsDerivatives",
+    "InverseDynamicsDesignHessian",
     "InverseDynamicsGradient",
     "InverseDynamicsHessian",
     "InverseDynamicsSecondOrder",
@@ -298,8 +304,10 @@ __all__ = [
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
     "constrained_dynamics_design_derivatives",
+    "constrained_dynamics_hessian",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives",
     "constraint_design_derivatives",
     "constraint_jacobian_design_derivatives",
     "difference",
@@ -324,6 +332,7 @@ __all__ = [
     "inverse_dynamics",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_design_derivatives",
+    "inverse_dynamics_design_hessian",
     "inverse_dynamics_design_vjp",
     "inverse_dynamics_hessian",
     "inverse_dynamics_hessian_tensors",

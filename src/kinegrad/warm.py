@@ -137,6 +137,11 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         ),
         "∂τ of elements": ("inverse_dynamics_derivatives", lambda: kg.inverse_dynamics_derivatives(held, q, v, a)),
         "τ of elements": ("inverse_dynamics", lambda: kg.inverse_dynamics(held, q, v, a)),
+        "∂²τ/∂p": ("inverse_dynamics_design_hessian", of_design(kg.inverse_dynamics_design_hessian, q, v, a, v)),
+        "∂²τ/∂p of elements": (
+            "inverse_dynamics_design_hessian",
+            lambda: kg.inverse_dynamics_design_hessian(kg.Design(held, ["strap.stiffness"]), q, v, a, v),
+        ),
         "w ∂τ/∂p": ("inverse_dynamics_design_vjp", of_design(kg.inverse_dynamics_design_vjp, q, v, a, v)),
         "a, along directions": ("directional", along(kg.forward_dynamics, 3, "tangent")),
         "τ, along directions": ("directional", along(kg.inverse_dynamics, 3, "tangent")),
@@ -173,6 +178,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "∂load": ("inverse_dynamics_load_derivatives", of_arm(kg.inverse_dynamics_load_derivatives, q)),
         "φ, G": ("assemble", of_arm(lambda _: tip.closure(q))),
         "φ̇, φ̈": ("project_velocity", of_arm(lambda _: tip.velocity(q, v))),
+        "∂²φ": (
+            "constrained_dynamics_hessian",
+            of_arm(lambda arm: kg.constrained_dynamics_hessian(arm, floor, q, v, a, w_a=v)),
+        ),
         "∂φ": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.derivatives(q, v, a))),
         "∂G": ("constrained_dynamics_derivatives", of_arm(lambda _: tip.curvature(q, np.zeros(3)))),
         "∂φ/∂p": (
@@ -204,6 +213,7 @@ _SAME = {
     "center_of_mass_derivatives": "momentum_derivatives",
     "simulate": "forward_dynamics",
     "constrained_inverse_dynamics": "inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives": "inverse_dynamics_derivatives",
     "constrained_dynamics_load_derivatives": "inverse_dynamics_load_derivatives",
     "constrained_dynamics_design_derivatives": "inverse_dynamics_design_derivatives",
     "impact_design_derivatives": "inverse_dynamics_design_derivatives",

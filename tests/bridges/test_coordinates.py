@@ -5,6 +5,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.bridges import to_casadi, to_jax, to_torch, torch_bridge
+from kinegrad.configuration import pull_tangent
 from tests.conftest import assert_close
 from tests.mixed import mixed_state, mixed_tree
 
@@ -28,6 +29,48 @@ def by_numbers(model, q, v, a):
         tau = [kg.inverse_dynamics(model, x, v, a) for x in ends]
         found.append((tau[0] - tau[1]).T / (2 * h))
     return (4 * found[1] - found[0]) / 3
+
+
+def twice_by_numbers(model, q, v, a, w):
+    """∂²(wᵀτ(q / |q|))/∂q², (nq, nq), by differences of the exact gradient by numbers, of order 6."""
+    h, found = 3e-3, 0.0
+    for s, weight in zip((-3, -2, -1, 1, 2, 3), (-1, 9, -45, 45, -9, 1), strict=True):
+        moved = q + s * h * np.eye(model.nq)
+        unit = normalised(model, moved)
+        gradient = kg.inverse_dynamics_vjp(model, unit, v, a, w).dq
+        numbers = pull_tangent(model, unit, gradient)
+        for _, k, _ in model.layout.balls:  # at q / |q|, and so per |q|
+            numbers[..., k : k + 4] /= np.linalg.norm(moved[..., k : k + 4], axis=-1, keepdims=True)
+        found = found + weight * numbers / (60 * h)
+    return found
+
+
+@models
+def test_second_derivatives(model):
+    """By the numbers of q, of which quaternions have four, through JAX and CasADi, and what PyTorch would be given."""
+    q, v, a = mixed_state(model, 1)
+    rng = np.random.default_rng(5)
+    w, dq, e = rng.normal(size=model.nv), rng.normal(size=model.nq), np.zeros(model.nv)
+    expected = twice_by_numbers(model, q, v, a, w)
+    exact = kg.inverse_dynamics_hessian(model, q, v, a, w)
+    assert_close(torch_bridge._hvp(model, q, v, a, w, dq, e, e, loads=None)[0], expected @ dq, CLOSE)
+    bent = torch_bridge._bend(model, q, v, a, dq, e, e, dq, e, e, loads=None)
+    assert_close(w @ bent, dq @ expected @ dq, CLOSE)
+    mixed = pull_tangent(model, q, exact.d2_dqdv.T).T
+    casadi = pytest.importorskip("casadi")
+    x, y = casadi.MX.sym("x", model.nq), casadi.MX.sym("y", model.nv)
+    both = casadi.vertcat(x, y)
+    phi = casadi.dot(casadi.DM(w), to_casadi(model)(x, y, a))
+    found = casadi.Function("H", [x, y], [casadi.jacobian(casadi.gradient(phi, both), both)])(q, v).full()
+    assert_close(found[: model.nq, : model.nq], expected, CLOSE)
+    assert_close(found[: model.nq, model.nq :], mixed, 1e-13)
+    assert_close(found, found.T, 1e-13)
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    tau = to_jax(model)
+    found = jax.hessian(lambda q, v: (w * tau(q, v, a)).sum(), (0, 1))(q, v)
+    assert_close(np.asarray(found[0][0]), expected, CLOSE)
+    assert_close(np.asarray(found[0][1]), mixed, 1e-13)
 
 
 @models

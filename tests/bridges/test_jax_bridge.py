@@ -5,7 +5,14 @@ import re
 import numpy as np
 import pytest
 
-from kinegrad import InputError, KinegradError, inverse_dynamics, inverse_dynamics_derivatives, samples
+from kinegrad import (
+    InputError,
+    KinegradError,
+    inverse_dynamics,
+    inverse_dynamics_derivatives,
+    inverse_dynamics_hessian,
+    samples,
+)
 from kinegrad.bridges import jax_bridge, to_jax
 from tests.conftest import assert_close, random_loads, random_state
 
@@ -90,13 +97,42 @@ def test_other_numbers_are_converted():
     assert to_jax(MODEL)(*(list(x) for x in state)).shape == (6,)
 
 
-@pytest.mark.parametrize(
-    "second", [jax.hessian, lambda f: jax.jacrev(jax.jacrev(f)), lambda f: jax.jacfwd(jax.jacfwd(f))]
-)
-def test_second_derivatives_are_refused(second):
+@pytest.mark.parametrize("loaded", [False, True])
+def test_hessians(loaded):
+    """Of a weighted sum of torques, with respect to each part of the state, in whatever order modes are nested."""
+    loads, (q, v, a), w = random_loads(MODEL) if loaded else None, random_state(MODEL), random_state(MODEL, 1)[0]
+    tau, exact = to_jax(MODEL, loads=loads), inverse_dynamics_hessian(MODEL, q, v, a, w, loads=loads)
+
+    def weighted(*state):
+        return (w * tau(*state)).sum()
+
+    whole = jax.jit(jax.hessian(weighted, (0, 1, 2)))(q, v, a)
+    for (i, j), field in {(0, 0): "dqdq", (0, 1): "dqdv", (0, 2): "dqda", (1, 1): "dvdv"}.items():
+        desired = getattr(exact, f"d2_{field}")
+        assert_close(whole[i][j], desired, CLOSE)
+        assert_close(whole[j][i], desired.T, CLOSE)
+    assert not np.asarray(whole[1][2]).any()
+    assert not np.asarray(whole[2][2]).any()
+    for nested in (
+        jax.jacrev(jax.jacrev(weighted)),
+        jax.jacfwd(jax.jacfwd(weighted)),
+        jax.jacrev(jax.jacfwd(weighted)),
+    ):
+        assert_close(nested(q, v, a), exact.d2_dqdq, CLOSE)
+    _, product = jax.jvp(jax.grad(weighted), (q, v, a), (v, a, q))
+    assert_close(product, exact.d2_dqdq @ v + exact.d2_dqdv @ a + exact.d2_dqda @ q, CLOSE)
+
+
+def test_hessians_of_a_batch():
+    state, w = random_state(MODEL, 1, (5,)), random_state(MODEL, 2)[0]
+    found = jax.vmap(jax.hessian(lambda *state: (w * to_jax(MODEL)(*state)).sum()))(*state)
+    assert_close(found, inverse_dynamics_hessian(MODEL, *state, w).d2_dqdq, CLOSE)
+
+
+def test_third_derivatives_are_refused():
     q, v, a = random_state(MODEL)
-    with pytest.raises(KinegradError, match="second derivatives of inverse dynamics are not available through JAX"):
-        second(lambda q: to_jax(MODEL)(q, v, a).sum())(q)
+    with pytest.raises(KinegradError, match="third derivatives of inverse dynamics are not available through JAX"):
+        jax.jacfwd(jax.hessian(lambda q: to_jax(MODEL)(q, v, a).sum()))(q)
 
 
 def test_single_precision_is_refused():

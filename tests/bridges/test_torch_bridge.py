@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from kinegrad import InputError, KinegradError, inverse_dynamics, inverse_dynamics_derivatives, samples
+from kinegrad import (
+    InputError,
+    KinegradError,
+    inverse_dynamics,
+    inverse_dynamics_derivatives,
+    inverse_dynamics_hessian,
+    samples,
+)
 from kinegrad.bridges import to_torch, torch_bridge
 from tests.conftest import assert_close, random_loads, random_state
 
@@ -93,18 +100,45 @@ def test_results_do_not_change_with_their_inputs():
     assert torch.equal(tau, before)
 
 
-@pytest.mark.parametrize(
-    "second",
-    [
-        lambda f, q: torch.autograd.functional.hessian(f, q),
-        lambda f, q: torch.func.hessian(f)(q),
-        lambda f, q: torch.func.jacfwd(torch.func.jacfwd(f))(q),
-    ],
-)
-def test_second_derivatives_are_refused(second):
+@pytest.mark.parametrize("loaded", [False, True])
+def test_hessians(loaded):
+    """Of a weighted sum of torques, through every way that PyTorch has to it."""
+    loads, (q, v, a) = random_loads(MODEL) if loaded else None, random_state(MODEL)
+    w, dq, dv = random_state(MODEL, 1)
+    tau, exact = to_torch(MODEL, loads=loads), inverse_dynamics_hessian(MODEL, q, v, a, w, loads=loads)
+
+    def weighted(*state):
+        return (torch.tensor(w) * tau(*state)).sum()
+
+    state = tuple(tensors((q, v, a)))
+    whole = torch.autograd.functional.hessian(weighted, state)
+    for (i, j), field in {(0, 0): "dqdq", (0, 1): "dqdv", (0, 2): "dqda", (1, 1): "dvdv"}.items():
+        assert_close(whole[i][j].numpy(), getattr(exact, f"d2_{field}"), CLOSE)
+        assert_close(whole[j][i].numpy(), getattr(exact, f"d2_{field}").T, CLOSE)
+    along = tuple(tensors((dq, dv, 0 * dv)))
+    _, product = torch.autograd.functional.hvp(weighted, state, along)
+    assert_close(product[0].numpy(), exact.d2_dqdq @ dq + exact.d2_dqdv @ dv, CLOSE)
+    assert_close(product[1].numpy(), dq @ exact.d2_dqdv + exact.d2_dvdv @ dv, CLOSE)
+    func = torch.func
+    for nested in (
+        func.hessian(weighted),
+        func.jacrev(func.jacrev(weighted)),
+        func.jacfwd(func.jacfwd(weighted)),
+        func.jacrev(func.jacfwd(weighted)),
+    ):
+        assert_close(nested(*state).numpy(), exact.d2_dqdq, CLOSE)
+
+
+def test_gradgradcheck():
+    arm = samples.two_link(gravity=(0, -9.81, 0))
+    state = tensors(random_state(arm, 1, (2,)), requires_grad=True)
+    assert torch.autograd.gradgradcheck(to_torch(arm), state)
+
+
+def test_third_derivatives_are_refused():
     q, v, a = tensors(random_state(MODEL))
-    with pytest.raises(KinegradError, match="second derivatives of inverse dynamics are not available through PyTorch"):
-        second(lambda q: to_torch(MODEL)(q, v, a).sum(), q)
+    with pytest.raises(KinegradError, match="third derivatives of inverse dynamics are not available through PyTorch"):
+        torch.func.jacrev(torch.func.hessian(lambda q: to_torch(MODEL)(q, v, a).sum()))(q)
 
 
 @pytest.mark.parametrize(

@@ -43,11 +43,18 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
         **{f"dforces_d{x}": "m n" for x in ("q", "v", "tau")},
     },
     "constrained_dynamics_design_derivatives": {"da_dp": "n p", "dforces_dp": "m p"},
+    "constrained_dynamics_hessian": {f"d2_{x}": "n n" for x in ("dqdq", "dqdv", "dqdtau", "dvdv")},
     "constrained_dynamics_load_derivatives": {
         **{f"da_d{x}": "n l 3" for x in ("force", "torque", "point")},
         **{f"dforces_d{x}": "m l 3" for x in ("force", "torque", "point")},
     },
     "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "n"},
+    "constrained_inverse_dynamics_derivatives": {
+        "tau": "n",
+        "forces": "m",
+        "actuators": "n",
+        **{f"d{x}_d{y}": "m n" if x == "forces" else "n n" for x in ("tau", "forces", "actuators") for y in "qva"},
+    },
     "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
     "constraint_jacobian_design_derivatives": "m n p",
     "difference": "n",
@@ -79,6 +86,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "inverse_dynamics": "n",
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
+    "inverse_dynamics_design_hessian": {f"d2_d{x}dp": "n p" for x in "qva"},
     "inverse_dynamics_design_vjp": "p",
     "forward_dynamics_hessian": {f"d2_{x}": "n n" for x in ("dqdq", "dqdv", "dqdtau", "dvdv")},
     "inverse_dynamics_hessian": {f"d2_{x}": "n n" for x in SECOND},
@@ -111,8 +119,9 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
 # tested below
 OTHERS = {"directional", "get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}
 POSITIONS = ("q", "q0", "q1", "q_guess")
-STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "y")
-VECTORS = ("w_position", "w_velocity", "w_acceleration", "w_linear", "w_angular")  # a weight for each component
+STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "w_a", "y")
+WEIGHTS = dict.fromkeys(("w_position", "w_velocity", "w_acceleration", "w_linear", "w_angular"), "k 3")
+WEIGHTS |= {"w_forces": "m"}  # and their last axes
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
            "inverse_dynamics_derivatives": ("spatial", "lagrange"), "inverse_dynamics_hvp": ("spatial", "dual"),
@@ -161,7 +170,9 @@ class Case:
         rng, n = self.rng, self.model.nv
         if x in self.weights:
             missing = default is None and rng.random() < 0.3
-            return None if missing else self.numbers.normal(size=(*self.part(), *self.axes("k 3"))) * self.scale
+            return (
+                None if missing else self.numbers.normal(size=(*self.part(), *self.axes(self.weights[x]))) * self.scale
+            )
         if x in STATE:
             missing = default is None and rng.random() < 0.3
             return None if missing else self.state(x) * self.scale if x not in POSITIONS else self.configuration()
@@ -269,18 +280,20 @@ class Case:
 
     @property
     def vectors(self):
-        """Weights of components that are there."""
+        """Those of them that are there."""
         return [x for x in self.weights if self.arguments.get(x) is not None]
 
     @property
     def weights(self):
-        return ("w",) if self.name == "center_of_mass_hessian" else VECTORS
+        """Arguments that are weights of something else than joints, with their last axes."""
+        return {"w": "3"} if self.name == "center_of_mass_hessian" else WEIGHTS
 
     def common(self):
         """The batch shape of the result."""
         shapes = [self.number(x).shape[:-1] for x in self.given]
-        axes = len(self.axes("k 3"))
-        shapes += [x.shape[: x.ndim - axes] for x in map(self.number, self.vectors)]
+        for x in self.vectors:
+            shape = self.number(x).shape
+            shapes.append(shape[: len(shape) - len(self.axes(self.weights[x]))])
         return np.broadcast_shapes(*shapes, *(x.shape[:-2] for x in self.loads().values()))
 
     def axes(self, core):
@@ -315,7 +328,7 @@ class Case:
         for x in self.given:
             found[x] = np.broadcast_to(self.number(x), (*shape, self.number(x).shape[-1]))[k].copy()
         for x in self.vectors:
-            found[x] = np.broadcast_to(self.number(x), (*shape, *self.axes("k 3")))[k].copy()
+            found[x] = np.broadcast_to(self.number(x), (*shape, *self.axes(self.weights[x])))[k].copy()
         for x in FOLLOW:
             if self.arguments.get(x) is not None:
                 found[x] = np.broadcast_to(self.number(x), (*shape, self.model.nv, self.design.p))[k].copy()

@@ -144,6 +144,9 @@ def constrained_motion(model, q, v, tau, loads):
     for name, given in (("none", None), ("every", loads)):
         options = {"loads": given, "stabilisation": 2.0}
         found[f"constrained {name}"] = kg.constrained_dynamics(stiff, held, q, v, tau, **options)
+        found[f"constrained by state twice {name}"] = kg.constrained_dynamics_hessian(
+            stiff, held, q, v, tau, w_a=v, **options
+        )
         found[f"constrained by state {name}"] = kg.constrained_dynamics_derivatives(stiff, held, q, v, tau, **options)
     return found
 
@@ -164,6 +167,7 @@ def by_design(model, q, v, a, loads, links, points):
     return {
         "design tau": kg.inverse_dynamics_design_derivatives(design, q, v, a, loads=loads),
         "design y tau": kg.inverse_dynamics_design_vjp(design, q, v, a, v, loads=loads),
+        "design y tau by state": kg.inverse_dynamics_design_hessian(design, q, v, a, v, loads=loads),
         "design y tau alone": kg.inverse_dynamics_design_vjp(design, q, v, a, v),
         "design a": kg.forward_dynamics_design_derivatives(design, q, v, a, loads=loads),
         "design a, total": kg.forward_dynamics_design_derivatives(design, q, v, a, **follow),

@@ -168,6 +168,29 @@ def constrained_dynamics(
     return saddle(M, G, r, s) if rank is None else least_norm(M, G, r, s, rank)
 
 
+def constrained_inverse_dynamics(
+    model: oracle.AnyModel,
+    constraints: ConstraintSet,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    S: Array,
+    *loads: ArrayLike | None,
+) -> tuple[Array, Array]:
+    """u (k,) and f (m,) of least norm with S u + Gᵀ f = M a + h.
+
+    By a full-rank factorisation B = F H, with F = B V and a fixed real V: analytic where the rank of B stays as it is,
+    which a singular value decomposition of complex numbers is not.
+    """
+    B = np.concatenate([S, rows(model, constraints, q)[1].T], axis=1)
+    V = np.linalg.svd(np.real(B))[2][: np.linalg.matrix_rank(np.real(B), rtol=1e-9)].T
+    F = B @ V
+    H = np.linalg.solve(F.T @ F, F.T @ B)
+    b = oracle.regular_lagrangian(model, q, v, a, *loads)
+    x = H.T @ np.linalg.solve(H @ H.T, np.linalg.solve(F.T @ F, F.T @ b))
+    return x[: S.shape[1]], x[S.shape[1] :]
+
+
 def impact(
     model: oracle.AnyModel,
     constraints: ConstraintSet,

@@ -23,18 +23,18 @@ Integers = NDArray[np.int64]
 
 
 def solved_hessian(
-    model: Model, second: Sequence[Array], first: Sequence[Array], threads: int | None
+    model: Model, second: Sequence[Array], first: Sequence[Array], threads: int | None, *, full: bool = False
 ) -> tuple[Array, ...]:
     """(1) of ``_kernels/implicit_hessian.py``: blocks qq, qv, qτ, vv, (..., n, n) each.
 
     `second` are ℒ_qq, ℒ_qv, ℒ_qz, ℒ_vv, (..., n, n or k), and `first` derivatives of z by q, v and τ, (..., k, n).
-    Accelerations come first in z; where ℒ_qz is zero by the pattern of the model, it is not looked at.
+    Where z is a and ℒ_qz is zero by the pattern of the model, it is not looked at; unless it is `full`.
     """
     n, k, shape = model.nv, first[0].shape[-2], second[0].shape[:-2]
     count = math.prod(shape)
     given = [_rows(x, shape, count) for x in (*second, *first)]
     found = [np.empty((count, n * n)) for _ in range(4)]
-    arguments, slots = (_columns(model, k), *given, *found), kernels.slots(n, k)
+    arguments, slots = (_columns(model, k, full), *given, *found), kernels.slots(n, k)
     work = k * n
     call = Call(1, count, first_rows(work), workers_asked(threads, count * work))
 
@@ -54,16 +54,16 @@ def _rows(x: Array, shape: tuple[int, ...], count: int) -> Array:
     return kernel_array(x.reshape(-1 if x.size else count, columns))
 
 
-def _columns(model: Model, k: int) -> tuple[Integers, Integers]:
-    """Where rows of ℒ_qz may be other than zero: the pattern of the model, and then all that are no accelerations."""
+def _columns(model: Model, k: int, full: bool) -> tuple[Integers, Integers]:
+    """Where rows of ℒ_qz may be other than zero: begin, (n + 1,), and columns."""
 
     def make() -> tuple[Integers, Integers]:
         by_row: list[list[int]] = [[] for _ in range(model.nv)]
         for row, column in zip(*model.pattern, strict=True):
             by_row[row].append(int(column))
-        whole = [[*sorted(columns), *range(model.nv, k)] for columns in by_row]
+        whole = [list(range(k)) if full else sorted(columns) for columns in by_row]
         begin = np.cumsum([0, *map(len, whole)]).astype(np.int64)
         return begin, np.array([c for columns in whole for c in columns], dtype=np.int64)
 
-    found: tuple[Integers, Integers] = once(model, ("columns of z", k), make)
+    found: tuple[Integers, Integers] = once(model, ("columns of z", k, full), make)
     return found

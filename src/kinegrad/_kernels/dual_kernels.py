@@ -90,6 +90,26 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
 
 
 @kernel
+def torque_gradient(m, dm, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
+    """Gradients of yᵀτ by q, q̇ and q̈, (rows, n) each."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        varied = vary(m, dm, r)
+        frames(varied, q, r, scratch, _GRADIENT)
+        _gradient(varied, q, v, a, y, force, point, torque, by_q, by_v, by_a, None, r, scratch)
+    return True
+
+
+@kernel
+def element_gradient(m, dm, q, v, y, links, way, numbers, by_q, by_v, scratch, start, stop):
+    """Gradients of yᵀQ of force elements by q and q̇, (rows, n) each, zero on entry."""
+    m, dm = unpack(m), unpack_slopes(dm)
+    for r in range(start, stop, WIDTH):
+        _element_gradient(vary(m, dm, r), q, v, y, links, way, numbers, by_q, by_v, r, scratch)
+    return True
+
+
+@kernel
 def weighted_torque_gradient(
     m, q, v, a, y, dq, dv, da, force, point, torque, by_q, by_v, by_a, d_q, d_v, d_a, scratch, start, stop
 ):

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.arguments import batch_shape, check, package
+from kinegrad.bridges.arguments import batch_shape, check, package, pull_left, pull_second
 from kinegrad.configuration import neutral, pull_tangent
 from kinegrad.dynamics import inverse_dynamics
-from kinegrad.dynamics_derivatives import PackedMatrix, inverse_dynamics_derivatives
+from kinegrad.dynamics_derivatives import PackedMatrix, inverse_dynamics_derivatives, inverse_dynamics_vjp
+from kinegrad.dynamics_hessian import inverse_dynamics_second_order
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -19,10 +20,11 @@ __all__ = ["to_casadi"]
 
 
 def to_casadi(model: Model, *, loads: Loads | None = None, states: int = 1) -> Any:
-    """Inverse dynamics for CasADi: a function τ(q, v, a) with an exact, sparse Jacobian.
+    """Inverse dynamics for CasADi: a function τ(q, v, a) with exact, sparse first and second derivatives.
 
-    For ``nlpsol``, ``Opti`` and everything else that differentiates once.  There are no second derivatives: with IPOPT,
-    set ``{"ipopt.hessian_approximation": "limited-memory"}``, or give it a Gauss–Newton Hessian (docs/bridges.md).
+    For ``nlpsol``, ``Opti`` and everything else that differentiates once or twice.  The Hessian of a Lagrangian, which
+    IPOPT asks for at each iterate, is computed with its multipliers as weights, in about twice the time of the Jacobian
+    (:func:`inverse_dynamics_second_order`).
 
     Parameters
     ----------
@@ -73,6 +75,12 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
     for (rows, cols), size in zip(patterns, sizes, strict=True):
         block = casadi.Sparsity.triplet(model.nv, size, rows.tolist(), cols.tolist())
         blocks.append(casadi.diagcat(*[block] * states))
+    second = _second_patterns(model)
+    shapes = [(rows, cols) for rows in sizes for cols in (*sizes, model.nv, model.nv)]
+    second_blocks = []
+    for (rows, cols), shape in zip(second, shapes, strict=True):
+        block = casadi.Sparsity.triplet(*shape, rows.tolist(), cols.tolist())
+        second_blocks.append(casadi.diagcat(*[block] * states))
     kept: list[Any] = []  # CasADi does not keep Python callbacks alive: this does, as the cache does the function
 
     def state(buffers: Any) -> list[Any]:
@@ -114,6 +122,10 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
         def has_eval_buffer(self) -> bool:
             return True
 
+    def keep(function: Any) -> Any:
+        kept.append(function)
+        return function
+
     class Jacobian(Buffered):
         def eval_buffer(self, arguments: Any, results: Any) -> int:
             q, v, a = state(arguments)
@@ -123,6 +135,45 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
                     assert isinstance(matrix, PackedMatrix)
                     np.frombuffer(result)[:] = values(q, matrix, size).ravel()
             return 0
+
+    def weights(arguments: Any) -> Any:
+        """Of the torques; before them come the state, and the torques at it."""
+        return np.zeros((states, model.nv)) if arguments[4] is None else np.frombuffer(arguments[4]).reshape(states, -1)
+
+    class Second(Buffered):
+        """Derivatives of gradients, row by row: with respect to q, v, a, the torques, and their weights."""
+
+        def eval_buffer(self, arguments: Any, results: Any) -> int:
+            q, v, a = state(arguments)
+            found = _second(model, loads, q, v, a, weights(arguments))
+            for (rows, cols), matrix, result in zip(second, found, results, strict=False):
+                if result is not None and len(rows):
+                    np.frombuffer(result)[:] = matrix[:, rows, cols].ravel()
+            return 0
+
+    class Gradient(Buffered):
+        """Those of a weighted sum of torques."""
+
+        def eval_buffer(self, arguments: Any, results: Any) -> int:
+            q, v, a = state(arguments)
+            exact = inverse_dynamics_vjp(model, q, v, a, weights(arguments), loads=loads)
+            for x, result in zip((pull_tangent(model, q, exact.dq), exact.dv, exact.da), results, strict=True):
+                if result is not None:
+                    np.frombuffer(result)[:] = x.ravel()
+            return 0
+
+        def has_jac_sparsity(self, output: int, of: int) -> bool:
+            return True
+
+        def get_jac_sparsity(self, output: int, of: int, symmetric: bool) -> Any:
+            return second_blocks[5 * output + of]
+
+        def has_jacobian(self) -> bool:
+            return True
+
+        def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
+            given = [*dense, dense[1], dense[1], *dense]
+            return keep(Second(name, _named(inputs, given), _named(outputs, second_blocks), options))
 
     class InverseDynamics(Buffered):
         def eval_buffer(self, arguments: Any, results: Any) -> int:
@@ -142,11 +193,14 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
 
         def get_jacobian(self, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
             given = [*dense, dense[1]]  # the state, and the torques at it
-            jacobian = Jacobian(
-                name, dict(zip(inputs, given, strict=True)), dict(zip(outputs, blocks, strict=True)), options
-            )
-            kept.append(jacobian)
-            return jacobian
+            return keep(Jacobian(name, _named(inputs, given), _named(outputs, blocks), options))
+
+        def has_reverse(self, directions: int) -> bool:
+            return directions == 1  # CasADi takes several one by one
+
+        def get_reverse(self, directions: int, name: str, inputs: Any, outputs: Any, options: Any) -> Any:
+            given = [*dense, dense[1], dense[1]]
+            return keep(Gradient(name, _named(inputs, given), _named(outputs, dense), options))
 
     state_in = dict(zip(("q", "v", "a"), dense, strict=True))
     return InverseDynamics("inverse_dynamics", state_in, {"tau": dense[1]}, {})
@@ -154,13 +208,55 @@ def _callback(model: Model, loads: Loads | None, states: int) -> Any:
 
 def _by_columns(model: Model, size: int) -> tuple[Any, Any]:
     """Rows and columns of derivatives with respect to q or v that may differ from zero, in CasADi's order."""
-    rows, cols = model.pattern
-    found = np.zeros((model.nv, model.nv))
-    found[rows, cols] = 1.0
-    if size != model.nv:  # four numbers of a quaternion for three speeds, each of which all four can change
-        turned = pull_tangent(model, np.ones(model.nq), found)
-        for _, k, _ in model.layout.balls:
-            turned[:, k : k + 4] = np.abs(turned[:, k : k + 4]).max(axis=-1, keepdims=True)
-        found = turned
+    return _entries(_widened(model, size))
+
+
+def _widened(model: Model, size: int) -> Any:
+    """Where derivatives of torques with respect to q or v may differ from zero, (nv, size)."""
+    found = np.zeros((model.nv, model.nv), dtype=bool)
+    found[model.pattern] = True
+    return found if size == model.nv else found @ _turns(model)
+
+
+def _turns(model: Model) -> Any:
+    """Which numbers of q change which speeds, (nv, nq): each of a quaternion's four all of its three."""
+    found = np.zeros((model.nv, model.nq), dtype=bool)
+    layout = model.layout
+    found[layout.plain_v, layout.plain_q] = found[layout.coupled_v, layout.coupled_q] = True
+    for _, k, j in layout.balls:
+        found[j : j + 3, k : k + 4] = True
+    return found
+
+
+def _entries(found: Any) -> tuple[Any, Any]:
+    """Rows and columns in CasADi's order."""
     cols, rows = np.nonzero(found.T)
     return rows, cols
+
+
+def _named(names: Any, patterns: Any) -> dict[str, Any]:
+    return dict(zip(names, patterns, strict=True))
+
+
+def _second_patterns(model: Model) -> list[tuple[Any, Any]]:
+    """Where derivatives of the gradients by q, v, a, in this order, with respect to q, v, a, τ and w may be."""
+    by_v, by_q = _widened(model, model.nv), _widened(model, model.nq)
+    twice = by_q if model.nq == model.nv else _turns(model).T @ by_q
+    none, nothing = np.zeros_like(by_v), np.zeros_like(by_q.T)
+    rows = (
+        (twice, by_q.T, by_q.T, nothing, by_q.T),
+        (by_q, by_v, none, none, by_v),
+        (by_q, none, none, none, by_v),
+    )
+    return [_entries(x) for row in rows for x in row]
+
+
+def _second(model: Model, loads: Loads | None, q: Any, v: Any, a: Any, w: Any) -> list[Any]:
+    """The matrices of these patterns, (states, rows, columns) each; None where there is nothing."""
+    x = inverse_dynamics_second_order(model, q, v, a, w, loads=loads)
+    t_q, t_v, t_a, qq, qv, qa, vv = (np.asarray(y) for y in [*vars(x).values()][1:])
+    qv, qa, by_q = (pull_left(model, q, y) for y in (qv, qa, t_q.swapaxes(-1, -2)))
+    qq = pull_second(model, q, qq, (w[:, :, None] * t_q).sum(axis=-2))
+    by_v, by_a = t_v.swapaxes(-1, -2), t_a.swapaxes(-1, -2)
+    back_v, back_a = qv.swapaxes(-1, -2), qa.swapaxes(-1, -2)
+    return [qq, qv, qa, None, by_q, back_v, vv, None, None, by_v, back_a, None, None, None, by_a]

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.arguments import batch_shape, check, package, second_order
+from kinegrad.bridges.arguments import batch_shape, check, package, pull_left, pull_second, third_order
 from kinegrad.configuration import pull_tangent
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
+from kinegrad.dynamics_hessian import inverse_dynamics_hessian_tensors
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -19,10 +20,12 @@ __all__ = ["to_jax"]
 
 
 def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, Any], Any]:
-    r"""Inverse dynamics for JAX: τ(q, v, a), with exact first derivatives.
+    r"""Inverse dynamics for JAX: τ(q, v, a), with exact first and second derivatives.
 
-    Works under ``jit``, ``vmap`` (one call for the whole batch), ``grad``, ``jacfwd`` and ``jacrev``.  The numbers are
-    computed by kinegrad on the processor, also when JAX runs on a GPU.  Second derivatives raise a KinegradError.
+    Works under ``jit``, ``vmap`` (one call for the whole batch), ``grad``, ``jacfwd``, ``jacrev`` and ``hessian``, in
+    any order.  The numbers are computed by kinegrad on the processor, also when JAX runs on a GPU.  Second derivatives
+    take 32 n³ bytes for each state, because JAX wants what is linear in a direction as an array, and above 2 GiB an
+    InputError is raised; :func:`inverse_dynamics_hessian` needs 32 n².  Third derivatives raise a KinegradError.
 
     Parameters
     ----------
@@ -72,23 +75,50 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
         assert isinstance(result.dtau_dq, np.ndarray)
         return result.tau, pull_tangent(model, q[..., None, :], result.dtau_dq), result.dtau_dv, result.dtau_da
 
+    def host_tensors(*state: Any) -> tuple[Any, ...]:
+        q, v, a = map(np.asarray, state)
+        second = inverse_dynamics_hessian_tensors(model, q, v, a, loads=loads)
+        first = inverse_dynamics_derivatives(model, q, v, a, loads=loads)
+        rows, by_q = q[..., None, :], np.asarray(first.dtau_dq)
+        mixed = (pull_left(model, rows, x) for x in (second.d2tau_dqdv, second.d2tau_dqda))
+        return pull_second(model, rows, second.d2tau_dqdq, by_q), *mixed, second.d2tau_dvdv
+
     def value(*state: Any) -> Any:
         return call(host_value, ((n,),), *state)[0]
 
     def value_and_derivatives(*state: Any) -> Any:
-        return call(host_derivatives, ((n,), *((n, size) for size in sizes)), *state)
+        return tuple(call(host_derivatives, ((n,), *((n, size) for size in sizes)), *state))
 
     def value_jvp(state: Any, tangents: Any) -> Any:
         tau, *matrices = exact(*state)
         # Linear in the tangents, as JAX wants it: transposed, this is the gradient.
         return tau, sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
 
-    def no_jvp(state: Any, tangents: Any) -> Any:
-        raise second_order("JAX")
+    def tensors(*state: Any) -> Any:
+        nq, nv, _ = sizes
+        return call(host_tensors, ((n, nq, nq), (n, nq, nv), (n, nq, nv), (n, nv, nv)), *state)
 
-    tau, exact = jax.custom_jvp(value), jax.custom_jvp(value_and_derivatives)
+    def derivatives_jvp(state: Any, tangents: Any) -> Any:
+        found, (qq, qv, qa, vv), (dq, dv, da) = exact(*state), curved(*state), tangents
+        _, *matrices = found
+
+        def along(tensor: Any, direction: Any) -> Any:
+            return jnp.einsum("...kij,...j->...ki", tensor, direction)
+
+        def across(tensor: Any, direction: Any) -> Any:
+            return jnp.einsum("...kij,...i->...kj", tensor, direction)
+
+        change = sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
+        by_q = along(qq, dq) + along(qv, dv) + along(qa, da)
+        return found, (change, by_q, across(qv, dq) + along(vv, dv), across(qa, dq))
+
+    def no_jvp(state: Any, tangents: Any) -> Any:
+        raise third_order("JAX")
+
+    tau, exact, curved = jax.custom_jvp(value), jax.custom_jvp(value_and_derivatives), jax.custom_jvp(tensors)
     tau.defjvp(value_jvp)
-    exact.defjvp(no_jvp)
+    exact.defjvp(derivatives_jvp)
+    curved.defjvp(no_jvp)
 
     def inverse_dynamics_jax(q: Any, v: Any, a: Any) -> Any:
         if not jax.config.jax_enable_x64:

@@ -14,20 +14,22 @@ from kinegrad.constrained.design import (
     constrained_dynamics_design_derivatives,
     impact_design_derivatives,
 )
-from kinegrad.constrained.dynamics import (
-    ConstrainedDynamics,
+from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
+from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
+from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
-    Impact,
-    constrained_dynamics,
+    ConstrainedInverseDynamicsDerivatives,
     constrained_inverse_dynamics,
-    impact,
+    constrained_inverse_dynamics_derivatives,
 )
 
 __all__ = [
     "ConstrainedDynamics",
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
+    "ConstrainedDynamicsHessian",
     "ConstrainedInverseDynamics",
+    "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
     "Impact",
     "ImpactDerivatives",
@@ -35,8 +37,10 @@ __all__ = [
     "constrained_dynamics",
     "constrained_dynamics_derivatives",
     "constrained_dynamics_design_derivatives",
+    "constrained_dynamics_hessian",
     "constrained_dynamics_load_derivatives",
     "constrained_inverse_dynamics",
+    "constrained_inverse_dynamics_derivatives",
     "impact",
     "impact_derivatives",
     "impact_design_derivatives",

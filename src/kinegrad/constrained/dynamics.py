@@ -1,9 +1,7 @@
-"""Motion under constraints: accelerations and the forces of the constraints, impacts, and the torques that a closed
-mechanism needs."""
+"""Motion under constraints: accelerations and the forces of the constraints, and impacts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,24 +24,20 @@ from kinegrad.constrained.system import (
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
-from kinegrad.dynamics import bias_forces, forward_dynamics, inverse_dynamics, mass_matrix
-from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.dynamics import bias_forces, forward_dynamics, mass_matrix
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
 
 __all__ = [
     "ConstrainedDynamics",
-    "ConstrainedInverseDynamics",
     "Impact",
     "constrained_dynamics",
-    "constrained_inverse_dynamics",
     "impact",
 ]
 
 Array = NDArray[np.float64]
 Axis = engine.Axis
-MISSING, ROUNDING = 1e-8, 1e-12  # of what a joint takes, and of what any takes: more cannot be rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,25 +71,6 @@ class Impact(Result):
 
     v: Array
     impulses: Array
-
-
-@dataclass(frozen=True, eq=False)
-class ConstrainedInverseDynamics(Result):
-    """What a motion of a constrained mechanism takes.
-
-    Attributes
-    ----------
-    tau : ndarray, shape (..., n)
-        Torques and forces of the joints, zero where no actuator acts, N·m or N.
-    forces : ndarray, shape (..., m)
-        Of the constraints, N or N·m.
-    actuators : ndarray, shape (..., k)
-        What the actuators supply: τ = S actuators.
-    """
-
-    tau: Array
-    forces: Array
-    actuators: Array
 
 
 def constrained_dynamics(
@@ -240,106 +215,6 @@ def impact(
         return engine.evaluate_with(kernel, kept_model(constraints), (q, v), threads=threads, options=[e])
 
     return Impact(*naming_rows(constraints, q, solve))
-
-
-@quietly
-def constrained_inverse_dynamics(
-    model: Model,
-    constraints: ConstraintSet,
-    q: ArrayLike,
-    v: ArrayLike,
-    a: ArrayLike,
-    *,
-    actuated: Iterable[str] | ArrayLike | None = None,
-    loads: Loads | None = None,
-    threads: int | None = None,
-) -> ConstrainedInverseDynamics:
-    """What actuators and constraints have to supply for a motion: S u + Gᵀ f = M a + h.  [xiang2008] (38)
-
-    Cut a closed loop, and inverse dynamics of the tree gives torques of all its joints; those of joints without
-    actuators have to come from the cut, by its forces f.  Where actuators and constraints together are more than the
-    motion determines, (u, f) has the least norm.
-
-    Parameters
-    ----------
-    model : Model
-    constraints : ConstraintSet
-    q, v, a : array_like, shape (..., n)
-        A motion that agrees with the constraints: rad or m, and their time derivatives.
-    actuated : names of joints, or array_like of shape (n, k), optional
-        Which joints are driven, or the matrix S from actuators to torques; if not given the model's actuation, and all
-        joints if it has none.
-    loads : Loads, optional
-        External forces and torques on links.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    ConstrainedInverseDynamics
-
-    Raises
-    ------
-    SingularError
-        If actuators and constraints cannot supply what the motion takes in one of the states.
-
-    Examples
-    --------
-    >>> import kinegrad as kg
-    >>> arm = kg.samples.two_link(gravity=(0, -10, 0))
-    >>> table = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
-    >>> hold = constrained_inverse_dynamics(arm, table, [0, 0], [0, 0], [0, 0], actuated=["shoulder"])
-    >>> hold.tau.round(3), hold.forces.round(3)
-    (array([2., 0.]), array([2.5]))
-    """
-    check_set(model, constraints)
-    S = actuation(model, actuated)
-    needed = inverse_dynamics(model, q, v, a, loads=loads, threads=threads)
-    G = constraints.jacobian(q, threads=threads)
-    wide = (*needed.shape[:-1], *G.shape[-2:])
-    B = np.concatenate(
-        [np.broadcast_to(S, (*needed.shape[:-1], *S.shape)), saddle.T(np.broadcast_to(G, wide))], axis=-1
-    )
-    supplied = saddle.least_norm(B, needed[..., None])[..., 0]
-    _check_supplied(model, B, supplied, needed)
-    u, f = supplied[..., : S.shape[1]], supplied[..., S.shape[1] :]
-    engine.check_sums(u, f)
-    return ConstrainedInverseDynamics(u @ S.T, f.copy(), u.copy())
-
-
-def _check_supplied(model: Model, B: Array, supplied: Array, needed: Array) -> None:
-    """Refuse a motion of which a joint lacks more than rounding: of its own torque, or of the largest of all."""
-    missing = np.abs((B @ supplied[..., None])[..., 0] - needed)
-    own = np.abs(needed) + (np.abs(B) @ np.abs(supplied)[..., None])[..., 0]
-    lacks = missing > MISSING * own + ROUNDING * own.max(axis=-1, keepdims=True)
-    if lacks.any():
-        state = int(np.flatnonzero(lacks.any(axis=-1))[0])
-        short = np.where(lacks, missing, 0.0).reshape(-1, model.nv)[state]
-        worst, at = int(short.argmax()), engine.state_text(state, needed.shape[:-1])
-        raise SingularError(
-            f"actuators and constraints cannot supply what the motion takes{at}: joint {model.speed_names[worst]!r} "
-            f"lacks {short[worst]:.3g}; expected a motion that they can, or more actuators"
-        )
-
-
-def actuation(model: Model, actuated: Any) -> Array:
-    """S, (n, k): from actuators to torques."""
-    if actuated is None:
-        return np.eye(model.nv) if model.actuation is None else model.actuation.matrix
-    try:
-        names = None if isinstance(actuated, str | np.ndarray) else list(actuated)
-    except Exception:  # whatever a foreign object raises when asked for its items
-        names = None
-    if names is not None and all(isinstance(name, str) for name in names):
-        columns = [model.speed_index(name) for name in names]
-        if len(set(columns)) < len(columns):
-            raise InputError(f"`actuated` is {shown(actuated)}; expected each joint once")
-        return np.eye(model.nv)[:, columns]
-    S = engine.real("actuated", actuated)
-    if S.ndim != 2 or S.shape[0] != model.nv or not np.isfinite(S).all():
-        found = f"has shape {S.shape}" if np.isfinite(S).all() else "holds numbers that are not finite"
-        raise InputError(f"`actuated` {found}; expected names of joints, or a matrix of shape ({model.nv}, k)")
-    return S
 
 
 def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> engine.Kernel:

@@ -2,8 +2,10 @@
 
 parameters    Design: which quantities vary, and how the constants of the model follow from them
 function      functions that build a model, differentiated and checked: Design.from_function
-derivatives   of torques, accelerations, the mass matrix, poses, points and energies
+dynamics      derivatives of torques, accelerations and the mass matrix
+quantities    derivatives of poses, points and energies
 constraints   of constraints: errors, velocities, accelerations, Jacobian
+hessian       mixed second derivatives of torques: by the motion and by parameters
 """
 
 from kinegrad.design.constraints import (
@@ -19,6 +21,7 @@ from kinegrad.design.dynamics import (
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
 )
+from kinegrad.design.hessian import InverseDynamicsDesignHessian, inverse_dynamics_design_hessian
 from kinegrad.design.parameters import Design
 from kinegrad.design.quantities import (
     EnergyDesignDerivatives,
@@ -33,6 +36,7 @@ __all__ = [
     "Design",
     "EnergyDesignDerivatives",
     "HybridDynamicsDesignDerivatives",
+    "InverseDynamicsDesignHessian",
     "PointMotionDesignDerivatives",
     "constraint_design_derivatives",
     "constraint_jacobian_design_derivatives",
@@ -40,6 +44,7 @@ __all__ = [
     "forward_dynamics_design_derivatives",
     "hybrid_dynamics_design_derivatives",
     "inverse_dynamics_design_derivatives",
+    "inverse_dynamics_design_hessian",
     "inverse_dynamics_design_vjp",
     "mass_matrix_design_derivatives",
     "point_motion_design_derivatives",

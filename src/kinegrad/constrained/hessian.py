@@ -1,0 +1,219 @@
+"""Exact second derivatives of constrained motion, contracted with weights of accelerations and forces.
+
+With multipliers f of the constraints, rows r = φ̈ + 2α φ̇ + β² φ and Lagrange multipliers (λ, μ) of the weights,
+
+    M a + c − Gᵀf = τ,    r(q, v, a) = 0        M λ + Gᵀμ = w_a,    −G λ = w_f                                     (1)
+
+the sum φ = w_aᵀa + w_fᵀf has the second derivatives of ``_kernels/implicit_hessian.py`` with z = (a, f) and
+
+    ℒ = λᵀτ(q, v, a) − fᵀG(q) λ + μᵀr(q, v, a)                                                                     (2)
+
+The first term has those of inverse dynamics with weights λ, the second is −fᵀφ̇ at speeds λ, and the last is a sum of
+errors, velocities and accelerations of rows with weights β²μ, 2αμ and μ: ``_kernels/constraint_hessian.py`` has both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad._kernels import constraint_hessian as kernels
+from kinegrad._kernels import constraints as rows
+from kinegrad.constrained.derivatives import ConstrainedDynamicsDerivatives, constrained_dynamics_derivatives
+from kinegrad.constrained.system import Stabilisation, quietly, solve_dense, stabilisation_law
+from kinegrad.constraints import ConstraintSet
+from kinegrad.constraints.assembly import check_set
+from kinegrad.dynamics import mass_matrix
+from kinegrad.dynamics_hessian import inverse_dynamics_hessian
+from kinegrad.errors import InputError
+from kinegrad.forward_hessian import forward_dynamics_hessian
+from kinegrad.loads import Loads, named_loads
+from kinegrad.model import Model
+from kinegrad.results import Result
+
+__all__ = ["ConstrainedDynamicsHessian", "constrained_dynamics_hessian"]
+
+Array = NDArray[np.float64]
+Axis = engine.Axis
+
+
+def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+    return (), rows.slots(model.n)
+
+
+_BLOCKS = {"d2_dqdq": Axis.PER_POSITION, "d2_dqdv": Axis.PER_SPEED, "d2_dqda": Axis.PER_ACCELERATION}
+_ROWS = engine.Kernel(
+    kernels.constraint_hessian,
+    engine.QVA,
+    tuple(engine.Result(name, (Axis.PER_POSITION, axis), zero=True) for name, axis in _BLOCKS.items()),
+    tables=_slots,
+)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstrainedDynamicsHessian(Result):
+    """Second derivatives of w_aᵀa + w_forcesᵀf; ``d2_dqdtau[..., i, j]`` is by q_i and τ_j.
+
+    Those by v and τ, and by τ twice, are zero.
+
+    Attributes
+    ----------
+    d2_dqdq, d2_dvdv : ndarray, shape (..., n, n)
+        Symmetric.
+    d2_dqdv, d2_dqdtau : ndarray, shape (..., n, n)
+        The row is that of q.
+    """
+
+    d2_dqdq: Array
+    d2_dqdv: Array
+    d2_dqdtau: Array
+    d2_dvdv: Array
+
+
+def constrained_dynamics_hessian(
+    model: Model,
+    constraints: ConstraintSet,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    w_a: ArrayLike | None = None,
+    w_forces: ArrayLike | None = None,
+    loads: Loads | None = None,
+    stabilisation: Stabilisation = None,
+    threads: int | None = None,
+) -> ConstrainedDynamicsHessian:
+    """The exact second derivatives of a weighted sum of accelerations and forces of constraints by q, v and τ.
+
+    Derivatives are those of the formulas for any q and v, met constraints or not.  With respect to quaternions, they
+    are those by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
+
+    Parameters
+    ----------
+    model, constraints, q, v, tau, loads, stabilisation, threads
+        As of :func:`constrained_dynamics`.
+    w_a : array_like, shape (..., n), optional
+        Weights of the accelerations; zero if not given.
+    w_forces : array_like, shape (..., m), optional
+        Weights of the forces of constraints; zero if not given.
+
+    Raises
+    ------
+    SingularError
+        As :func:`constrained_dynamics`; also if rows depend on each other.
+
+    Examples
+    --------
+    >>> import kinegrad as kg
+    >>> arm = kg.samples.two_link()
+    >>> tip = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="xy")])
+    >>> held = constrained_dynamics_hessian(arm, tip, [0.5, -1.0], [0, 0], [0, 0], w_forces=[1, 0])
+    >>> held.d2_dqdtau.round(3)  # the torque of a joint is borne by forces that turn as the arm does
+    array([[ 1.424,  0.   ],
+           [ 3.098, -4.773]])
+    """
+    check_set(model, constraints)
+    law = stabilisation_law(stabilisation)
+    given, shape = engine.check_arguments(
+        model, {"q": q, "v": v, "tau": tau, "w_a": np.zeros(model.nv) if w_a is None else w_a},
+        named_loads(model, loads),
+    )  # fmt: skip
+    q, v, tau, of_a = given.values()
+    of_f = _force_weights(constraints, w_forces, shape)
+    if not constraints.m:
+        free = forward_dynamics_hessian(model, q, v, tau, of_a, loads=loads, threads=threads)
+        return ConstrainedDynamicsHessian(**vars(free))
+    d = constrained_dynamics_derivatives(
+        model, constraints, q, v, tau, loads=loads, stabilisation=law, threads=threads
+    )  # fmt: skip
+    return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, law, threads)
+
+
+def _force_weights(constraints: ConstraintSet, given: Any, shape: tuple[int, ...]) -> Array:
+    """Weights of forces, (..., m), that fit the batch."""
+    x = engine.real("w_forces", np.zeros(constraints.m) if given is None else given)
+    if x.shape[-1:] != (constraints.m,):
+        raise InputError(
+            f"`w_forces` has shape {x.shape}; expected its last axis to be {constraints.m}, one for each row"
+        )
+    if not np.isfinite(x).all():
+        raise engine.not_finite("w_forces", x)
+    engine.broadcast({"the state": shape, "w_forces": x.shape[:-1]}, [shape, x.shape[:-1]])
+    return x
+
+
+@quietly
+def _hessian(
+    model: Model, constraints: ConstraintSet, state: tuple[Array, Array], d: ConstrainedDynamicsDerivatives,
+    weights: tuple[Array, Array], loads: Loads | None, law: tuple[float, float], threads: int | None,
+) -> ConstrainedDynamicsHessian:  # fmt: skip
+    """(2), put together."""
+    (q, v), (alpha, beta) = state, law
+    M, G = mass_matrix(model, q, threads=threads), constraints.jacobian(q, threads=threads)
+    of_a, of_f = weights
+    x, y = solve_dense(constraints, q, "range-space", M, G, of_a[..., None], -of_f[..., None], least=False)
+    lam, mu = np.ascontiguousarray(x[..., 0]), np.ascontiguousarray(-y[..., 0])
+    H = inverse_dynamics_hessian(model, q, v, d.a, lam, loads=loads, threads=threads)
+    L_qq, L_qv, L_qa, L_vv = (np.asarray(x) for x in vars(H).values())
+    none = np.zeros_like(mu)
+    curved = _row_hessian(constraints, (q, v, d.a), (beta**2 * mu, 2 * alpha * mu, mu), threads)
+    pulled = _row_hessian(constraints, (q, lam, np.zeros(model.nv)), (none, -d.forces, none), threads)
+    turned = np.asarray(constraints.derivatives(q, lam, threads=threads).dvelocity_dq)  # ∂(Gλ)/∂q
+    L_qf = np.broadcast_to(-turned.swapaxes(-1, -2), (*L_qq.shape[:-1], constraints.m))
+    L_qz = np.concatenate([L_qa + curved[2], L_qf], axis=-1)
+    second = L_qq + curved[0] + pulled[0], L_qv + curved[1], L_qz, L_vv + curved[3]
+    engine.check_sums(*second)
+    of_z = (d.da_dq, d.dforces_dq), (d.da_dv, d.dforces_dv), (d.da_dtau, d.dforces_dtau)
+    first = [np.concatenate(pair, axis=-2) for pair in of_z]
+    return ConstrainedDynamicsHessian(*engine.solved_hessian(model, second, first, threads, full=True))
+
+
+def _row_hessian(
+    constraints: ConstraintSet, state: Sequence[Array], weights: Sequence[Array], threads: int | None
+) -> list[Array]:
+    """Blocks qq, qv, qa, vv, (..., n, n) each, of errors, velocities and accelerations of rows with these weights."""
+    model = constraints.model
+    error, velocity, acceleration = weights
+    shape = np.broadcast_shapes(*(x.shape[:-1] for x in (*state, *weights)))
+    q = np.broadcast_to(state[0], (*shape, model.nq))
+    if engine.mapped(model):
+        return _row_hessian_in_coordinates(constraints, (q, *state[1:]), weights, threads)
+    jets = [
+        engine.kernel_array(np.broadcast_to(x, (*shape, constraints.m)).reshape(math.prod(shape), constraints.m))
+        for x in (acceleration, 0.5 * velocity, error)
+    ]
+    options = [tuple(constraints._tables), *jets]
+    unseen = dict(zip(("w_forces", "w_a", "q"), jets, strict=True))
+    qq, qv, qa = engine.evaluate_with(
+        _ROWS, model, (q, *state[1:]), threads=threads, points=(constraints.m,), options=options, unseen=unseen
+    )  # fmt: skip
+    return [qq, qv, qa, 2.0 * qa]
+
+
+def _row_hessian_in_coordinates(
+    constraints: ConstraintSet, state: Sequence[Array], weights: Sequence[Array], threads: int | None
+) -> list[Array]:
+    """The same where coordinates are not joints: by the chain rule of ``_engine/curvature.py``."""
+    at, joints = engine.Expansion(constraints.model, dict(zip("qva", state, strict=True))), constraints._primitive
+    motion = at.arguments(engine.QVA)
+    qq, qv, qa, vv = _row_hessian(joints, motion, weights, threads)
+    d = joints.derivatives(*motion, threads=threads)
+    by = (
+        (d.derror_dq, d.dvelocity_dq, d.dacceleration_dq),
+        (None, d.dvelocity_dv, d.dacceleration_dv),
+        (None, None, d.dacceleration_da),
+    )
+    gradient = [
+        sum((w[..., :, None] * x).sum(axis=-2) for w, x in zip(weights, slopes, strict=True) if x is not None)
+        for slopes in by
+    ]
+    n = at.layout.n
+    none, nothing, w = np.zeros((*at.shape, n)), np.zeros((*at.shape, n, n)), np.zeros((*at.shape, at.layout.nv))
+    slopes = [np.asarray(x) for x in (*gradient, none)]
+    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv))
