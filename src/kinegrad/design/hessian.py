@@ -23,10 +23,10 @@ from kinegrad._kernels import dual_kernels as kernels
 from kinegrad._kernels import elements as layout
 from kinegrad._kernels import rnea_reverse
 from kinegrad.design import coordinates, elements
+from kinegrad.design.dynamics import inverse_dynamics_design_derivatives
 from kinegrad.design.parameters import Design, element_slopes, kernel_slopes
 from kinegrad.design.running import (
     followed,
-    inverse_dynamics_design_derivatives,
     loads_of,
     model_of,
     parameters_last,
