@@ -38,7 +38,11 @@ METHODS = {
     ),
 }
 MASS_MATRIX = engine.Kernel(
-    crba.crba, engine.Q, (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),), crba.N
+    crba.crba,
+    engine.Q,
+    (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),),
+    crba.N,
+    with_elements=engine.indifferent,
 )
 
 

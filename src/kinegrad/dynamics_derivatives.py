@@ -305,6 +305,7 @@ _BY_LOADS = engine.Kernel(
     ),
     kinematics.N,
     loads=True,
+    with_elements=engine.indifferent,
 )
 
 

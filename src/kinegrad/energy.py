@@ -17,7 +17,13 @@ from kinegrad.results import Result
 __all__ = ["Momentum", "center_of_mass", "kinetic_energy", "momentum", "potential_energy"]
 
 Array = NDArray[np.float64]
-ENERGIES = engine.Kernel(kernels.energies, engine.QV, (engine.Result("sums", (kernels.COLUMNS,)),), kernels.N)
+ENERGIES = engine.Kernel(
+    kernels.energies,
+    engine.QV,
+    (engine.Result("sums", (kernels.COLUMNS,)),),
+    kernels.N,
+    with_elements=engine.indifferent,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,6 +29,7 @@ _MOMENTUM = engine.Kernel(
     engine.QV,
     tuple(engine.Result(name, (3, axis), optional=True) for name, axis in _PER.items()),
     kernels.N,
+    with_elements=engine.indifferent,
 )
 
 

@@ -22,24 +22,27 @@ Axis = engine.Axis
 
 _TRANSFORM = engine.Result("transform", (Axis.LINK, 4, 4))
 _MOTIONS = ("linear_velocity", "angular_velocity", "linear_acceleration", "angular_acceleration")
-TRANSFORMS = engine.Kernel(kernels.transforms, engine.Q, (_TRANSFORM,), kernels.N)
+TRANSFORMS = engine.Kernel(kernels.transforms, engine.Q, (_TRANSFORM,), kernels.N, with_elements=engine.indifferent)
 _MOTION = engine.Kernel(
     kernels.motion,
     engine.QVA,
     (_TRANSFORM, *(engine.Result(name, (Axis.LINK, 3)) for name in _MOTIONS)),
     kernels.N,
+    with_elements=engine.indifferent,
 )
 POINTS = engine.Kernel(
     kernels.points,
     engine.QVA,
     tuple(engine.Result(name, (Axis.POINT, 3)) for name in ("position", "velocity", "acceleration")),
     kernels.N,
+    with_elements=engine.indifferent,
 )
 _JACOBIANS = engine.Kernel(
     kernels.jacobians,
     engine.Q,
     tuple(engine.Result(name, (Axis.POINT, 3, Axis.PER_SPEED), zero=True) for name in ("linear", "angular")),
     kernels.N,
+    with_elements=engine.indifferent,
 )
 
 

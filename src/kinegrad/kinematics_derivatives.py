@@ -54,12 +54,14 @@ _LINKS = engine.Kernel(
         ),
     ),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 _POINTS = engine.Kernel(
     kernels.points,
     engine.QVA,
     _derivatives((Axis.POINT, 3), {"dposition_dq": _BY_Q, "dvelocity_dq": _BY_Q, "dacceleration_dq": _BY_Q}),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 
 

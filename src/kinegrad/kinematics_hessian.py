@@ -39,7 +39,7 @@ def _kernel(function: Any, state: Mapping[str, Any], results: int, slots: Any) -
     def tables(model: Model, loaded: bool, stream: bool) -> Tables:
         return (), slots(model.n)
 
-    return engine.Kernel(function, state, _RESULTS[:results], tables=tables)
+    return engine.Kernel(function, state, _RESULTS[:results], tables=tables, with_elements=engine.indifferent)
 
 
 _POINTS = _kernel(kinematics_hessian.points, engine.QVA, 4, kinematics_hessian.slots)

@@ -21,6 +21,7 @@ _REGRESSOR = engine.Kernel(
     engine.QVA,
     (engine.Result("Y", (engine.Axis.TORQUE, engine.Axis.PARAMETER), zero=True),),
     kinematics.N,
+    with_elements=engine.indifferent,
 )
 
 

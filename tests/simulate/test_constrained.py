@@ -135,9 +135,75 @@ def test_what_does_not_go_together_is_refused():
     for name in ("stabilisation", "project"):
         with pytest.raises(InputError, match=f"`{name}` .* without `constraints`"):
             simulate(model, *start, **{name: True})
+    with pytest.raises(InputError, match=r"`redundant` .* without `constraints`"):
+        simulate(model, *start, redundant="least-squares")
+    with pytest.raises(InputError, match="`redundant` is 'some'; expected 'error' or 'least-squares'"):
+        simulate(model, *start, constraints=rod, redundant="some")
     twice = kg.ConstraintSet(model, [*rod, kg.Distance("bead", length=LENGTH, name="again")])
     with pytest.raises(SingularError, match="'again' of the constraints is redundant"):
         simulate(model, *start, constraints=twice)
+
+
+def test_redundant_rows_share_their_forces():
+    """A planar four-bar linkage with a hinge in space moves as with a pin; so does a rod that is there twice."""
+    model, loop = samples.four_bar()
+    pin, t = loop["pin"], np.linspace(0, 1, 11)
+    hinge = kg.ConstraintSet(model, [kg.Loop(pin.link, other=pin.other, directions="xyzXZ", name="hinge")])
+    start = [0, 0, 0], [0, 0, 0], t
+    one = simulate(model, *start, constraints=loop)
+    motion = simulate(model, *start, constraints=hinge, redundant="least-squares")
+    assert np.abs(motion.q - one.q).max() < 1e-11
+    assert np.abs(motion.forces[:, [0, 2]] - one.forces).max() < 1e-9  # the rest of the hinge has nothing to carry
+    assert np.abs(motion.forces[:, [1, 3, 4]]).max() < 1e-9
+    with pytest.raises(SingularError, match=r"row 'hinge\.y' of the constraints"):
+        simulate(model, *start, constraints=hinge)
+    model, rod = bead()
+    twice = kg.ConstraintSet(model, [*rod, kg.Distance("bead", length=LENGTH, name="again")])
+    start = [LENGTH, 0.0], [0, 0.3], T
+    one = simulate(model, *start, constraints=rod)
+    motion = simulate(model, *start, constraints=twice, redundant="least-squares")
+    assert np.abs(motion.q - one.q).max() < 1e-10
+    assert np.abs(motion.forces - one.forces / 2).max() < 1e-8
+
+
+def bennett():
+    """Four hinges in space whose axes are neither parallel nor meet; it moves since a sin β = b sin α."""
+    alpha, beta, a = np.pi / 3, np.pi / 5, 1.0
+    b = a * np.sin(beta) / np.sin(alpha)
+
+    def along(length, twist):
+        T = np.eye(4)
+        T[1:3, 1:3] = [[np.cos(twist), -np.sin(twist)], [np.sin(twist), np.cos(twist)]]
+        T[0, 3] = length
+        return T
+
+    builder, parent, place = kg.ModelBuilder("bennett"), None, np.eye(4)
+    for name, length, twist in (("A", a, alpha), ("B", b, beta), ("C", a, alpha)):
+        bar = kg.Inertia.cylinder(1.0, 0.05, [0, 0, 0], [length, 0, 0])
+        parent = builder.add(name, parent, kg.revolute("z"), link=name.lower(), placement=place, inertia=bar)
+        place = along(length, twist)
+    model = builder.build()
+    last = kg.Loop("c", place, None, np.linalg.inv(along(b, beta)), directions="xyzXY", name="D")
+    ratio = np.sin((alpha + beta) / 2) / np.sin((alpha - beta) / 2)
+    q = np.array([0.9, 2 * np.arctan(-ratio / np.tan(0.45)) % (2 * np.pi), -0.9])
+    return model, last, q
+
+
+def test_a_bennett_linkage_moves_by_two_of_its_five_rows():
+    """Two are independent where the loop is closed, and three a little beside it: all five cannot be simulated, and two
+    imply the others."""
+    model, last, q = bennett()
+    whole = kg.ConstraintSet(model, [last])
+    assert np.abs(whole.error(q)).max() < 1e-14
+    with pytest.raises(SingularError, match=r"of 5 rows of the constraints 2 are independent at `q0`, but 3 nearby"):
+        simulate(model, q, [0, 0, 0], T, constraints=whole, redundant="least-squares")
+    two = kg.ConstraintSet(model, [kg.Loop("c", last.placement, None, last.other_placement, directions="xy", name="D")])
+    v = kg.project_velocity(model, two, q, [1.0, 0, 0])
+    motion = simulate(model, q, v, T[:11], constraints=two)
+    assert np.abs(motion.q[-1] - q).max() > 0.3
+    assert np.abs(whole.error(motion.q)).max() < 1e-13
+    found = kg.constrained_dynamics(model, whole, motion.q, motion.v, motion.tau, redundant="least-squares")
+    assert np.abs(found.a - motion.a).max() < 1e-9 * np.abs(motion.a).max()
 
 
 def test_a_mechanism_that_flies_apart_says_so():

@@ -88,6 +88,23 @@ def test_derivatives_are_those_of_the_discrete_motion(four_bar, tau, method, how
         )
 
 
+def test_redundant_rows_share_their_forces(four_bar):
+    """A hinge in space instead of a pin in the plane: the same steps, and the same gradients, both ways."""
+    model, loop, _ = four_bar
+    pin, design = loop["pin"], kg.Design(model, ["rocker.mass"])
+    hinge = kg.ConstraintSet(model, [kg.Loop(pin.link, other=pin.other, directions="xyzXZ", name="hinge")])
+    given = {"step": 0.03, "steps": STEPS, "project": True, "design": design, "tau": TAU}
+    ways = {"constraints": loop}, {"constraints": hinge, "redundant": "least-squares"}
+    one, both = (simulate_fixed(model, *STARTS, **given, **way) for way in ways)
+    for name in ("q", "v", "a", "dq_dp", "dv_dp", "da_dp"):
+        x = getattr(one, name)
+        assert np.abs(getattr(both, name) - x).max() < 1e-11 * np.abs(x).max()
+    assert np.abs(both.forces[..., [0, 2]] - one.forces).max() < 1e-11 * np.abs(one.forces).max()
+    one, both = (adjoint_gradient(model, *STARTS, J, segment=3, **given, **way) for way in ways)
+    for name, x in vars(one).items():
+        assert np.abs(getattr(both, name) - x).max() < 1e-10 * np.abs(x).max()
+
+
 def test_what_does_not_go_together_is_refused(four_bar):
     model, loop, _ = four_bar
     start, steps = ([0, 0, 0], [0, 0, 0]), {"step": 0.1, "steps": 2}
@@ -99,7 +116,7 @@ def test_what_does_not_go_together_is_refused(four_bar):
         simulate_fixed(model, [0, 0, 0], [1, 0, 0], constraints=loop, **steps)
     with pytest.raises(InputError, match="`v0` does not agree"):
         adjoint_gradient(model, [0, 0, 0], [1, 0, 0], J, constraints=loop, **steps)
-    for options in ({"project": True}, {"stabilisation": 1.0}):
+    for options in ({"project": True}, {"stabilisation": 1.0}, {"redundant": "least-squares"}):
         with pytest.raises(InputError, match="without `constraints`"):
             simulate_fixed(model, *start, **options, **steps)
     builder = kg.ModelBuilder("ball")

@@ -65,7 +65,7 @@ from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
-from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape
+from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape, indifferent
 from kinegrad._engine.tables import acceleration_tables, hessian_tables, pairs, places, plan, torque_tables, tree
 from kinegrad._engine.tangents import Directions, directions, run_duals, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
@@ -121,6 +121,7 @@ __all__ = [
     "get_threads",
     "hessian_in_coordinates",
     "hessian_tables",
+    "indifferent",
     "inertial",
     "keep_compiled",
     "kernel_array",

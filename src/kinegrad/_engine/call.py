@@ -27,6 +27,7 @@ from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
 from kinegrad._kernels.coordinates import contract, expand
 from kinegrad._kernels.lanes.finite import FINE
+from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
@@ -112,7 +113,10 @@ def evaluate_with(
             return evaluate_with(*given, **extras) if whole else evaluate(*given)
 
         if kernel.with_elements is None:
-            return run(state, out)
+            names = ", ".join(result.name for result in kernel.results)
+            raise InputError(
+                f"model {shown(model.name)} has force elements, which are not part of {names}; expected a model without"
+            )
         return tuple(kernel.with_elements(model, run, state, out, threads, options))
     if mapped(model):
         at = Expansion(model, dict(zip(kernel.state, state, strict=False)), loads)

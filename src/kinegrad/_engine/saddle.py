@@ -24,7 +24,7 @@ from kinegrad._engine.gate import DependentRow
 from kinegrad._engine.reduction import factor_pivot
 from kinegrad.errors import SingularError
 
-__all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "solve", "source", "tilted"]
+__all__ = ["METHODS", "T", "check_independent", "least_norm", "loose_ends", "rank", "solve", "source", "tilted"]
 
 Array = NDArray[Any]  # float64
 METHODS = ("range-space", "null-space", "direct")
@@ -93,6 +93,11 @@ def least_norm(B: Array, right: Array) -> Array:
     """x of least norm, (..., k, j), with B x = right as nearly as can be, for B, (..., n, k)."""
     U, S, Vt = np.linalg.svd(B, full_matrices=False)
     return np.asarray(T(Vt) @ (_inverse(S)[..., None] * (T(U) @ right)))
+
+
+def rank(G: Array) -> NDArray[np.int64]:
+    """How many rows of G, (..., m, n), are independent, (...)."""
+    return np.asarray(_some(np.linalg.svd(G, compute_uv=False)).sum(axis=-1), dtype=np.int64)
 
 
 def T(x: Array) -> Array:

@@ -85,6 +85,11 @@ class Result:
         return core
 
 
+def indifferent(model: Model, run: Callable[..., Any], state: Any, out: Any, threads: Any, options: Any) -> Any:
+    """``with_elements`` of kernels whose results do not depend on forces: of kinematics, masses, impacts and loads."""
+    return run(state, out)
+
+
 @dataclass(frozen=True, eq=False)
 class Kernel:
     """A kernel: ``function(constants, *state, *options, *loads, *tables, *results, …, scratch, start, stop)``.
@@ -116,7 +121,8 @@ class Kernel:
         their joints.  Without it, arguments are expanded and results contracted as their kinds and axes say.
     with_elements : callable, optional
         ``with_elements(model, run, state, out, threads, options)`` gives its results for models with force elements,
-        from those of the same model without, ``run(state, out)``.  Without it, elements do not enter its results.
+        from those of the same model without, ``run(state, out)``; :func:`indifferent` of kernels whose results do not
+        depend on forces.  Without it, models with elements are refused.
     """
 
     function: Callable[..., Any]

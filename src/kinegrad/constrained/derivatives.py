@@ -299,7 +299,8 @@ def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
         *_matrices(Axis.ACCELERATION, "dv_dq", "dv_dv"),
     )
     return engine.Kernel(
-        kernels.impact_derivatives, engine.QV, results, tables=arguments, pivots=True, together=2, spare=True
+        kernels.impact_derivatives, engine.QV, results, tables=arguments, pivots=True, together=2, spare=True,
+        with_elements=engine.indifferent,
     )  # fmt: skip
 
 

@@ -132,7 +132,7 @@ def constrained_dynamics(
     >>> q = kg.assemble(arm, table, [0.5, -1.0], keep=["shoulder"])
     >>> slide = constrained_dynamics(arm, table, q, [0, 0], [0, 0])
     >>> slide.forces.round(3)
-    array([2.5])
+    array([4.277])
     >>> np.allclose(table.jacobian(q) @ slide.a, 0)
     True
     """
@@ -237,7 +237,9 @@ def _impact_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
         return (tables.rows, structure, engine.no_load(model.n)), slots
 
     results = (engine.Result("v", (Axis.ACCELERATION,)), engine.Result("impulses", (tables.m,)))
-    return engine.Kernel(kernels.impact, engine.QV, results, tables=arguments, pivots=True, spare=True)
+    return engine.Kernel(
+        kernels.impact, engine.QV, results, tables=arguments, pivots=True, spare=True, with_elements=engine.indifferent
+    )
 
 
 @quietly

@@ -53,6 +53,7 @@ _ROWS = engine.Kernel(
     engine.QVA,
     tuple(engine.Result(name, (Axis.PER_POSITION, axis), zero=True) for name, axis in _BLOCKS.items()),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 
 

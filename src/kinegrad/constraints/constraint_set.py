@@ -38,25 +38,32 @@ def _by_q(name: str) -> engine.Result:
 
 
 _CLOSURE = engine.Kernel(
-    kernels.closure, engine.Q, (engine.Result("error", (Axis.POINT,), optional=True), _by_q("jacobian")), tables=_slots
+    kernels.closure,
+    engine.Q,
+    (engine.Result("error", (Axis.POINT,), optional=True), _by_q("jacobian")),
+    tables=_slots,
+    with_elements=engine.indifferent,
 )
 MOTION = engine.Kernel(
     kernels.motion,
     engine.QVA,
     (engine.Result("velocity", (Axis.POINT,)), engine.Result("acceleration", (Axis.POINT,))),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 _DERIVATIVES = engine.Kernel(
     kernels.derivatives,
     engine.QVA,
     (_by_q("derror_dq"), _by_q("dvelocity_dq"), _by_q("dacceleration_dq")),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 _CURVATURE = engine.Kernel(
     kernels.curvature,
     engine.Q,
     (engine.Result("dforce_dq", (Axis.TORQUE, Axis.PER_POSITION), zero=True),),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 _FORCE = engine.Result("force", (Axis.TORQUE,))
 

@@ -37,12 +37,14 @@ _MOTION = engine.Kernel(
     engine.QVA,
     tuple(engine.Result(name, (Axis.POINT,)) for name in ("derror_dp", "dvelocity_dp", "dacceleration_dp")),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 _JACOBIAN = engine.Kernel(
     kernels.constraint_jacobian,
     engine.Q,
     (engine.Result("djacobian_dp", (Axis.POINT, Axis.PER_POSITION)),),
     tables=_slots,
+    with_elements=engine.indifferent,
 )
 
 

@@ -139,6 +139,7 @@ class _ConstrainedDynamics(Algorithm):
             engine.Result("acceleration", (engine.Axis.POINT,)),
         ),
         tables=lambda model, loaded, stream: ((), constraint_rows.slots(model.n)),
+        with_elements=engine.indifferent,
     )
 
     def checked(self, model: Model, constraints: Any) -> Any:

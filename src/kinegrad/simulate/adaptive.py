@@ -26,7 +26,7 @@ from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion, check_times
-from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.constrained_law import ConstrainedLaw, check_unconstrained
 from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact, check_contacts
 from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
@@ -132,6 +132,7 @@ def simulate(
     prescribed: Mapping[str, Any] | None = None,
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
+    redundant: str = "error",
     project: bool = False,
     contacts: Iterable[UnilateralContact] | None = None,
     sticking_speed: float = 1e-3,
@@ -172,6 +173,9 @@ def simulate(
         with `prescribed`, and with "BDF" and "LSODA" only if stabilised.
     stabilisation : float or (float, float), optional
         Instead of that, let errors decay: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β) or one for both, 1/s.
+    redundant : {"error", "least-squares"}
+        What to do where rows of the constraints follow from others: refuse them by name, or let them share their forces
+        so that these have the least norm, as in :func:`constrained_dynamics`.
     project : bool
         Whether to draw an initial state onto the constraints that is further off than 1e-8 m or rad (or that per s)
         instead of refusing it.
@@ -264,12 +268,11 @@ def simulate(
             raise InputError("`prescribed` and `contacts` are given; expected one of them")
         constraints = ConstraintSet(model, []) if constraints is None else constraints
     if constraints is None:
-        if stabilisation is not None:
-            raise InputError("`stabilisation` is given without `constraints`; expected both, or neither")
+        check_unconstrained(stabilisation, redundant)
         law = Law(*given, None if prescribed is None else Prescribed(model, prescribed, *span))
     else:
         _check_constrained(model, constraints, prescribed, method, stabilisation)
-        law = ConstrainedLaw(*given, constraints, stabilisation)
+        law = ConstrainedLaw(*given, constraints, stabilisation, redundant)
         if contacts is not None:
             switching = Contacts(law, check_contacts(contacts), engine.positive("sticking_speed", sticking_speed))
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp), project)

@@ -92,6 +92,7 @@ def adjoint_gradient(
     method: str = "rk4",
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
+    redundant: str = "error",
     project: bool = False,
     contacts: Iterable[UnilateralContact] | None = None,
     sticking_speed: float = 1e-3,
@@ -102,12 +103,14 @@ def adjoint_gradient(
 
     Parameters
     ----------
-    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, project, contacts, sticking_speed
+    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, redundant, project, contacts
         As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.  With
         constraints the initial state is drawn onto them, too, and the gradient is that with respect to q0 and v0 as
         given; its time then grows with p.  With contacts it is exact as long as the order of events, and the steps in
         which they are, stay the same.
     objective : Objective
+    sticking_speed : float
+        The same.
     design : Design, optional
         The same.
     segment : int, optional
@@ -133,7 +136,7 @@ def adjoint_gradient(
     """
     switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(model, []) if switches is not None and constraints is None else constraints
-    law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation)
+    law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
     check_objective(objective)

@@ -15,15 +15,24 @@ from kinegrad import _engine as engine
 from kinegrad.constrained.derivatives import constrained_dynamics_derivatives, impact_derivatives
 from kinegrad.constrained.design import constrained_dynamics_design_derivatives, impact_design_derivatives
 from kinegrad.constrained.dynamics import constrained_dynamics
-from kinegrad.constrained.system import stabilisation_law
+from kinegrad.constrained.system import REDUNDANT, stabilisation_law
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.simulate.law import Held, Law, finite, finite_slopes
-from kinegrad.simulate.projection import check_consistent, check_slopes, closed, closed_slopes, linearised, still
+from kinegrad.simulate.projection import (
+    check_consistent,
+    check_rank,
+    check_slopes,
+    closed,
+    closed_slopes,
+    linearised,
+    still,
+)
 
-__all__ = ["ConstrainedLaw", "Drawing"]
+__all__ = ["ConstrainedLaw", "Drawing", "check_unconstrained"]
 
 Array = NDArray[np.float64]
 
@@ -47,7 +56,7 @@ class ConstrainedLaw(Law):
         design: Design | None, constraints: ConstraintSet, stabilisation: Any = None, redundant: str = "error",
     ) -> None:  # fmt: skip
         super().__init__(model, tau, held, span, loads, design)
-        self.constraints, self.redundant = constraints, redundant
+        self.constraints, self.redundant = constraints, engine.one_of("redundant", redundant, REDUNDANT)
         self.stabilisation = None if stabilisation is None else stabilisation_law(stabilisation)
         self.kept: Array | None = None  # derivatives of φ, (m, p), of rows that hold a point where it landed
         self.row_names = constraints.row_names  # of the rows whose forces are reported
@@ -132,7 +141,8 @@ class ConstrainedLaw(Law):
         if self.design is None:
             return placed.q, speeds, dq, dv
         dq = closed_slopes(self.constraints, placed, dq, self.design)
-        change = impact_design_derivatives(self.design, self.constraints, placed.q, v, dq_dp=dq, dv_dp=dv)
+        follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "redundant": self.redundant}
+        change = impact_design_derivatives(self.design, self.constraints, placed.q, v, **follow)
         return placed.q, speeds, dq, change.dv_dp
 
     def drawn_slopes(self, q: Array, v: Array, dq: Array, dv: Array) -> tuple[Array, Array]:
@@ -152,7 +162,9 @@ class ConstrainedLaw(Law):
             check_consistent(self.constraints, q, v)
             if self.design is not None:
                 check_slopes(self.constraints, q, v, dq, dv, self.design)
-        return self._moved(q, v, dq, dv)
+        placed = self._moved(q, v, dq, dv)
+        self._check_rank(placed[0])
+        return placed
 
     def placed(self, q: Array, v: Array, *, project: bool) -> tuple[Array, Array]:
         """Initial states on the constraints, stabilised or not, without slopes."""
@@ -161,7 +173,12 @@ class ConstrainedLaw(Law):
         if not project:
             check_consistent(self.constraints, q, v)
         q = closed(self.constraints, q).q
+        self._check_rank(q)
         return q, still(self.constraints, q, v, redundant=self.redundant != "error")
+
+    def _check_rank(self, q: Array) -> None:
+        if self.redundant != "error":
+            check_rank(self.constraints, q)
 
     def by_design(self, q: Array, v: Array, tau: Array) -> Array:
         """∂a/∂p at fixed state and torques, (..., n, p)."""
@@ -179,6 +196,14 @@ class ConstrainedLaw(Law):
         return q, v, *self.drawn_slopes(q, v, dq, dv)
 
 
+def check_unconstrained(stabilisation: Any, redundant: Any) -> None:
+    """Refuse what says something about constraints where there are none."""
+    engine.one_of("redundant", redundant, REDUNDANT)
+    for name, given in (("stabilisation", stabilisation is not None), ("redundant", redundant != "error")):
+        if given:
+            raise InputError(f"`{name}` is given without `constraints`; expected both, or neither")
+
+
 class Drawing:
     """Derivatives of drawing states (q, v), (steps, ..., n), onto constraints, for gradients that go backwards.
 
@@ -193,10 +218,11 @@ class Drawing:
         placed = closed(law.constraints, q)
         identity = np.broadcast_to(np.eye(n, n + p), (*v.shape, n + p))
         self.dq = closed_slopes(law.constraints, placed, identity, law.design)
-        change = impact_derivatives(law.model, law.constraints, placed.q, v)
+        change = impact_derivatives(law.model, law.constraints, placed.q, v, redundant=law.redundant)
         self.dv_dq, self.dv_dv, self.dv_dp = change.dv_dq, change.dv_dv, np.zeros((*v.shape, p))
         if law.design is not None:
-            self.dv_dp = impact_design_derivatives(law.design, law.constraints, placed.q, v).dv_dp
+            by_design = impact_design_derivatives(law.design, law.constraints, placed.q, v, redundant=law.redundant)
+            self.dv_dp = by_design.dv_dp
 
     def pull(self, k: int, by_q: Array, by_v: Array, by_p: Array | None) -> tuple[Array, Array]:
         """Gradients with respect to q and v before, from those after; adds that by the parameters to `by_p`."""

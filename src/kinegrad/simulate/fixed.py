@@ -32,7 +32,7 @@ from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
-from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.constrained_law import ConstrainedLaw, check_unconstrained
 from kinegrad.simulate.contact_run import check_single, check_switches, contact_fields
 from kinegrad.simulate.contact_steps import ContactMotion
 from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
@@ -148,6 +148,7 @@ def simulate_fixed(
     every: int = 1,
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
+    redundant: str = "error",
     project: bool = False,
     contacts: Iterable[UnilateralContact] | None = None,
     sticking_speed: float = 1e-3,
@@ -186,7 +187,7 @@ def simulate_fixed(
         What holds at all times, of one model without quaternions, and not with the implicit method; steps then follow
         one another in Python.  Each ends with the state drawn onto φ = 0 and G v = 0 by the least change that masses
         allow; derivatives include that, exactly.
-    stabilisation, project
+    stabilisation, redundant, project
         As of :func:`simulate`.
     contacts : iterable of UnilateralContact, optional
         Contacts that open and close, of one state, and not with `stabilisation`.  A step in which a gap closes, or a
@@ -238,7 +239,7 @@ def simulate_fixed(
     one: Any = model if models is None else models[0]
     switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(one, []) if switches is not None and constraints is None else constraints
-    law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation)
+    law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if models is not None and constraints is not None:
         raise InputError("several models and `constraints` are given; expected one model, of which the constraints are")
     steps, every = int(steps), engine.whole("every", every)
@@ -371,7 +372,7 @@ def _overflown(what: str, finite: str, numbers: list[Array], between: float, axe
 
 def prepare(
     model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any,
-    constraints: Any = None, stabilisation: Any = None,
+    constraints: Any = None, stabilisation: Any = None, redundant: str = "error",
 ) -> tuple[Law, Scheme | None, float]:  # fmt: skip
     """The checked law of motion, scheme (None of the implicit method) and step."""
     engine.one_of("method", method, METHODS)
@@ -384,11 +385,11 @@ def prepare(
     if engine.sprung(model) and method == "implicit_midpoint":
         _check_undamped(model)
     given = (model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
-    if constraints is None and stabilisation is not None:
-        raise InputError("`stabilisation` is given without `constraints`; expected both, or neither")
-    if constraints is not None:
-        _check_constrained(model, constraints, method)
-    law = Law(*given) if constraints is None else ConstrainedLaw(*given, constraints, stabilisation)
+    if constraints is None:
+        check_unconstrained(stabilisation, redundant)
+        return Law(*given), SCHEMES.get(method), float(h)
+    _check_constrained(model, constraints, method)
+    law = ConstrainedLaw(*given, constraints, stabilisation, redundant)
     return law, SCHEMES.get(method), float(h)
 
 

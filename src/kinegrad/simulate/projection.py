@@ -39,14 +39,15 @@ from kinegrad.errors import InputError, SingularError, SolveError
 from kinegrad.loads import Loads
 
 __all__ = [
-    "CONSISTENT", "Placed", "check_consistent", "check_project", "check_slopes", "closed", "closed_slopes",
-    "linearised", "slope_errors", "still", "weights",
+    "CONSISTENT", "Placed", "check_consistent", "check_project", "check_rank", "check_slopes", "closed",
+    "closed_slopes", "linearised", "slope_errors", "still", "weights",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
 CONSISTENT = 1e-8  # m or rad, and per s: how far an initial state may be off
 CLOSED = 1e-10  # what must be reached; usually it is rounding
 STEPS = 50
+NEARBY = 1e-3  # m or rad: much more than a state is off, and less than what a motion passes through
 
 
 class Placed(NamedTuple):
@@ -164,6 +165,22 @@ def slope_errors(
     rows, by_design = constraints.derivatives(q, v), constraint_design_derivatives(design, constraints, q, v)
     off = rows.derror_dq @ dq + by_design.derror_dp
     return off, rows.derror_dq @ dv + np.asarray(rows.dvelocity_dq) @ dq + np.asarray(by_design.dvelocity_dp)
+
+
+def check_rank(constraints: ConstraintSet, q: Array) -> None:
+    """Refuse states, (..., n), at which rows depend on each other that do not nearby: there, forces of least norm jump,
+    and stages of a step, which are a little off the constraints, would find the mechanism locked."""
+    model = constraints.model
+    near = integrate(model, q, NEARBY * np.cos(np.arange(1.0, model.nv + 1)))
+    here, there = (saddle.rank(constraints.jacobian(x)) for x in (q, near))
+    if (here < there).any():
+        state = int(np.flatnonzero(here < there)[0])
+        few, more = (int(x.reshape(-1)[state]) for x in (here, there))
+        raise SingularError(
+            f"`redundant` is 'least-squares', and of {constraints.m} rows of the constraints {few} are independent at "
+            f"`q0`{engine.state_text(state, here.shape)}, but {more} nearby; expected as many, or constraints of "
+            f"{few} rows that imply the others"
+        )
 
 
 def check_slopes(

@@ -133,7 +133,7 @@ class Contacts:
         law = copy.copy(self._law(closed))
         try:
             saddle.check_independent(law.constraints.jacobian(q))
-            law.redundant = "error"
+            law.redundant = self.base.redundant
         except DependentRow:
             law.redundant = "least-squares"
         return law
