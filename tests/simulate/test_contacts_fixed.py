@@ -232,6 +232,22 @@ def test_results_pickle_compare_and_are_sliced():
     assert pickle.loads(pickle.dumps(motion)) == motion == simulate_fixed(model, [1.1], [0.0], **options)
     assert motion[2:4].t.tolist() == motion.t[2:4].tolist()
     assert motion.to_xarray()["forces"].dims == ("time", "row")
+    np.testing.assert_allclose(motion(0.25).q[0], [1.1 - G * 0.25**2 / 2], rtol=1e-12)
+    with pytest.raises(InputError, match=r"contacts open or close between the steps at 0\.4 and 0\.5 s"):
+        motion([0.4, 0.45])
+    with pytest.raises(InputError, match="did not keep every step"):
+        objective_value(motion[2:4], J)
+
+
+def test_rows_that_depend_on_each_other():
+    """A flat block lands on both corners, which both stick along x: a motion, but no derivative."""
+    model, corners = block(wide=1.0)
+    start = standing(-0.15, 1.0), [0, 0, 0]
+    motion = simulate_fixed(model, *start, step=0.1, steps=8, contacts=corners)
+    assert motion.phases[-1].closed == ("left", "right")
+    np.testing.assert_allclose(motion.forces[-1], [0, G, 0, G], atol=1e-8)
+    with pytest.raises(kg.KinegradError, match=r"depend|redundant|row"):
+        adjoint_gradient(model, *start, J, step=0.1, steps=8, contacts=corners)
 
 
 def test_what_goes_on_without_end_or_diverges_is_told():
@@ -273,7 +289,7 @@ def test_what_is_refused():
             function(model, [[1.0], [1.1]], [0], **run)
         with pytest.raises(InputError, match="`stabilisation` and `contacts`"):
             function(model, [1.0], [0], stabilisation=3.0, **run)
-        with pytest.raises(InputError, match="'implicit_midpoint' and `c"):
+        with pytest.raises(InputError, match="'implicit_midpoint' and `contacts`"):
             function(model, [1.0], [0], method="implicit_midpoint", **run)
         with pytest.raises(InputError, match=r"`contacts` .* expected a list of UnilateralContact"):
             function(model, [1.0], [0], **run | {"contacts": "floor"})
@@ -281,7 +297,7 @@ def test_what_is_refused():
             function(model, [1.0], [0], sticking_speed=np.nan, **run)
         with pytest.raises(InputError, match=r"`q0` has contact 'floor' 0\.05 m below its floor"):
             function(model, [0.05], [0], **run)
-    with pytest.raises(InputError, match="several models"):
+    with pytest.raises(InputError, match="several models and `contacts`"):
         simulate_fixed([model, model], [1.0], [0], **run)
     timed = Feedback(lambda t, q, v: [np.sin(t)], None, None)
     with pytest.raises(InputError, match="`tau` is a Feedback that follows time"):

@@ -25,12 +25,7 @@ from kinegrad._kernels import rnea_reverse
 from kinegrad.design import coordinates, elements
 from kinegrad.design.dynamics import inverse_dynamics_design_derivatives
 from kinegrad.design.parameters import Design, element_slopes, kernel_slopes
-from kinegrad.design.running import (
-    followed,
-    loads_of,
-    model_of,
-    parameters_last,
-)
+from kinegrad.design.running import check, followed, loads_of, model_of, parameters_last
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model.coordinates import HINGES, POSE
 from kinegrad.results import Result
@@ -138,8 +133,7 @@ def _of_joints(design: Design, state: Sequence[Any], loads: Loads | None, thread
 
 
 def _shaped(batch: engine.Batch, found: Sequence[Array]) -> list[Array]:
-    batch.results = list(found)
-    batch.check_results()
+    check(batch, found)
     return [parameters_last(batch, x, (batch.n,)) for x in found]
 
 

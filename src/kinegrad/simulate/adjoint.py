@@ -134,7 +134,7 @@ def adjoint_gradient(
     >>> found.dvalue_dq0.shape, found.dvalue_dtau.shape
     ((2,), (100, 2))
     """
-    switches = check_switches(model, contacts, constraints, stabilisation)
+    switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(model, []) if switches is not None and constraints is None else constraints
     law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if not law.exact:

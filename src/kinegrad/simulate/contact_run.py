@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, shown
 from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.contact_slopes import Tangents, stage_motion
 from kinegrad.simulate.contact_steps import ContactMotion
@@ -57,15 +57,21 @@ def contact_fields(
     }  # fmt: skip
 
 
-def check_switches(
-    model: Any, contacts: Any, constraints: Any, stabilisation: Any
-) -> tuple[UnilateralContact, ...] | None:  # fmt: skip
+def check_switches(model: Any, contacts: Any, method: Any, stabilisation: Any) -> tuple[UnilateralContact, ...] | None:
     """Contacts that open and close, if there are any, and nothing that does not go together with them."""
     if contacts is None:
         return None
+    if isinstance(model, list | tuple):
+        raise InputError("several models and `contacts` are given; expected one model, because each has its own events")
+    engine.check_model(model)
+    if isinstance(method, str) and method == "implicit_midpoint":
+        raise InputError("`method` is 'implicit_midpoint' and `contacts` are given; expected 'rk4'")
     if stabilisation is not None:
         raise InputError("`stabilisation` and `contacts` are given; expected one of them: contacts are projected")
-    engine.check_model(model)
+    if model.coordinates and model.layout.balls:
+        raise InputError(
+            f"`contacts` are given and model {shown(model.name)} has quaternions; expected simulate, or another model"
+        )
     return check_contacts(contacts)
 
 

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.constraints import Contact
-from kinegrad.errors import InputError, SolveError, shown
+from kinegrad.errors import InputError, ModelError, SolveError, shown
+from kinegrad.model.names import as_tuple
 from kinegrad.results import Result
 
 __all__ = ["ImpactEvent", "Phase", "UnilateralContact", "check_contacts", "complementary"]
@@ -118,9 +119,10 @@ class ImpactEvent(Result):
 def check_contacts(given: Any) -> tuple[UnilateralContact, ...]:
     """Unilateral contacts in a tuple, or an InputError."""
     expected = "a list of UnilateralContact(Contact(…))"
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        raise InputError(f"`contacts` is {shown(given)}; expected {expected}")
-    found = tuple(given)
+    try:
+        found = as_tuple("contacts", given, expected)
+    except ModelError as error:
+        raise InputError(str(error)) from None
     for one in found:
         if not isinstance(one, UnilateralContact):
             raise InputError(f"`contacts` holds {shown(one)}; expected {expected}")

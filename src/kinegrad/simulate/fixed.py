@@ -113,15 +113,26 @@ class FixedStepSimulation(Motion):
 
         With contacts, the stages of all steps and of their parts, with weights of the method.
         """
-        if self._nodes is not None:
-            return self._nodes[:2]
         if len(self.t) != self.steps + 1:
             raise InputError("the simulation did not keep every step; expected every=1 for integrals over time")
+        if self._nodes is not None:
+            return self._nodes[:2]
         return self, gregory(self.steps, self.t[1] - self.t[0])
 
     def weight_slopes(self) -> Array | None:
         """How these weights follow the parameters, where contacts open and close in a step."""
         return None if self._nodes is None else self._nodes[2]
+
+    def _at(self, times: Array) -> dict[str, Array]:
+        """State and slopes at times within the steps; not where contacts open or close between two that were kept."""
+        events = np.array([phase.start for phase in self.phases[1:]])
+        rows = np.searchsorted(self.t, times)
+        before, after = self.t[np.maximum(rows - 1, 0)], self.t[rows]
+        for t, first, last in zip(times.tolist(), before.tolist(), after.tolist(), strict=True):
+            if t != last and ((events >= first) & (events <= last)).any():
+                found = f"`t` has {t:g}, and contacts open or close between the steps at {first:g} and {last:g} s"
+                raise InputError(f"{found}; expected times of steps there, or simulate")
+        return super()._at(times)
 
 
 def simulate_fixed(
@@ -221,12 +232,12 @@ def simulate_fixed(
     >>> floor = UnilateralContact(Contact("ball", directions="z", name="floor"), restitution=0.5)
     >>> falls = {"step": 0.02, "steps": 30, "contacts": [floor], "design": Design(ball, ["gravity.z"])}
     >>> motion = simulate_fixed(ball, [1.0], [0.0], **falls)
-    >>> motion.impacts[0].t.__round__(6), motion.q[-1].round(6), motion.dq_dp[-1].round(6)
-    (0.451524, array([0.220681]), array([[-0.022496]]))
+    >>> round(motion.impacts[0].t, 6), motion.q[-1].round(6), motion.dq_dp[-1].round(6)
+    (0.451524, array([0.220702]), array([[-0.023186]]))
     """
     models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
     one: Any = model if models is None else models[0]
-    switches = check_switches(one, contacts, constraints, stabilisation)
+    switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(one, []) if switches is not None and constraints is None else constraints
     law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
     if models is not None and constraints is not None:

@@ -17,7 +17,7 @@ from kinegrad.model.coordinates import CoupledCoordinate
 from tests.kernels.child import child, output
 
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
-TWICE = {"dual_kernels.hybrid_dynamics", "steps.along_directions"}
+TWICE = {"dual_kernels.hybrid_dynamics", "dual_kernels.torque_gradient", "steps.along_directions"}
 
 OBJECTIVE = sim.Objective(integral=[sim.TorqueSquared()])
 
@@ -194,6 +194,7 @@ def every_call(model, designs, state, loads):
     kg.inverse_dynamics_derivatives(held, q, v, a, loads=loads)
     kg.inverse_dynamics_hvp(held, q, v, a, y, dq, dv, y, loads=loads)
     kg.inverse_dynamics_design_derivatives(kg.Design(held, ["strap.stiffness"]), q, v, a, loads=loads)
+    kg.inverse_dynamics_design_hessian(kg.Design(held, ["strap.stiffness"]), q, v, a, y, loads=loads)
     bent = model.replace(coordinates=[CoupledCoordinate("bent", (n - 1,), (kg.PolynomialFunction([0, 1, 0.1]),))])
     kg.inverse_dynamics(bent, q, v, a, loads=loads)
     kg.forward_dynamics(bent, q, v, a, loads=loads, method="crba")
