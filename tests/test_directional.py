@@ -338,7 +338,7 @@ def test_a_joint_that_nothing_resists_is_named(mode):
 def test_constraints_are_asked_for_and_refused():
     arm = samples.two_link()
     floor = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
-    with pytest.raises(InputError, match="`constraints` is a NoneType; expected a ConstraintSet"):
+    with pytest.raises(InputError, match="`constraints` is None; expected a ConstraintSet"):
         directional(kg.constrained_dynamics, arm, (Q, Q, Q), (D2, None, None))
     with pytest.raises(InputError, match="`constraints` are given; mass_matrix does not depend on constraints"):
         directional(kg.mass_matrix, arm, (Q,), (D2,), constraints=floor)
