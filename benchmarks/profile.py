@@ -102,7 +102,7 @@ def left_in_lanes(
     m = unpack(m)
     place, first, _ = pairs
     n = len(m.parent)
-    slots, _ = entries((n + 1) * N + n * PATH, n, len(place), scratch)
+    slots = entries((n + 1) * N + n * PATH, n, len(place), (dtau_dq, dtau_dv, dtau_da), scratch)
     for r in range(start, stop, WIDTH):
         outward(m, plan, q, v, a, force, point, torque, r, scratch)
         inward(m, plan, q, v, a, r, len(force) > 0, place, first, tau, slots, scratch)
