@@ -76,7 +76,7 @@ def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -
     where = f"{name}, {'packed' if packed else 'dense'}, {'two threads' if threads == 2 else 'one thread'}"
 
     def row(what: str, ours: str, of: str, target: float | None) -> Measurement:
-        note = f"{1e6 * times[ours]:.3g} µs a state against {1e6 * times[of]:.3g} µs; {len(q)} states"
+        note = f"{1e6 * times[ours]:.3g} µs per state against {1e6 * times[of]:.3g} µs; {len(q)} states"
         return Measurement(f"{what}, {where}", times[ours] / times[of], "×", target, note)
 
     rows: list[Row] = [
