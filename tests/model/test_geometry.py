@@ -29,7 +29,7 @@ def test_models_with_shapes_are_values():
         assert hash(twin) == hash(MODEL)
     assert MODEL.replace(shapes=SHAPES[:2]) != MODEL
     assert MODEL.replace(shapes=()).frames == MODEL.frames
-    assert "5 shapes" in repr(MODEL)
+    assert "7 shapes" in repr(MODEL)
     with pytest.raises(ValueError, match="read-only"):
         MODEL.shapes[0].placement[0, 0] = 2.0
 
