@@ -35,7 +35,7 @@ from kinegrad.model import Model
 from kinegrad.results import Result, owned
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.torques import Constant, OneOf, Spline
-from kinegrad.splines import SPLINES, within
+from kinegrad.motion.splines import SPLINES, within
 
 __all__ = ["Feedback", "Law"]
 
