@@ -30,4 +30,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = ["Motion", "SplineBasis", "check_times"]  # noqa: F822  the lazy ones
+__all__ = ["Motion", "SplineBasis", "check_times"]

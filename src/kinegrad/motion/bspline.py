@@ -18,7 +18,7 @@ are those of v and a.  At s = s_i itself the highest derivative jumps, and (3) i
 
 A spline is a convex combination of its control points, and so are its derivatives of *theirs*:
 
-    p⁽ᵈ⁺¹⁾_j = (k − d) (p⁽ᵈ⁾_{j+1} − p⁽ᵈ⁾_j) / (s_{j+k+1} − s_{j+d+1})                                                (4)
+    p⁽ᵈ⁺¹⁾_j = (k − d) (p⁽ᵈ⁾_{j+1} − p⁽ᵈ⁾_j) / (s_{j+k+1} − s_{j+d+1})                                               (4)
 
 Bounds on them hold at all times.
 """
@@ -113,7 +113,7 @@ class SplineBasis:
         return np.clip(piece, 0, len(self.breakpoints) - 2).astype(np.int64)
 
     def window(self, s: ArrayLike, orders: int) -> tuple[Integers, Array]:
-        """Which control points count at each s, (K, degree + 1), and their N⁽ᵈ⁾ for d < orders, (orders, K, degree + 1)."""
+        """Which control points count at each s, (K, k + 1), and their N⁽ᵈ⁾ for d < orders, (orders, K, k + 1)."""
         at = _instants(s)
         columns = self.first(at)[:, None] + np.arange(self.degree + 1)
         values = [np.take_along_axis(self.values(at, d), columns, axis=1) for d in range(orders)]
