@@ -55,7 +55,7 @@ def _limit_table(model: kg.Model) -> Table | None:
     """Ranges and largest speeds and torques of those joints that have some; None if none has."""
     import numpy as np
 
-    ranges = np.isfinite(model.position_limits).any(axis=1)
+    ranges = np.asarray(np.isfinite(model.position_limits).any(axis=1))
     most = {"max |v|": (model.velocity_limits, "rad/s", "m/s"), "max |τ|": (model.effort_limits, "N·m", "N")}
     most = {name: bound for name, bound in most.items() if np.isfinite(bound[0]).any()}
     some = ranges | np.isfinite(model.velocity_limits) | np.isfinite(model.effort_limits)

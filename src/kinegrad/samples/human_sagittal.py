@@ -83,7 +83,7 @@ def human_sagittal(*, height: float = 1.75, mass: float = 75.0, gravity: ArrayLi
         if not np.real(value) > 0:
             raise InputError(f"`{name}` is {np.real(value):g} {unit}; expected more than zero")
     L = {name: share * size for name, share in LENGTHS.items()}
-    down = {name: [0, 0, -length] for name, length in L.items()}
+    down: dict[str, ArrayLike] = {name: [0, 0, -length] for name, length in L.items()}
     sole, foot = -ANKLE * size, FOOT * size
     body = {name: _segment(name, kilograms, L.get(name, 0)) for name in L}
     share, middle, gyration = SEGMENTS["foot"]
@@ -94,7 +94,7 @@ def human_sagittal(*, height: float = 1.75, mass: float = 75.0, gravity: ArrayLi
     builder.add("trunk", None, planar("y"), link="trunk", placement=[0, 0, standing], inertia=body["trunk"])
     parents = {"hip": "trunk", "knee": "thigh", "ankle": "shank", "shoulder": "trunk", "elbow": "upper_arm"}
     links = {"hip": "thigh", "knee": "shank", "ankle": "foot", "shoulder": "upper_arm", "elbow": "forearm"}
-    at = {"hip": [0, 0, 0], "shoulder": [0, 0, L["trunk"]]}
+    at: dict[str, ArrayLike] = {"hip": [0, 0, 0], "shoulder": [0, 0, L["trunk"]]}
     for joint, axis in FLEXION.items():
         link, parent = links[joint], parents[joint]
         builder.add(
