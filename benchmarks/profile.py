@@ -151,9 +151,7 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
         },
         repeats,
     )
-    times |= in_turn(
-        {f"read, {way}": partial(_read, lambda: call(out), matrices, way) for way in ("1", "0")}, repeats
-    )
+    times |= in_turn({f"read, {way}": partial(_read, lambda: call(out), matrices, way) for way in ("1", "0")}, repeats)
     # not in turn with the others, whose memory would be colder after it
     times |= in_turn({"new": lambda: call(None)}, repeats) | in_turn({"pages": lambda: call(_new_pages(out))}, repeats)
     megabytes = f"{sum(x.nbytes for x in matrices) / 1e6:.1f} MB"
