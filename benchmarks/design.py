@@ -4,8 +4,8 @@ Masses of p links spread over a chain of n bars, one thread, fresh results; time
 q = sin 2πt in one call.  The derivative is that of the O(n) recursion itself, so that time is O(pn): the exponent k of
 time ∝ nᵏ is fitted to the best times by least squares in logarithms, and so is that of p.  The peer is what it
 replaces: central differences of `forward_dynamics` or `inverse_dynamics` itself, 2p of them, models made beforehand.
-"Lengths" are placements of p joints, which move all that is outboard; masses move nothing.  A single parameter is that of
-the link or joint in the middle.
+"Lengths" are placements of p joints, which move all that is outboard; masses move nothing.  A single
+parameter is that of the link or joint in the middle.
 """
 
 from __future__ import annotations

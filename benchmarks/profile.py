@@ -5,8 +5,9 @@ turns, each sample as long as the others; *best, less …* are differences of be
 kernels of their own, made of the same functions: the outward pass alone (which, as the whole kernel, first looks
 whether all numbers are finite); with the factors of each joint and the sums to its parent; with all entries, but left
 in lanes.  *Call and sum* are a call with `out=` followed by a reader, NumPy's `sum` of all that was written, where
-results are written past the caches (streamed), as those of this size are, and where they are not.  A single call is Python, which a call of no states shows (checks, new
-arrays, results), the kernel with its dispatch, and as *rest* what remains, as each alone meets warmer caches.
+results are written past the caches (streamed), as those of this size are, and where they are not.  A single call is
+Python, which a call of no states shows (checks, new arrays, results), the kernel with its dispatch, and as *rest* what
+remains, as each alone meets warmer caches.
 """
 
 from __future__ import annotations

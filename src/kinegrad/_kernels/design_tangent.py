@@ -153,18 +153,16 @@ def _needed(m, what, force, point, torque, r, scratch):
     for i in range(n):
         own, flags = _link(n, i), _any(what, i)
         F = Force(zero3(), zero3())
-        if m.massive[i]:
-            if flags & (MOVES | INERTIA):
-                F = _share(m, i, n, scratch)
+        if m.massive[i] and flags & (MOVES | INERTIA):
+            F = _share(m, i, n, scratch)
         if flags & MOVES:
             if len(force) > 0:
                 F = F - load_on(m, i, r, force, point, torque, scratch, N)
             put(scratch, own + FORCE, F)
     for i in range(n - 1, -1, -1):
-        if m.parent[i] >= 0:
-            if _any(what, m.parent[i]) & MOVES:
-                F = load_force(scratch, _link(n, i) + FORCE)
-                increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
+        if m.parent[i] >= 0 and _any(what, m.parent[i]) & MOVES:
+            F = load_force(scratch, _link(n, i) + FORCE)
+            increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
 
 
 @inline
@@ -174,9 +172,8 @@ def _transmitted(m, what, scratch):
     n = len(m.parent)
     for i in range(n):
         at, flags = (i + 1) * N, _any(what, i)
-        if m.massive[i]:
-            if flags & (MOVES | INERTIA):
-                _share(m, i, n, scratch)
+        if m.massive[i] and flags & (MOVES | INERTIA):
+            _share(m, i, n, scratch)
         if flags & MOVES:
             F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
             put(scratch, _link(n, i) + FORCE, F)
