@@ -146,7 +146,7 @@ from kinegrad.dynamics_hessian import (
 )
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
-from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.kinematics import (
     ForwardKinematics,
@@ -210,17 +210,18 @@ __version__ = "0.1.0"
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
 _LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "recordings", "simulate", "view")
+_TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
 
 def __getattr__(name: str) -> ModuleType:
     """A subpackage that has not been imported yet."""
-    if name in _LAZY:
+    if name in _LAZY or name in _TOOLS:
         return import_module(f"kinegrad.{name}")
     raise AttributeError(f"module 'kinegrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_TOOLS})
 
 
 __all__ = [
@@ -247,6 +248,7 @@ __all__ = [
     "Directional",
     "Distance",
     "EnergyDesignDerivatives",
+    "FileError",
     "ForwardDynamicsDerivatives",
     "ForwardDynamicsHessian",
     "ForwardKinematics",
