@@ -61,8 +61,8 @@ class ClosedForm:
         turning = np.stack([-h * s2 * (2 * first * second + second**2), h * s2 * first**2], axis=-1)
         both = weight * np.cos(one + two)
         hanging = np.stack([both + upper * np.cos(one), both], axis=-1)
-        pushed: Array = np.einsum("...ij,...j->...i", self.mass_matrix(q), np.asarray(a))
-        return pushed + turning + hanging
+        torques: Array = np.einsum("...ij,...j->...i", self.mass_matrix(q), np.asarray(a)) + turning + hanging
+        return torques
 
     def derivatives(self, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> tuple[Array, Array, Array]:
         """∂τ/∂q, ∂τ/∂v, ∂τ/∂a, (..., 2, 2) each: (71) to (82)."""
