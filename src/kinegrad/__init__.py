@@ -36,7 +36,8 @@ optimize     optimize_design: the best design within bounds and limits; Simulate
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
-io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
+io           read_trajectory, read_positions, write_trajectory, write_torques: CSV, NPZ, NetCDF
+recordings   read_motion, motion_from_positions: measured positions alone, filtered or smoothed, with v and a; low_pass
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
@@ -206,7 +207,7 @@ __version__ = "0.1.0"
 
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
-_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "simulate", "view")
+_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "recordings", "simulate", "view")
 _TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
 
