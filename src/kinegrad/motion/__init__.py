@@ -33,4 +33,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = ["Motion", "SplineBasis", "check_times", *_PROBLEM]  # noqa: PLE0604
+__all__ = ["Motion", "SplineBasis", "check_times", *_PROBLEM]

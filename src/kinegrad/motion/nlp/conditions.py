@@ -148,11 +148,25 @@ def estimated_multipliers(
     return y, z
 
 
-def curvature(scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float) -> float:
-    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large."""
+def curvature(
+    scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float, multipliers: tuple[Array, Array]
+) -> float:
+    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
+
+    Interior points stay away from limits with a small multiplier, by the barrier parameter divided by it: such a limit
+    is active if its multiplier is larger than its distance.
+    """
     from scipy.linalg import eigvalsh, null_space
 
     rows, bounds = active(scaled, x, g, near)
+    distances = (
+        np.minimum(value - low, high - value)
+        for value, low, high in ((g, scaled.g_lower, scaled.g_upper), (x, scaled.lower, scaled.upper))
+    )
+    rows, bounds = (
+        np.where(np.abs(multiplier) > distance, 1.0, side)
+        for side, multiplier, distance in zip((rows, bounds), multipliers, distances, strict=True)
+    )
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
     if len(free) > DENSE:
         return np.nan

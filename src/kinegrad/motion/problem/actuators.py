@@ -1,15 +1,15 @@
 """Which torques a motion can have: rows of τ that are zero, and controls u = E τ of actuators.
 
-Where the model says which actuators it has, τ = S u, the torques that nothing supplies are those across S: with N a basis
-of the null space of Sᵀ, Nᵀτ = 0 and u = S⁺τ.
+Where the model says which actuators it has, τ = S u, the torques that nothing supplies are those across S: with N a
+basis of the null space of Sᵀ, Nᵀτ = 0 and u = S⁺τ.
 
-Where it does not say, all coordinates have motors, except a *floating base*: a body that nothing holds cannot push itself
-off the world.  It is found as follows.  Speeds that move all links as one rigid body are those at which all links with
-mass have the same twist; the twists of links are linear in v, so these speeds are a null space, and it must be the same in
-several postures.  If they make up all six rigid motions (or two shifts and the turn of a plane, beginning with sliding
-joints of massless links that no motor is known of), then the body floats, and the torques along these speeds are zero.  In
-human43 they are the five joints of the pelvis, and *one* more: the third turn of the body is shared by three joints, whose
-torques need not vanish, but their sum must.
+Where it does not say, all coordinates have motors, except a *floating base*: a body that nothing holds cannot push
+itself off the world.  It is found as follows.  Speeds that move all links as one rigid body are those at which all
+links with mass have the same twist; the twists of links are linear in v, so these speeds are a null space, and it
+must be the same in several postures.  If they make up all six rigid motions (or two shifts and the turn of a plane,
+beginning with sliding joints of massless links that no motor is known of), then the body floats, and the torques
+along these speeds are zero.  In human43 they are the five joints of the pelvis, and *one* more: the third turn of the
+body is shared by three joints, whose torques need not vanish, but their sum must.
 """
 
 from __future__ import annotations
@@ -76,9 +76,9 @@ def _of_matrix(model: Model) -> Actuators:
     if np.linalg.matrix_rank(S) < S.shape[1]:
         raise InputError(f"the actuation of model {shown(model.name)} has actuators that can do each other's work; "
                          "expected a matrix of full column rank, so that torques tell the controls")  # fmt: skip
-    u, s, vt = np.linalg.svd(S.T)
+    _, s, vt = np.linalg.svd(S.T)
     N = _tidy(vt[len(s) :]) if S.shape[1] < model.nv else np.zeros((0, model.nv))
-    E = np.linalg.pinv(S)
+    E: Array = np.linalg.pinv(S).astype(float)
     E[np.abs(E) < 1e-12 * max(np.abs(E).max(initial=0.0), 1e-300)] = 0.0
     limits, own = np.full(S.shape[1], np.inf), _limits(model)
     for k, column in enumerate(S.T):
@@ -139,7 +139,8 @@ def floating_rows(model: Model) -> Array:
 def _twists(model: Model, q: Array) -> Array:
     """Of all links at the world's origin, by speeds, (n, 6, nv)."""
     d = forward_kinematics_derivatives(model, q, np.zeros(model.nv))
-    assert d.dangular_velocity_dv is not None and d.dlinear_velocity_dv is not None
+    assert d.dangular_velocity_dv is not None
+    assert d.dlinear_velocity_dv is not None
     at = forward_kinematics(model, q).transform[:, :3, 3]
     turn = d.dangular_velocity_dv  # (n, 3, nv)
     shift = d.dlinear_velocity_dv - np.cross(turn, at[:, :, None], axis=1)
@@ -147,7 +148,7 @@ def _twists(model: Model, q: Array) -> Array:
 
 
 def _slides_freely(model: Model, rows: Array) -> bool:
-    """Whether among these rows are two or three sliding joints of massless links that no motor or spring is known of."""
+    """Whether among these rows are two or three sliding joints of massless links without a known motor."""
     free = 0
     for row in rows:
         i = np.flatnonzero(row)

@@ -67,7 +67,8 @@ class GridAssembly:
         self.e_other, self.y_other = np.flatnonzero(in_other), y[in_other] - layout.states
         self.e_computed, self.y_computed = np.flatnonzero(computed), y[computed] - layout.size
         where = [np.flatnonzero(self.packed_c == c) for c in range(len(self.of_coordinates))]
-        self.x_entry = np.concatenate([np.zeros(0, dtype=np.int64), *(np.full(len(where[c]), e) for e, c in zip(self.e_computed, self.y_computed, strict=True))])  # fmt: skip
+        counts = np.array([len(where[c]) for c in self.y_computed], dtype=np.int64)
+        self.x_entry = np.repeat(self.e_computed, counts)
         self.x_packed = np.concatenate([np.zeros(0, dtype=np.int64), *(where[c] for c in self.y_computed)])
         pairs = [(e, c, o) for e, c in zip(self.e_computed, self.y_computed, strict=True)
                  for o in np.flatnonzero(self.of_others[c])]  # fmt: skip
@@ -104,7 +105,8 @@ class GridAssembly:
         """∂(τ, φ)/∂P on its pattern, (K, packed, width)."""
         layout, D = self.grid.layout, self.grid.orders
         columns = self.packed_i[:, None] + layout.nv * np.arange(D)
-        return np.matmul(J[:, self.packed_c[:, None], columns], bT) * self.sign[self.packed_i][:, None]
+        found: Array = np.matmul(J[:, self.packed_c[:, None], columns], bT) * self.sign[self.packed_i][:, None]
+        return found
 
     def jacobian_values(self, x: Array) -> list[Array]:
         grid, layout = self.grid, self.grid.layout
@@ -134,7 +136,11 @@ class GridAssembly:
         if not terms:
             return 0.0
         y = self.grid.y(x)
-        return self.grid.duration(x) * sum(float(term.weights @ term.function.value(y)[:, 0]) for term in terms)
+        found = 0.0
+        for term in terms:
+            assert term.weights is not None
+            found += float(np.sum(term.function.value(y)[:, 0] * term.weights))
+        return float(self.grid.duration(x) * found)
 
     def add_gradient(self, x: Array, out: Array) -> None:
         """Of the objective, added."""
@@ -163,7 +169,8 @@ class GridAssembly:
         computed = by_y[:, size:]
         if not computed.any():
             return by_y[:, :size].copy()
-        return by_y[:, :size] + np.matmul(computed[:, None, :], self.grid.J(x))[:, 0]
+        found: Array = by_y[:, :size] + np.matmul(computed[:, None, :], self.grid.J(x))[:, 0]
+        return found
 
     def _add_by_variables(self, out: Array, by_z: Array, bT: Array) -> None:
         grid, layout = self.grid, self.grid.layout
@@ -289,7 +296,8 @@ class GridAssembly:
     def _between_points(self, H: Array, bT: Array) -> Array:
         K, D, W = bT.shape
         products = (bT[:, :, None, :, None] * bT[:, None, :, None, :]).reshape(K, D * D, W * W)
-        return np.matmul(H[:, self.gather_i, self.gather_j], products) * self._factor
+        found: Array = np.matmul(H[:, self.gather_i, self.gather_j], products) * self._factor
+        return found
 
     def _by_duration(
         self, x: Array, H: Array, mu: Array, direct: Array, z: Array, T: float, bT: Array

@@ -94,7 +94,9 @@ def tolerances_of(given: Any) -> dict[str, float]:
     if given is None:
         return found
     if not isinstance(given, Mapping) or not set(given) <= set(BETWEEN):
-        raise InputError(f"`between` is {shown(given)}; expected a dictionary from some of {', '.join(BETWEEN)} to numbers")
+        raise InputError(
+            f"`between` is {shown(given)}; expected a dictionary from some of {', '.join(BETWEEN)} to numbers"
+        )
     for name, value in given.items():
         found[name] = checks.number(f"between[{name!r}]", value, least=0.0, infinite=True)
     return found
@@ -140,7 +142,8 @@ def excesses(program: MotionProgram, x: Array, tolerances: Mapping[str, float]) 
         y = grid.y(x)
         for block in grid.blocks:
             value = block.function.value(y)
-            assert block.lower is not None and block.upper is not None and block.scale is not None
+            assert block.lower is not None
+            assert block.upper is not None
             over = np.maximum(block.lower[:1] - value, value - block.upper[:1]) / block.scale
             look(block.label, over, block.function.names, phase.name, grid.s)
         for family, names, over, s in _kinematics(program, p, x):
@@ -165,7 +168,9 @@ def _kinematics(program: MotionProgram, p: int, x: Array) -> list[tuple[str, tup
         mechanics = Mechanics(part.model, watched=watched, design=part.design, torques=False)
         rows = sorted({r for other in part.kept if other.item is item for r in other.rows})
         names = tuple(f"{item.label} {item.constraint.rows[r]}" for r in rows)
-        function = Linear(names, np.arange(len(rows)), mechanics.layout(1).error.start + np.array(rows), np.ones(len(rows)))
+        function = Linear(
+            names, np.arange(len(rows)), mechanics.layout(1).error.start + np.array(rows), np.ones(len(rows))
+        )
         grid = Grid(parts.phases[p].basis, at, mechanics, variables, none, 1, [Block(function)], "fine")
         value = function.value(grid.y(x))
         lower, upper = bounds_of(item.source, len(item.constraint.rows), at.tolist())

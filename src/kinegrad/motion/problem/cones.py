@@ -65,5 +65,7 @@ def cone_rows(part: Any, layout: Layout, K: int, size: float) -> list[Block]:
         scale = np.array([size if r <= foot.faces else LEVER * size for r in useful])
         labels = tuple(f"{names[r]} of {name}" for r in useful)
         function = Linear.of_matrix(labels, matrix, layout.force.start)
-        blocks.append(Block(function, np.zeros((K, len(useful))), np.full((K, len(useful)), np.inf), scale, label="cone"))
+        blocks.append(
+            Block(function, np.zeros((K, len(useful))), np.full((K, len(useful)), np.inf), scale, label="cone")
+        )
     return blocks

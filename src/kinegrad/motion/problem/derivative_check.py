@@ -1,7 +1,7 @@
 """Are the derivatives those of the functions?  Compared with differences, on demand.
 
-Gradient and Jacobian are compared with central differences of values, along random directions and for each variable of a
-small problem; the Hessian with central differences of the exact gradient of the Lagrangian.
+Gradient and Jacobian are compared with central differences of values, along random directions and for each variable
+of a small problem; the Hessian with central differences of the exact gradient of the Lagrangian.
 """
 
 from __future__ import annotations
@@ -59,7 +59,8 @@ def check_derivatives(program: MotionProgram, x: Array, seed: int, *, move: bool
         return csc_array((values, pattern), shape=(rows, n))
 
     def slope(at: Array) -> Array:
-        return sigma * program.gradient(at) + matrix(program.jacobian(at), program.jacobian_pattern, m).T @ weights
+        rows = matrix(program.jacobian(at), program.jacobian_pattern, m)
+        return np.asarray(sigma * program.gradient(at) + rows.T @ weights)
 
     lower = matrix(program.hessian(x, sigma, weights), program.hessian_pattern, n)
     diagonal = lower.diagonal()
@@ -72,7 +73,10 @@ def check_derivatives(program: MotionProgram, x: Array, seed: int, *, move: bool
         up, down = x + STEP * d, x - STEP * d
         pairs = (
             (gradient @ d, (program.objective(up) - program.objective(down)) / (2 * STEP)),
-            ((J @ d) / program.g_scale, (program.constraints(up) - program.constraints(down)) / (2 * STEP) / program.g_scale),
+            (
+                (J @ d) / program.g_scale,
+                (program.constraints(up) - program.constraints(down)) / (2 * STEP) / program.g_scale,
+            ),
             ((lower @ d + lower.T @ d - diagonal * d) * scale, (slope(up) - slope(down)) / (2 * STEP) * scale),
         )
         for k, (exact, difference) in enumerate(pairs):
@@ -82,4 +86,5 @@ def check_derivatives(program: MotionProgram, x: Array, seed: int, *, move: bool
                 off[k] = float(gap.max())
                 row = int(np.argmax(gap)) if k == 1 else row
     found = off / np.maximum(size, 1e-12)
-    return DerivativeCheck(*found.tolist(), program.row_name(row) if m else "", D.shape[1])
+    f, g, h = found.tolist()
+    return DerivativeCheck(f, g, h, program.row_name(row) if m else "", D.shape[1])

@@ -127,7 +127,7 @@ class SquaredDistance:
 
     def value(self, y: Array) -> Array:
         e = y[:, self._columns]
-        return np.sum(e * (e @ self._M), axis=1, keepdims=True)
+        return np.asarray(np.sum(e * (e @ self._M), axis=1, keepdims=True))
 
     def first(self, y: Array) -> Array:
         return 2 * y[:, self._columns] @ self._M
@@ -161,7 +161,7 @@ class Squares:
 
     def value(self, y: Array) -> Array:
         off = self._off(y)
-        return (off * off * self._c).sum(axis=1, keepdims=True)
+        return np.asarray((off * off * self._c).sum(axis=1, keepdims=True))
 
     def first(self, y: Array) -> Array:
         return 2 * (self._off(y) * self._c) @ self._dense
@@ -189,7 +189,9 @@ class SmoothPower:
             for f in np.flatnonzero(rows == k)
             if columns[e] >= columns[f]
         ]
-        self._square = tuple(np.array(x, dtype=np.int64) for x in zip(*square, strict=True)) if square else (NONE[0],) * 3
+        self._square = (
+            tuple(np.array(x, dtype=np.int64) for x in zip(*square, strict=True)) if square else (NONE[0],) * 3
+        )
         keys = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
         self.pairs = (keys[:, 0], keys[:, 1])
 
@@ -200,7 +202,7 @@ class SmoothPower:
         return root - self._eps, P / root, self._eps**2 / root**3
 
     def value(self, y: Array) -> Array:
-        return self._slopes(self._powers.value(y))[0].sum(axis=1, keepdims=True)
+        return np.asarray(self._slopes(self._powers.value(y))[0].sum(axis=1, keepdims=True))
 
     def first(self, y: Array) -> Array:
         slope = self._slopes(self._powers.value(y))[1]
@@ -251,7 +253,9 @@ class User:
                              f"{', '.join(self._parts)} and to return {expected}") from error  # fmt: skip
         value = np.asarray(value, dtype=float)
         if value.shape != (len(y),) or not isinstance(slopes, Mapping) or not set(slopes) <= set(self._parts):
-            found = f"shape {value.shape} and {sorted(slopes) if isinstance(slopes, Mapping) else type(slopes).__name__}"
+            found = (
+                f"shape {value.shape} and {sorted(slopes) if isinstance(slopes, Mapping) else type(slopes).__name__}"
+            )
             raise InputError(f"the function of {self.names[0]} returns {found}; expected ({len(y)},) and gradients by "
                              f"some of {', '.join(self._parts)}")  # fmt: skip
         for part, x in slopes.items():

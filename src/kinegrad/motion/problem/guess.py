@@ -1,8 +1,8 @@
 """Where a search begins: postures where phases begin and end, and straight lines between them.
 
-A posture fulfils, as well as it can, the rows that hold there (least squares within the limits of q), near a hint.  Control
-points lie on the straight line between two postures, at the means of their knots, so that the guess *is* that line but for
-conditions at its ends.  The feet that stand share the weight.
+A posture fulfils, as well as it can, the rows that hold there (least squares within the limits of q), near a
+hint.  Control points lie on the straight line between two postures, at the means of their knots, so that the guess
+*is* that line but for conditions at its ends.  The feet that stand share the weight.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _hints(parts: Transcription, postures: Any) -> list[Array]:
     keys = {"start": 0, "end": count - 1} | {phase.name: k + 1 for k, phase in enumerate(parts.phases)}
     given = postures if isinstance(postures, Mapping) else None
     if given is None or not set(given) <= set(keys):
-        raise InputError(f"`postures` is {shown(postures)}; expected a dictionary from some of {shown(list(keys))}, the "
+        raise InputError(f"`postures` is {shown(postures)}; expected a dictionary from {shown(list(keys))}, the "
                          "ends of phases by their names, to coordinates")  # fmt: skip
     for key, q in given.items():
         for i, value in checks.per_name(f"postures[{key!r}]", q, names, parts.model.name).items():
@@ -131,9 +131,10 @@ def posture(parts: Transcription, corner: int, hint: Array) -> tuple[Array, Arra
 
     inside = np.clip(start[free], low[free] + 1e-9, np.maximum(high[free] - 1e-9, low[free] + 2e-9))
     weight, u = 1.0, inside
-    for weight in (1.0, 1e-2, 1e-4):
+    for _ in range(3):
         u = least_squares(residual, u, slope, bounds=(low[free], high[free] + 1e-8), max_nfev=200).x
         u = np.clip(u, low[free] + 1e-10, high[free] - 1e-10 + 1e-8)
+        weight *= 1e-2
     found = start.copy()
     found[free] = np.clip(u, low[free], high[free])
     return found, _errors(items, _coordinates(parts, found)), [name for *_, names in items for name in names]
@@ -163,7 +164,9 @@ def _rows_at(parts: Transcription, corner: int) -> list[tuple[ConstraintSet, tup
                     k = one.item.instants.index(s)
                     rows = ConstraintSet(part.model, [one.item.constraint])
                     names = [f"{one.item.label} {one.item.constraint.rows[r]}" for r in one.rows]
-                    found.append((rows, one.rows, one.item.lower[k, list(one.rows)], one.item.upper[k, list(one.rows)], names))
+                    found.append(
+                        (rows, one.rows, one.item.lower[k, list(one.rows)], one.item.upper[k, list(one.rows)], names)
+                    )
     return found
 
 
@@ -195,7 +198,13 @@ def check_reachable(parts: Transcription) -> None:
                 break
         if best is not None:
             last = len(parts.phases)
-            when = "the start" if corner == 0 else "the end" if corner == last else f"the end of {parts.phases[corner - 1].name!r}"
+            when = (
+                "the start"
+                if corner == 0
+                else "the end"
+                if corner == last
+                else f"the end of {parts.phases[corner - 1].name!r}"
+            )
             raise InputError(
                 f"what is asked for at {when} is out of reach: the nearest posture found within all limits leaves "
                 f"{best[1]} off by {best[0]:.3g} m or rad; expected targets that can be met together"
@@ -210,7 +219,8 @@ def from_motion(program: MotionProgram, motion: Motion, durations: Any = None) -
     times = _durations(parts, durations)
     total = motion.t[-1] - motion.t[0]
     if durations is None and len(times) == 1:
-        times = np.clip([total], *parts.phases[0].duration)
+        least, most = parts.phases[0].duration  # type: ignore[misc]
+        times = np.clip([total], least, most)
     x = from_postures(program, [np.zeros(parts.where.count)] * (len(parts.phases) + 1), times)
     begins = np.concatenate([[0.0], np.cumsum(times)]) / times.sum()
     for p, phase in enumerate(parts.phases):

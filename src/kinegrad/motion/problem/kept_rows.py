@@ -1,14 +1,16 @@
 """Which rows of constraints are looked at, and when: as many as the splines can keep, and none twice.
 
-A row φ(q(t)) = 0 cannot hold at all times, since splines have finitely many control points.  With m of them, of which r₀
-and r₁ are taken by conditions on speeds and accelerations at the ends, there are m − r₀ − r₁ to choose, and as many instants
-can be asked for: 0, 1, and the means of k knots (Greville abscissae) of the control points between.  These are the
-breakpoints if k = 3 and r₀ = r₁ = 1.  Each lies where its own basis function is not zero, so by Schoenberg and Whitney the
-equations are independent; with more instants they would be too many.  Between them rows are off by O(h^{k+1}).
+A row φ(q(t)) = 0 cannot hold at all times, since splines have finitely many control points.  With m of them, of which
+r₀ and r₁ are taken by conditions on speeds and accelerations at the ends, there are m − r₀ − r₁ to choose, and as
+many instants can be asked for: 0, 1, and the means of k knots (Greville abscissae) of the control points
+between.  These are the breakpoints if k = 3 and r₀ = r₁ = 1.  Each lies where its own basis function is not zero, so
+by Schoenberg and Whitney the equations are independent; with more instants they would be too many.  Between them rows
+are off by O(h^{k+1}).
 
-Rows can depend on each other in one instant, too: two rows on one point, a planar model whose foot cannot leave its plane,
-a start where all coordinates are given.  The dependence is structural, so it is found at random postures that fulfil
-what is fixed; a row that adds nothing is left out, and its force with it.  What is left out must be fulfilled by itself.
+Rows can depend on each other in one instant, too: two rows on one point, a planar model whose foot cannot leave its
+plane, a start where all coordinates are given.  The dependence is structural, so it is found at random postures that
+fulfil what is fixed; a row that adds nothing is left out, and its force with it.  What is left out must be fulfilled
+by itself.
 """
 
 from __future__ import annotations
@@ -181,10 +183,12 @@ def _check_met(
     """Where nothing that can move changes a row, it must be fulfilled as it is."""
     if not alone:
         return
-    error = rows.error(q)[:, row] - item.lower[min(range(len(item.instants)), key=lambda k: abs(item.instants[k] - s)), row]
+    error = (
+        rows.error(q)[:, row] - item.lower[min(range(len(item.instants)), key=lambda k: abs(item.instants[k] - s)), row]
+    )
     if np.abs(error).max() > MET:
         when = "at the start" if s == 0 else "at the end" if s == 1 else f"at {s:.3g} of the phase"
         raise InputError(
-            f"{item.label} cannot be met {when}: its row {shown(rows.row_names[row])} is {np.abs(error).max():.3g} off, "
+            f"{item.label} cannot be met {when}: row {shown(rows.row_names[row])} is {np.abs(error).max():.3g} off, "
             "and no coordinate that is free there moves it; boundary conditions are inconsistent with it"
         )

@@ -1,15 +1,15 @@
 """Nodes of a phase: from the unknowns to z, and back from derivatives by z to derivatives by unknowns.
 
-At parts s of a phase of duration T, the d-th time derivative of coordinate i is a sum over the k + 1 control points that
-count there, x_{d,i} = σ_i Σ_α b_{d,α} P_{c(i),α} / T^d plus a constant for d = 0: c(i) is the spline that coordinate i
-follows, with the sign σ_i.  Let ℓ(z, T) be what all functions of a node add to the Lagrangian, with gradient g and
-Hessian H by z.  Integrals over time make it depend on T directly, ℓ = λᵀr + T w ψ, with ℓ_T = w ψ and c = w ψ_z.  With
-ż = ∂z/∂T = −d x_d / T (zero for forces and parameters), by (2) of ``motion/bspline.py``
+At parts s of a phase of duration T, the d-th time derivative of coordinate i is a sum over the k + 1 control points
+that count there, x_{d,i} = σ_i Σ_α b_{d,α} P_{c(i),α} / T^d plus a constant for d = 0: c(i) is the spline that
+coordinate i follows, with the sign σ_i.  Let ℓ(z, T) be what all functions of a node add to the Lagrangian, with
+gradient g and Hessian H by z.  Integrals over time make it depend on T directly, ℓ = λᵀr + T w ψ, with ℓ_T = w ψ and
+c = w ψ_z.  With ż = ∂z/∂T = −d x_d / T (zero for forces and parameters), by (2) of ``motion/bspline.py``
 
     ∂ℓ/∂P_α    = Σ_d g_d b_{d,α} / T^d                              ∂ℓ/∂T = ℓ_T + g·ż
-    ∂²ℓ/∂P²    = Σ_{d,e} b_{d,α} H_de b_{e,β} / T^{d+e}             (a product of (D², (k+1)²) matrices for all pairs)
+    ∂²ℓ/∂P²    = Σ_{d,e} b_{d,α} H_de b_{e,β} / T^{d+e}             (one product of matrices for all pairs)
     ∂²ℓ/∂P∂T   = Σ_d b_{d,α} / T^d (H ż + c − (d/T) g)_d
-    ∂²ℓ/∂T²    = żᵀ H ż + 2 c·ż + Σ_d d (d + 1) g_d·x_d / T²                                                          (1)
+    ∂²ℓ/∂T²    = żᵀ H ż + 2 c·ż + Σ_d d (d + 1) g_d·x_d / T²                                                         (1)
 
 Everything is done for all nodes at once.  Where the numbers go in the sparse matrices is worked out beforehand, as a
 list of places for a list of numbers; numbers for one place are added up by one ``np.bincount``.

@@ -17,8 +17,8 @@ from kinegrad.motion.motion import Motion
 from kinegrad.motion.nlp import Iterate, NonlinearSolution, solve
 from kinegrad.motion.problem import checks, guess
 from kinegrad.motion.problem.between import excesses, tolerances_of
-from kinegrad.motion.problem.description import described
 from kinegrad.motion.problem.derivative_check import DerivativeCheck, check_derivatives
+from kinegrad.motion.problem.description import described
 from kinegrad.motion.problem.program import MotionProgram
 from kinegrad.motion.problem.requirements import Phase, Requirement
 from kinegrad.motion.problem.solution import MotionSolution, motion_of
@@ -127,7 +127,7 @@ class MotionProblem:
           phase 'motion': 0.05 to 10 s, 4 segments of degree 3, 5 nodes
           7 unknowns: 6 control points, 1 duration
           10 rows: 10 torque
-          non-zeros: Jacobian 54 of 70, Hessian 28 of 28
+          non-zeros: Jacobian 58 of 70, Hessian 28 of 28
           objective: 1 time
         """
         return described(self.parts, self.program)
@@ -241,7 +241,8 @@ class MotionProblem:
         x0, warm = self._start(guess)
         found = solve(
             self.program, x0, solver=solver, hessian=hessian, gradient=gradient, tolerance=tolerance,
-            max_iterations=max_iterations, warm_start=warm, progress=progress, keep_iterates=keep_iterates, options=options,
+            max_iterations=max_iterations, warm_start=warm, progress=progress, keep_iterates=keep_iterates,
+            options=options,
         )  # fmt: skip
         return self.solution(found, tolerances)
 
@@ -267,7 +268,8 @@ class MotionProblem:
             p = np.where(values.parameters >= 0, x[values.parameters], values.parameter_values)
             parameters = dict(zip(self.design.names, p.tolist(), strict=True))
         return MotionSolution(
-            self, found, motion_of(program, x, tuple(range(count))), tuple(motion_of(program, x, (p,)) for p in range(count)),
+            self, found, motion_of(program, x, tuple(range(count))),
+            tuple(motion_of(program, x, (p,)) for p in range(count)),
             float(T.sum()), T, found.f, parameters, excesses(program, x, tolerances_of(between)),
         )  # fmt: skip
 
@@ -281,7 +283,9 @@ class MotionProblem:
         return _rebuilt, (*given, self.design, self.design_bounds, self.actuated)
 
 
-def _rebuilt(model: Any, phases: Any, requirements: Any, objective: Any, design: Any, bounds: Any, actuated: Any) -> Any:
+def _rebuilt(
+    model: Any, phases: Any, requirements: Any, objective: Any, design: Any, bounds: Any, actuated: Any
+) -> Any:
     return MotionProblem(
         model, phases, requirements, objective, design=design, design_bounds=bounds, actuated=actuated
     )  # fmt: skip
@@ -295,7 +299,9 @@ def _design(model: Model, design: Any, bounds: Any) -> tuple[Design | None, Arra
     if not isinstance(design, Design):
         raise InputError(f"`design` is a {type(design).__name__}; expected a Design")
     if design.model != model:
-        raise InputError(f"`design` is of model {shown(design.model.name)} with other constants; expected that of `model`")
+        raise InputError(
+            f"`design` is of model {shown(design.model.name)} with other constants; expected that of `model`"
+        )
     found = np.stack([design.values, design.values], axis=1)
     if bounds is not None:
         for k, pair in checks.per_name("design_bounds", bounds, design.names, model.name, "parameter").items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.motion.nlp.program import Pattern
 from kinegrad.motion.problem.assembly import GridAssembly
 from kinegrad.motion.problem.nodes import Block, Grid
 from kinegrad.motion.problem.sparse import SparseSum
@@ -18,7 +19,6 @@ from kinegrad.motion.problem.transcription import Transcription
 from kinegrad.motion.problem.variables import phase_numbers
 
 Array = NDArray[np.float64]
-Index = NDArray[np.int64]
 
 
 class MotionProgram:
@@ -44,7 +44,9 @@ class MotionProgram:
                                for what in ("lower", "upper", "scale"))  # fmt: skip
         for assembled in self.grids:
             for block in assembled.grid.rows:
-                assert block.lower is not None and block.upper is not None and block.scale is not None
+                assert block.lower is not None
+                assert block.upper is not None
+                assert block.scale is not None
                 lower.append(block.lower.ravel())
                 upper.append(block.upper.ravel())
                 scale.append(np.tile(block.scale, assembled.grid.K))
@@ -53,18 +55,10 @@ class MotionProgram:
         self.f_scale = 1.0
         places = [*self.splines.jacobian_places(), *(x for grid in self.grids for x in grid.jacobian_places())]
         self._jacobian = SparseSum((self.m, self.n), places)
+        self.jacobian_pattern: Pattern = (self._jacobian.rows, self._jacobian.columns)
         places = [*self.splines.hessian_places(), *(x for grid in self.grids for x in grid.hessian_places())]
         self._hessian = SparseSum((self.n, self.n), places, lower=True)
-
-    @property
-    def jacobian_pattern(self) -> tuple[Index, Index]:
-        """Rows and columns, by columns."""
-        return self._jacobian.rows, self._jacobian.columns
-
-    @property
-    def hessian_pattern(self) -> tuple[Index, Index]:
-        """The same of the lower triangle of the Hessian."""
-        return self._hessian.rows, self._hessian.columns
+        self.hessian_pattern: Pattern = (self._hessian.rows, self._hessian.columns)
 
     def durations(self, x: Array) -> Array:
         """Of all phases, s."""

@@ -3,15 +3,15 @@
 At a node the motion is known by z = (q, v, a, …, f, p): its state, as many time derivatives as are needed, the forces f
 of contacts and loops, and design parameters p.  From z follow the torques and the errors
 
-    τ = M(q) a + c(q, v) − loads − G(q)ᵀ f,        φ = φ(q)                                                           (1)
+    τ = M(q) a + c(q, v) − loads − G(q)ᵀ f,        φ = φ(q)                                                          (1)
 
 with G the Jacobian of the rows that have forces.  Let μ and ν be weights of τ and φ.  First derivatives are those of
 inverse dynamics and of constraints, and
 
-    ∂τ/∂q ∋ −Σ f ∂²φ/∂q²  (the curvature),        ∂τ/∂f = −Gᵀ                                                         (2)
+    ∂τ/∂q ∋ −Σ f ∂²φ/∂q²  (the curvature),        ∂τ/∂f = −Gᵀ                                                        (2)
 
-Second derivatives of μᵀτ + νᵀφ are those of inverse dynamics weighted by μ, less those of fᵀG(q)μ, which is the velocity
-of the rows at speeds μ weighted by f (``_kernels/constraint_hessian.py``), and the curvature weighted by ν.
+Second derivatives of μᵀτ + νᵀφ are those of inverse dynamics weighted by μ, less those of fᵀG(q)μ, which is the
+velocity of the rows at speeds μ weighted by f (``_kernels/constraint_hessian.py``), and the curvature weighted by ν.
 
 With respect to design parameters, first derivatives and those mixed with q, v and a of inverse dynamics are exact
 kernels.  Second derivatives with respect to p, and mixed ones of constraint rows, are differences of exact gradients
@@ -235,7 +235,8 @@ class Mechanics:
         mixed = np.zeros((len(z), layout.size, layout.parameters))
         if self.torques and mu.any():
             state = [z[:, layout.state(k)] for k in range(3)]
-            d = inverse_dynamics_design_hessian(design, *state, mu, loads=_own_loads(design, self.loads))
+            q, v, a = state
+            d = inverse_dynamics_design_hessian(design, q, v, a, mu, loads=_own_loads(design, self.loads))
             for order, x in enumerate((d.d2_dqdp, d.d2_dvdp, d.d2_dadp)):
                 mixed[:, layout.state(order)] = x
         for k in range(layout.parameters):
@@ -259,7 +260,7 @@ class Mechanics:
             return self.at(values)._row_gradient(layout, z, mu, nu)
 
         first, second = ((gradient(m * h) - gradient(-m * h)) / (2 * m * h) for m in (1, 2))
-        return (4 * first - second) / 3
+        return np.asarray((4 * first - second) / 3)
 
     def _row_gradient(self, layout: Layout, z: Array, mu: Array, nu: Array) -> Array:
         """The gradient of −fᵀG(q)μ + νᵀφ by q and f, and of all of it by p."""

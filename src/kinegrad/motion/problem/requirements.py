@@ -107,7 +107,7 @@ class Phase(Requirement):
             ends = (T, T)
         else:
             ends = checks.pair(where, self.duration, "a time, or the least and the most, s")
-        if not 0 < ends[0] or not np.isfinite(ends).all():
+        if not ends[0] > 0 or not np.isfinite(ends).all():
             raise InputError(f"`{where}` is {shown(self.duration)}; expected finite times above 0 s")
         for what, lowest, highest in (("nodes", 1, 20), ("continuity", 1, 2)):
             x = getattr(self, what)

@@ -86,10 +86,12 @@ class MotionSolution(Result):
         if not self.nonlinear.success or not outside:
             return self.nonlinear.message
         each = "; ".join(
-            f"{one.family} by {one.value:.3g} (tolerance {one.tolerance:g}; {one.row} at s = {one.s:.3g} of {one.phase!r})"
+            f"{one.family} by {one.value:.3g} (of {one.tolerance:g}; {one.row} at s = {one.s:.3g} of {one.phase!r})"
             for one in outside
         )
-        return f"the solver succeeded, but between the nodes limits are exceeded: {each}; use refine=True or more segments"
+        return (
+            f"the solver succeeded, but between the nodes limits are exceeded: {each}; use refine=True or more segments"
+        )
 
     def __repr__(self) -> str:
         what = f"T = {self.duration:.6g} s, objective {self.objective:.6g}"
@@ -133,7 +135,8 @@ def motion_of(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> Moti
     """The motion of one or several phases in a row, at their nodes."""
     parts, path = program.parts, SplinePath(program, x, phases)
     T = program.durations(x)
-    times, begin = [], 0.0
+    times: list[Array] = []
+    begin = 0.0
     for p in phases:
         t = begin + parts.parts[p].nodes * T[p]
         times.append(t if not times else t[1:])

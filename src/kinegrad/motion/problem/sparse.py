@@ -1,7 +1,8 @@
 """Sparse matrices as sums of pieces: places once, numbers at every evaluation.
 
-A piece gives rows and columns of its entries as flat arrays, in which a place may occur often, and −1 is nowhere; then,
-at every evaluation, as many numbers.  What belongs to one place is added up by ``np.bincount`` over a list of positions.
+A piece gives rows and columns of its entries as flat arrays, in which a place may occur often, and −1 is nowhere;
+then, at every evaluation, as many numbers.  What belongs to one place is added up by ``np.bincount`` over a list of
+positions.
 """
 
 from __future__ import annotations
@@ -35,4 +36,4 @@ class SparseSum:
         if not pieces:
             return np.zeros(self.count)
         flat = np.concatenate([np.ravel(x) for x in pieces])
-        return np.bincount(self._position, flat, self.count + 1)[: self.count]
+        return np.bincount(self._position, flat, self.count + 1)[: self.count].astype(float, copy=False)

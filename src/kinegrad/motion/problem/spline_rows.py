@@ -1,9 +1,10 @@
 """Rows that are linear in control points and have powers of durations: boundary conditions, bounds, continuity.
 
-A row is a sum of *shares* of phases,  r = Σ_t s_t / T_t^d,  s_t = Σ_c A_tc x_c + constant:  the d-th time derivative of a
-spline at an end, one of its control points, or the difference of two such at a joint of phases.  Then
+A row is a sum of *shares* of phases,  r = Σ_t s_t / T_t^d,  s_t = Σ_c A_tc x_c + constant:  the d-th time derivative
+of a spline at an end, one of its control points, or the difference of two such at a joint of phases.  Then
 
-    ∂r/∂x_c = A_tc / T^d        ∂r/∂T = −d s / T^{d+1}        ∂²r/∂x_c∂T = −d A_tc / T^{d+1}       ∂²r/∂T² = d(d+1) s / T^{d+2}
+    ∂r/∂x_c = A_tc / T^d        ∂²r/∂x_c∂T = −d A_tc / T^{d+1}
+    ∂r/∂T = −d s / T^{d+1}      ∂²r/∂T² = d(d+1) s / T^{d+2}
 """
 
 from __future__ import annotations
@@ -62,12 +63,14 @@ class SplineRows:
         return np.where(self._T >= 0, x[self._T], self._T_value) if len(self._T) else np.zeros(0)
 
     def _sums(self, x: Array) -> Array:
-        return np.bincount(self._share, self._A * x[self._column], len(self._row)) + self._constant
+        found: Array = np.bincount(self._share, self._A * x[self._column], len(self._row)) + self._constant
+        return found
 
     def values(self, x: Array) -> Array:
         """(rows,)."""
         each = self._sums(x) / self._durations(x) ** self._order
-        return np.bincount(self._row - self.first, each, len(self.rows))
+        found = np.bincount(self._row - self.first, each, len(self.rows))
+        return found.astype(float, copy=False)
 
     def jacobian_places(self) -> list[tuple[Index, Index]]:
         """Of control points; of durations."""

@@ -20,12 +20,28 @@ from kinegrad.motion.problem.kept_rows import Item, Selected, bounds_of, constra
 from kinegrad.motion.problem.nodes import Block, Grid
 from kinegrad.motion.problem.quantities import Mechanics
 from kinegrad.motion.problem.requirements import (
-    Above, Apart, Boundary, Foot, Guided, Held, Kept, Limits, Periodic, Phase, Reach,
+    Above,
+    Apart,
+    Boundary,
+    Foot,
+    Guided,
+    Held,
+    Kept,
+    Limits,
+    Periodic,
+    Phase,
+    Reach,
 )  # fmt: skip
 from kinegrad.motion.problem.spline_rows import Share, SplineRow
 from kinegrad.motion.problem.terms import Acceleration, Effort, Follow, Jerk, Posture, Power, Time, UserTerm
 from kinegrad.motion.problem.variables import (
-    Coordinates, Variables, VariablesBuilder, conditions_of, coordinates_of, limits_of, phase_numbers,
+    Coordinates,
+    Variables,
+    VariablesBuilder,
+    conditions_of,
+    coordinates_of,
+    limits_of,
+    phase_numbers,
 )  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -129,8 +145,8 @@ class Transcription:
                 if count > phase.basis.control_points:
                     name = self.model.coordinate_names[self.where.leaders[k]]
                     raise InputError(
-                        f"phase {phase.name!r} has {phase.basis.control_points} control points for each coordinate, and "
-                        f"{shown(name)} has {count} boundary conditions in it; expected more segments or a higher degree"
+                        f"phase {phase.name!r} has {phase.basis.control_points} control points for a coordinate, and "
+                        f"{shown(name)} has {count} boundary conditions in it; expected more segments"
                     )
 
     def derivative_conditions(self, p: int, end: int) -> int:
@@ -167,7 +183,10 @@ class Transcription:
         items, feet = self._items(p, model)
         still = {i: self.where.offset[i] for i in range(model.nv) if self.where.spline[i] < 0}
         fixed = self.end_values(p)
-        inner = (np.array([i in still for i in range(model.nv)]), np.array([still.get(i, 0.0) for i in range(model.nv)]))
+        inner = (
+            np.array([i in still for i in range(model.nv)]),
+            np.array([still.get(i, 0.0) for i in range(model.nv)]),
+        )
         moments = {s: fixed.get(s, inner) for item in items for s in item.instants}
         low, high = self._q_limits(p)
         selected, notes = select(model, items, moments, (low, high))
@@ -177,17 +196,14 @@ class Transcription:
         if with_forces:
             forced = ConstraintSet(model, [item.constraint for item in with_forces])
             for item in with_forces:
-                there = {r for one in selected if one.item is item for r in one.rows} if item.instants else set(range(99))
+                there = (
+                    {r for one in selected if one.item is item for r in one.rows} if item.instants else set(range(99))
+                )
                 first = forced.rows(item.constraint.name).start
-                kept_anyway = self._rows_with_force(item, there, model, inner)
-                rows += [first + r for r in range(len(item.constraint.rows)) if r in kept_anyway]
+                rows += [first + r for r in range(len(item.constraint.rows)) if r in there]
         return PhaseParts(
             phase, model, design, node_instants(phase, phase.nodes), forced, tuple(rows), tuple(feet), tuple(selected)
         )  # fmt: skip
-
-    def _rows_with_force(self, item: Item, there: set[int], model: Model, inner: Any) -> set[int]:
-        """Rows that are kept at some instant within the phase; at an end a row may be left out, with its force there."""
-        return there
 
     def phase_model(self, phase: Phase) -> tuple[Model, Design | None]:
         """With what is attached in this phase."""
@@ -213,9 +229,9 @@ class Transcription:
         for name, terms in design._terms.items():
             for constant, _ in terms:
                 bodies = {model.link_names[constant.where[0]]} if constant.what in ("mass", "com", "inertia") else set()
-                if bodies & links and isinstance(design.parameters[name], str):  # type: ignore[call-overload]
+                if bodies & links and isinstance(dict(design.parameters)[name], str):
                     raise InputError(f"parameter {shown(name)} is a constant of a link that carries a mass in phase "
-                                     f"{phase.name!r}; expected a combination, {{name: coefficient}}, instead")  # fmt: skip
+                                     f"{phase.name!r}; expected a combination of constants instead")  # fmt: skip
         return model, Design(model, design.parameters, design.loads)
 
     def _items(self, p: int, model: Model) -> tuple[list[Item], list[tuple[Foot, str]]]:
@@ -234,9 +250,7 @@ class Transcription:
                 if p not in phase_numbers(self.phases, one.phase, type(one).__name__):
                     continue
                 instants = kept_instants(phase.basis, ends, getattr(one, "during", (0.0, 1.0)))
-                if one.phase is None and p > 0:
-                    instants = tuple(s for s in instants if s > 0)
-                elif p > 0 and self._same_before(one, p):
+                if (one.phase is None and p > 0) or (p > 0 and self._same_before(one, p)):
                     instants = tuple(s for s in instants if s > 0)
             constraint = constraint_of(model, one)
             label = self.label_of(one, number)
@@ -259,10 +273,8 @@ class Transcription:
     def label_of(self, one: Any, number: int) -> str:
         """What messages call a requirement."""
         kind = type(one).__name__
-        subject = getattr(one, "link", None) or (one.constraint.name or one.constraint.subject)
-        alike = [k for k, other in enumerate(self.requirements) if type(other) is type(one)
-                 and (getattr(other, "link", None) or getattr(getattr(other, "constraint", None), "subject", None))
-                 == (getattr(one, "link", None) or getattr(getattr(one, "constraint", None), "subject", None))]  # fmt: skip
+        subject = _of(one)
+        alike = [k for k, other in enumerate(self.requirements) if type(other) is type(one) and _of(other) == _of(one)]
         text = f"{kind.lower()} {subject}"
         return text if len(alike) == 1 else f"{text} #{alike.index(number) + 1}"
 
@@ -288,7 +300,7 @@ class Transcription:
         if part.forced is None:
             return np.zeros(0)
         turning = np.array([name.rsplit(".", 1)[-1] in ("X", "Y", "Z") for name in part.forced.row_names])
-        return np.where(turning, LENGTH, 1.0)[list(part.forced_rows)] * self.force_size
+        return np.asarray(np.where(turning, LENGTH, 1.0)[list(part.forced_rows)] * self.force_size)
 
     def share(self, p: int, weights: Array, k: int, order: int, sign: float = 1.0) -> Share:
         """weights · control points of spline k in phase p, over T^order."""
@@ -321,7 +333,9 @@ class Transcription:
                         continue
                     before = self.share(p - 1, self.phases[p - 1].basis.values([1.0], order)[0], k, order)
                     after = self.share(p, self.phases[p].basis.values([0.0], order)[0], k, order, -1.0)
-                    name = f"{'qva'[order]} of {names[self.where.leaders[k]]} going on into phase {self.phases[p].name!r}"
+                    name = (
+                        f"{'qva'[order]} of {names[self.where.leaders[k]]} going on into phase {self.phases[p].name!r}"
+                    )
                     rows.append(SplineRow(name, (before, after), 0.0, 0.0, 1.0, 0.0, self.phases[p].name))
         rows += self._hull_rows()
         rows += self._periodic_rows()
@@ -372,10 +386,13 @@ class Transcription:
                     continue  # it follows another coordinate
                 for order in range(one.orders + 1):
                     lower, upper = advance.get(i, (0.0, 0.0)) if order == 0 else (0.0, 0.0)
-                    end = self.share(last, self.phases[last].basis.values([1.0], order)[0], int(self.where.spline[i]),
-                                     order, self.where.sign[i])  # fmt: skip
-                    begin = self.share(0, self.phases[0].basis.values([0.0], order)[0], int(self.where.spline[j]), order,
-                                       -sign * self.where.sign[j])  # fmt: skip
+                    k, h = int(self.where.spline[i]), int(self.where.spline[j])
+                    end = self.share(
+                        last, self.phases[last].basis.values([1.0], order)[0], k, order, self.where.sign[i]
+                    )
+                    begin = self.share(
+                        0, self.phases[0].basis.values([0.0], order)[0], h, order, -sign * self.where.sign[j]
+                    )
                     name = f"{'qva'[order]} of {names[i]}, periodic"
                     rows.append(SplineRow(name, (end, begin), lower, upper, 1.0, 1.0, self.phases[last].name))
         return rows
@@ -458,8 +475,8 @@ class Transcription:
             sizes = np.array([max(abs(x) for x in pair if np.isfinite(x)) or 1.0
                               for pair in zip(lower[bounded], upper[bounded], strict=True)])  # fmt: skip
             function = Linear.of_matrix(names, u.E[bounded], layout.tau.start)
-            wide = (np.broadcast_to(x[bounded], (K, len(names))) for x in (lower, upper))
-            blocks.append(Block(function, *wide, sizes, label="torque"))
+            low, high = (np.broadcast_to(x[bounded], (K, len(names))) for x in (lower, upper))
+            blocks.append(Block(function, low, high, sizes, label="torque"))
         blocks += self._power_limits(p, layout, K)
         if part.forced is not None and part.feet:
             blocks += cone_rows(part, layout, K, self.force_size)
@@ -477,20 +494,21 @@ class Transcription:
         """Of a force or a moment."""
         first = int(np.flatnonzero(row)[0])
         sliding = not self.model.coordinates and self.model.joints[first].kind == "prismatic"
-        return self.force_size * (1.0 if sliding else LENGTH)
+        return float(self.force_size * (1.0 if sliding else LENGTH))
 
     def effort_limits(self, p: int) -> tuple[Array, Array]:
         """Of actuators in a phase."""
         lower, upper = self.actuators.lower.copy(), self.actuators.upper.copy()
         for one in self.requirements:
-            if isinstance(one, Limits) and one.tau is not None:
-                if p in phase_numbers(self.phases, one.phase, "Limits"):
-                    names = self.actuators.names
-                    found = checks.limits_of("tau of Limits", one.tau, names, self.model.name, "actuator")
-                    for i, (low, high) in found.items():
-                        lower[i], upper[i] = max(lower[i], low), min(upper[i], high)
-                        if lower[i] > upper[i]:
-                            raise InputError(f"limits of tau of {shown(names[i])} are crossed")
+            if not isinstance(one, Limits) or one.tau is None:
+                continue
+            names = self.actuators.names
+            found = checks.limits_of("tau of Limits", one.tau, names, self.model.name, "actuator")
+            if p in phase_numbers(self.phases, one.phase, "Limits"):
+                for i, (low, high) in found.items():
+                    lower[i], upper[i] = max(lower[i], low), min(upper[i], high)
+                    if lower[i] > upper[i]:
+                        raise InputError(f"limits of tau of {shown(names[i])} are crossed")
         return lower, upper
 
     def _power_limits(self, p: int, layout: Any, K: int) -> list[Block]:
@@ -504,8 +522,9 @@ class Transcription:
                 names = tuple(f"power of {u.names[k]}" for k in i)
                 bounds = np.array([found[k] for k in i])
                 sizes = np.array([max((abs(x) for x in pair if np.isfinite(x)), default=1.0) or 1.0 for pair in bounds])
-                wide = (np.broadcast_to(bounds[:, side], (K, len(i))) for side in (0, 1))
-                blocks.append(Block(Powers(names, layout, u.E[i], u.S[:, i]), *wide, sizes, label="power"))
+                low, high = (np.broadcast_to(bounds[:, side], (K, len(i))) for side in (0, 1))
+                function = Powers(names, layout, u.E[i], u.S[:, i])
+                blocks.append(Block(function, low, high, sizes, label="power"))
         return blocks
 
     def _term_blocks(self, p: int, layout: Any, s: Array, nodes: int) -> list[Block]:
@@ -514,7 +533,9 @@ class Transcription:
             if isinstance(term, Time) or p not in phase_numbers(self.phases, term.phase, type(term).__name__):
                 continue
             function = self._function(term, p, layout, s)
-            blocks.append(Block(function, weights=term.weight * quadrature(self.phases[p], nodes), label=type(term).__name__))
+            blocks.append(
+                Block(function, weights=term.weight * quadrature(self.phases[p], nodes), label=type(term).__name__)
+            )
         return blocks
 
     def _function(self, term: Any, p: int, layout: Any, s: Array) -> Any:
@@ -552,12 +573,16 @@ class Transcription:
             t[-1] = motion.t[-1]
             target = motion(t).q
         number = np.arange(model.nv)
-        return Squares(type(term).__name__.lower(), number, number + order * layout.nv, np.ones(model.nv), weights, target)
+        return Squares(
+            type(term).__name__.lower(), number, number + order * layout.nv, np.ones(model.nv), weights, target
+        )
 
     def _factors(self, term: Any, names: tuple[str, ...], kind: str, missing: float) -> Array:
         what = f"by of {type(term).__name__}"
         given = checks.per_name(what, term.by, names, self.model.name, kind)
-        return np.array([checks.number(what, given[i], least=0.0) if i in given else missing for i in range(len(names))])
+        return np.array(
+            [checks.number(what, given[i], least=0.0) if i in given else missing for i in range(len(names))]
+        )
 
     # --- counts ---------------------------------------------------------------------------------------------------
 
@@ -566,12 +591,19 @@ class Transcription:
         equations = sum(row.lower == row.upper for row in self.spline_rows)
         for grid in self.grids:
             for block in grid.rows:
-                equations += int((block.lower == block.upper).sum())
+                equations += int(np.sum(np.asarray(block.lower) == np.asarray(block.upper)))
         if self.variables.n == 0:
             raise InputError("the conditions leave nothing to choose: all control points are fixed, and so is the time")
         if equations > self.variables.n:
             raise InputError(f"the problem has {equations} equations and {self.variables.n} unknowns; expected more "
                              "unknowns: more segments, fewer nodes, or fewer conditions")  # fmt: skip
+
+
+def _of(one: Any) -> str:
+    """The link or joint that a requirement is about."""
+    if isinstance(one, Kept):
+        return one.constraint.name or one.constraint.subject
+    return str(getattr(one, "link", ""))
 
 
 def _different(constraints: list[Any]) -> list[Any]:

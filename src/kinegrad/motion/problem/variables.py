@@ -1,9 +1,9 @@
 """The unknowns of a motion problem: which there are, what they are bounded by, and where they stand.
 
 Splines are fewer than coordinates where some are fixed, or follow others (symmetry): coordinate i is σ_i times spline
-c(i).  Control points that are known to be equal are one unknown: those where phases meet, and, at an end where the motion is
-at rest, the first two or, if accelerations vanish too, three.  Bounds of coordinates are bounds of control points, by the
-convex hull, and hold at all times.  An unknown whose bounds meet is a constant, and no unknown.
+c(i).  Control points that are known to be equal are one unknown: those where phases meet, and, at an end where the
+motion is at rest, the first two or, if accelerations vanish too, three.  Bounds of coordinates are bounds of control
+points, by the convex hull, and hold at all times.  An unknown whose bounds meet is a constant, and no unknown.
 
 They stand in the order: control points by phase and instant, forces by phase and node, durations, parameters; so the
 matrices of interior-point methods are banded.
@@ -122,8 +122,8 @@ def conditions_of(model: Model, phases: tuple[Phase, ...], where: Coordinates, r
                     old = found.get(key, (-np.inf, np.inf))
                     new = (max(low, old[0]), min(high, old[1]))
                     if new[0] > new[1] + TOUCH * (1 + abs(new[0])):
-                        raise InputError(f"boundary conditions contradict each other: {letter} of {shown(names[i])} at "
-                                         f"the {one.when} is asked to be {_range(low, high)} and {_range(*old)}")  # fmt: skip
+                        raise InputError(f"boundary conditions contradict: {letter} of {shown(names[i])} at the "
+                                         f"{one.when} is to be {_range(low, high)} and {_range(*old)}")  # fmt: skip
                     found[key] = (min(new), max(new))
     return found
 
@@ -243,7 +243,7 @@ class VariablesBuilder:
         low, high = max(lower, self.lower[a]), min(upper, self.upper[a])
         if low > high + TOUCH * (1 + abs(low)):
             raise InputError(f"{what} is asked to be {_range(lower, upper)}, but its limits and other conditions leave "
-                             f"{_range(self.lower[a], self.upper[a])}; expected conditions that can be met")  # fmt: skip
+                             f"{_range(self.lower[a], self.upper[a])}; expected what can be met")  # fmt: skip
         self.lower[a], self.upper[a] = min(low, high), max(low, high)
 
     def build(
