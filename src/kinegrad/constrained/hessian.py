@@ -217,4 +217,4 @@ def _row_hessian_in_coordinates(
     n = at.layout.n
     none, nothing, w = np.zeros((*at.shape, n)), np.zeros((*at.shape, n, n)), np.zeros((*at.shape, at.layout.nv))
     slopes = [np.asarray(x) for x in (*gradient, none)]
-    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv))
+    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv), across=True)
