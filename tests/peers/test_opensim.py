@@ -1,4 +1,4 @@
-"""Closed loops in OpenSim, whose Simbody solves for accelerations and multipliers of constraints by its own O(n) methods.
+"""Closed loops in OpenSim, whose Simbody solves for accelerations and multipliers by O(n) methods of its own.
 
 OpenSim is not in the tests' extra: it is large, and wants Python and NumPy of its own choice.
 """
