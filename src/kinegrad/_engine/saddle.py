@@ -13,8 +13,8 @@ The last two in units of x in which the diagonal of M is one.  Where rows of G d
 that are rounding are left out.  x is the same for any of the y that remain; that of least norm is returned.
 
 Rows may be of any size: a lever of kilometres beside one of millimetres.  So what is rounding is judged by rows of unit
-length, E⁻¹ G = V Σ Uᵀ, and what is of least norm by rows as they are.  With an orthonormal basis Q of all y that Gᵀ does
-not see, which are E⁻¹ times the columns of V where Σ is zero, the right-hand side s − Q Qᵀ s can be met, and is nearest
+length, E⁻¹ G = V Σ Uᵀ, and what is of least norm by rows as they are.  With an orthonormal basis Q of all y that Gᵀ
+does not see, which are E⁻¹ times the columns of V where Σ is zero, the right-hand side s − Q Qᵀ s can be met, and is nearest
 to s where rows contradict each other; and of all y that act alike, y − Q Qᵀ y is the least.
 """
 
