@@ -441,6 +441,7 @@ def given_as(result, arrays):
 # --- tests ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORES)
 def test_calls(name):
     good = 0
@@ -487,6 +488,7 @@ def directions_of(case, function):
     return state, D
 
 
+@pytest.mark.slow
 def test_directional():
     """The same bits again, on any number of threads and for a state alone; finite numbers, or an error of few words."""
     good = 0

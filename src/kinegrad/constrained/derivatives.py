@@ -29,11 +29,8 @@ from kinegrad.constrained.system import (
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
 from kinegrad.dynamics import mass_matrix
-from kinegrad.dynamics_derivatives import (
-    forward_dynamics_derivatives,
-    inverse_dynamics_derivatives,
-    inverse_dynamics_load_derivatives,
-)
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives, inverse_dynamics_load_derivatives
+from kinegrad.forward_derivatives import forward_dynamics_derivatives
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
