@@ -14,8 +14,8 @@ that are rounding are left out.  x is the same for any of the y that remain; tha
 
 Rows may be of any size: a lever of kilometres beside one of millimetres.  So what is rounding is judged by rows of unit
 length, E⁻¹ G = V Σ Uᵀ, and what is of least norm by rows as they are.  With an orthonormal basis Q of all y that Gᵀ
-does not see, which are E⁻¹ times the columns of V where Σ is zero, the right-hand side s − Q Qᵀ s can be met, and is nearest
-to s where rows contradict each other; and of all y that act alike, y − Q Qᵀ y is the least.
+does not see, which are E⁻¹ times the columns of V where Σ is zero, the right-hand side s − Q Qᵀ s can be met, and
+is nearest to s where rows contradict each other; and of all y that act alike, y − Q Qᵀ y is the least.
 """
 
 from __future__ import annotations
