@@ -115,21 +115,16 @@ from kinegrad.design import (
 )
 from kinegrad.directional import Directional, directional
 from kinegrad.dynamics import (
-    HybridDynamics,
     bias_forces,
     forward_dynamics,
     gravity_forces,
-    hybrid_dynamics,
     inverse_dynamics,
     mass_matrix,
 )
 from kinegrad.dynamics_derivatives import (
-    ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
     InverseDynamicsGradient,
     LoadDerivatives,
-    PackedMatrix,
-    forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
     inverse_dynamics_jvp,
     inverse_dynamics_load_derivatives,
@@ -147,7 +142,9 @@ from kinegrad.dynamics_hessian import (
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.forward_derivatives import ForwardDynamicsDerivatives, forward_dynamics_derivatives
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
+from kinegrad.hybrid import HybridDynamics, hybrid_dynamics
 from kinegrad.kinematics import (
     ForwardKinematics,
     Jacobian,
@@ -203,6 +200,7 @@ from kinegrad.model import (
     universal,
 )
 from kinegrad.motion import Motion
+from kinegrad.packed_matrix import PackedMatrix
 from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
 
 __version__ = "0.1.0"
