@@ -149,8 +149,9 @@ def estimated_multipliers(
 
 
 def curvature(
-    scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float, multipliers: tuple[Array, Array]
-) -> float:
+    scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float,
+    multipliers: tuple[Array, Array] | None = None,
+) -> float:  # fmt: skip
     """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
 
     Interior points stay away from limits with a small multiplier, by the barrier parameter divided by it: such a limit
@@ -159,14 +160,11 @@ def curvature(
     from scipy.linalg import eigvalsh, null_space
 
     rows, bounds = active(scaled, x, g, near)
-    distances = (
-        np.minimum(value - low, high - value)
-        for value, low, high in ((g, scaled.g_lower, scaled.g_upper), (x, scaled.lower, scaled.upper))
-    )
-    rows, bounds = (
-        np.where(np.abs(multiplier) > distance, 1.0, side)
-        for side, multiplier, distance in zip((rows, bounds), multipliers, distances, strict=True)
-    )
+    if multipliers is not None:
+        of_rows = np.minimum(g - scaled.g_lower, scaled.g_upper - g)
+        of_bounds = np.minimum(x - scaled.lower, scaled.upper - x)
+        rows = np.where(np.abs(multipliers[0]) > of_rows, 1.0, rows)
+        bounds = np.where(np.abs(multipliers[1]) > of_bounds, 1.0, bounds)
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
     if len(free) > DENSE:
         return np.nan
