@@ -1,28 +1,12 @@
-"""The place of the browser viewer to come; until then, what :mod:`kinegrad.plot` draws can be reached here as well.
+"""Models in the browser: to look at, to move, to play; and pages that do so by themselves.
 
->>> from kinegrad import plot, view
->>> view.draw_skeleton is plot.draw_skeleton
-True
+Viewer        a page with the model, sliders, a clock, plots, and colours for what torques feel
+export_page   the same model and motion as one file that needs nothing else
+
+They need the package viser: ``pip install 'kinegrad[view]'``.  Figures for papers are in :mod:`kinegrad.plot`.
 """
 
-from kinegrad.plot import (
-    draw_branch_graph,
-    draw_joint_graph,
-    draw_skeleton,
-    plot_comparison,
-    plot_curves,
-    plot_error_maps,
-    plot_skeleton,
-    plot_torques,
-)
+from kinegrad.view.export import export_page
+from kinegrad.view.viewer import Viewer
 
-__all__ = [
-    "draw_branch_graph",
-    "draw_joint_graph",
-    "draw_skeleton",
-    "plot_comparison",
-    "plot_curves",
-    "plot_error_maps",
-    "plot_skeleton",
-    "plot_torques",
-]
+__all__ = ["Viewer", "export_page"]
