@@ -209,17 +209,18 @@ __version__ = "0.1.0"
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
 _LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "simulate", "view")
+_TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
 
 def __getattr__(name: str) -> ModuleType:
     """A subpackage that has not been imported yet."""
-    if name in _LAZY:
+    if name in _LAZY or name in _TOOLS:
         return import_module(f"kinegrad.{name}")
     raise AttributeError(f"module 'kinegrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_TOOLS})
 
 
 __all__ = [

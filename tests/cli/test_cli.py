@@ -47,11 +47,19 @@ def test_info_counts_what_each_description_stores():
     assert ends == ["28", "86", "1806", "1849"]  # 4·7, 2·43, 43·42, 43²: [zhakatayev2023] section 2.2
 
 
+def test_info_shows_ranges_and_strengths():
+    shown = " ".join(run("info", "human43").stdout.split())
+    assert "right_knee 0 … 2.36 rad 168 N·m" in shown
+    assert "limits of joints" in shown
+    assert "limits of joints" not in run("info", "cart_pendulum").stdout
+    assert "shoulder 10 N·m" in " ".join(run("info", "two_link").stdout.split())
+
+
 def test_an_unknown_model_is_one_line_with_the_closest_name():
     result = run("info", "humn43")
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr == "error: model 'humn43' does not exist; did you mean 'human43'?\n"
+    assert result.stderr == "error: model 'humn43' does not exist; did you mean 'human43' or 'human_sagittal'?\n"
     assert "expected one of human43, " in run("info", "?").stderr
 
 

@@ -22,6 +22,8 @@ def info(model: ModelName) -> None:
     mechanism, console = find_sample(model), open_console()
     console.print(_header(mechanism))
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
+    if (limits := _limit_table(mechanism)) is not None:
+        print_section(console, "limits of joints", limits)
     if mechanism.coordinates:
         print_section(console, "coordinates and speeds", _coordinate_table(mechanism))
     print_section(console, "tree, by joint numbers", Text(mechanism.topology.draw_text()))
@@ -40,21 +42,35 @@ def _header(model: kg.Model) -> str:
 
 
 def _joint_table(model: kg.Model) -> Table:
-    import numpy as np
-
-    limited = bool(np.isfinite(model.position_limits).any())
     table = text_table(["#", "joint", "kind", "axis", "parent link", "link"], ["mass, kg"])
-    if limited:
-        table.add_column("limits", justify="right")
     for i, joint in enumerate(model.joints):
         parent = model.parents[i]
         above = "world" if parent < 0 else model.link_names[parent]
         cells = [str(i), model.joint_names[i], joint.kind, _axis(joint.axis), above, model.link_names[i]]
-        cells.append(_kilograms(model.mass[i]))
-        if limited:
+        table.add_row(*map(plain, (*cells, _kilograms(model.mass[i]))))
+    return table
+
+
+def _limit_table(model: kg.Model) -> Table | None:
+    """Ranges and largest speeds and torques of those joints that have some; None if none has."""
+    import numpy as np
+
+    ranges = np.asarray(np.isfinite(model.position_limits).any(axis=1))
+    most = {"max |v|": (model.velocity_limits, "rad/s", "m/s"), "max |τ|": (model.effort_limits, "N·m", "N")}
+    most = {name: bound for name, bound in most.items() if np.isfinite(bound[0]).any()}
+    some = ranges | np.isfinite(model.velocity_limits) | np.isfinite(model.effort_limits)
+    if not some.any():
+        return None
+    table = text_table(["joint"], [*(["range"] if ranges.any() else []), *most])
+    for i in np.flatnonzero(some):
+        sliding = model.joints[i].kind == "prismatic"
+        cells = [model.joint_names[i]]
+        if ranges.any():
             lower, upper = model.position_limits[i]
-            unit = "m" if joint.kind == "prismatic" else "rad"
-            cells.append(f"{lower:.3g} … {upper:.3g} {unit}" if np.isfinite([lower, upper]).any() else "")
+            cells.append(f"{lower:.3g} … {upper:.3g} {'m' if sliding else 'rad'}" if ranges[i] else "")
+        for values, turning, straight in most.values():
+            unit = straight if sliding else turning
+            cells.append(f"{values[i]:.3g} {unit}" if np.isfinite(values[i]) else "")
         table.add_row(*map(plain, cells))
     return table
 

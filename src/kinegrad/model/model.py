@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.actuation import Actuation, controls, torques
+from kinegrad.model.attachment import attached, bodies_by_name
 from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
 from kinegrad.model.dh import DH, DHTable, check_convention
 from kinegrad.model.elements import Element, check_elements, element_numbers, with_ways
@@ -419,6 +420,7 @@ class Model:
 
         An array field also takes a dictionary from link or joint names to new values.  `frames`, `shapes` and
         `elements` are replaced as a whole: ``model.replace(frames={**model.frames, "tool": Frame("hand")})`` adds one.
+        ``inertia={"hand": Inertia(…)}`` replaces whole bodies, with their masses and centres of mass.
 
         >>> from kinegrad.samples import two_link
         >>> heavier = two_link().replace(mass={"forearm": 1.5}, gravity=(0, 0, 0))
@@ -430,10 +432,43 @@ class Model:
             changes["joints"] = as_tuple("joints", changes["joints"], "Joint objects such as revolute('z')")
             if len(changes["joints"]) != self.n:
                 changes.setdefault("dh", None)  # another mechanism
+        bodies = changes.get("inertia")
+        if isinstance(bodies, Mapping) and any(isinstance(body, Inertia) for body in bodies.values()):
+            changes |= bodies_by_name(self, bodies, changes)
         for what, value in changes.items():
             if isinstance(value, Mapping) and what not in ("frames", "elements", "actuation"):
                 changes[what] = self._updated(what, value)
         return dataclasses.replace(self, **changes)
+
+    def attach(
+        self, link: str, mass: float | Inertia, *, point: ArrayLike | None = None, inertia: ArrayLike | None = None
+    ) -> Model:
+        """A copy with a body welded to a link: a box in the hands, a tool on a flange.
+
+        Parameters
+        ----------
+        link : str
+            The link, or a frame fixed in one.
+        mass : float or Inertia
+            kg, zero or more; an :class:`Inertia`, in the frame of that link, is the whole body.
+        point : array_like, shape (3,), optional
+            Its centre of mass in the frame of that link, m; without it, the frame's origin.
+        inertia : array_like, shape (3, 3), optional
+            About its centre of mass, along the axes of that frame, kg·m²; without it, a point mass.
+
+        Returns
+        -------
+        Model
+            With the exact mass, centre of mass and inertia of both bodies together.
+
+        Examples
+        --------
+        >>> from kinegrad.samples import two_link
+        >>> loaded = two_link().attach("forearm", 1.5)
+        >>> loaded.mass.tolist(), loaded.link_inertia("forearm").com.round(12).tolist()
+        ([0.5, 2.0], [-0.05, 0.0, 0.0])
+        """
+        return dataclasses.replace(self, **attached(self, link, mass, point, inertia))  # type: ignore[arg-type]
 
     def _updated(self, what: str, changes: Mapping[str, Any]) -> Array:
         if what not in _PER_LINK | _PER_JOINT and what not in ("placement", "tip"):
