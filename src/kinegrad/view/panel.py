@@ -19,7 +19,13 @@ Array = NDArray[np.float64]
 NONE = "none"
 CURVES = ("#0072b2", "#d55e00", "#009e73")
 SPEEDS = {"¼×": 0.25, "½×": 0.5, "1×": 1.0, "2×": 2.0}
-SWITCHES = {"names": "link names", "axes": "joint axes", "com": "centre of mass", "ground": "ground", "forces": "forces"}
+SWITCHES = {
+    "names": "link names",
+    "axes": "joint axes",
+    "com": "centre of mass",
+    "ground": "ground",
+    "forces": "forces",
+}
 FIRST_ON = ("ground", "forces")
 QUANTITIES = ("torques", "coordinates", "speeds", "sensitivities")
 
@@ -29,7 +35,8 @@ class Panel:
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer, gui = viewer, viewer.server.gui
-        gui.configure_theme(control_layout="collapsible", show_logo=False)
+        gui.configure_theme(show_logo=False)
+        gui.main_panel.dock_right()
         self._own = threading.local()  # set while the panel itself moves a slider
         model, shown = viewer.model, viewer.shown
         mass = f", {model.total_mass:.4g} kg" if model.total_mass else ""
@@ -65,7 +72,7 @@ class Panel:
         with gui.add_folder("Motion"):
             self._button = gui.add_button("Play")
             self._time = gui.add_slider("time, s", first, last, max((last - first) / 1000, 1e-9), first)
-            self._speed = gui.add_dropdown("speed", tuple(SPEEDS), "1×")
+            self._speed = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1×")
             self._loop = gui.add_checkbox("repeat", True)
         viewer = self.viewer
         self._button.on_click(lambda _: viewer.pause() if viewer.playing else viewer.play())
@@ -79,7 +86,7 @@ class Panel:
             start = np.argsort(-np.abs(self.viewer.shown.tau).max(axis=0))[:3]
             self._curves = [
                 gui.add_dropdown(
-                    f"curve {k + 1}", (NONE, *names), names[start[k]] if k < len(start) else NONE
+                    f"curve {k + 1}", (NONE, *names), initial_value=names[start[k]] if k < len(start) else NONE
                 )
                 for k in range(len(CURVES))
             ]
@@ -144,11 +151,11 @@ class Panel:
         if self.viewer.shown.motion is not None:
             drawn = self._drawn()
             with self.viewer.server.atomic():
-                for name in ("series", "title", "data"):
+                for name in ("series", "title", "scales", "data"):
                     setattr(self._figure, name, drawn[name])
 
     def _tell(self) -> None:
-        viewer, chosen = self.viewer, self.viewer._chosen
+        viewer, chosen = self.viewer, self.viewer.chosen
         names = viewer.model.speed_names
         if chosen is None:
             self.felt.content = "Click a link, or choose a coordinate."
@@ -166,33 +173,50 @@ class Panel:
         viewer, motion, model = self.viewer, self.viewer.shown.motion, self.viewer.model
         assert motion is not None
         quantity = self._quantity.value
-        values: Array = {
-            "torques": lambda: viewer.shown.tau,
-            "coordinates": lambda: np.stack([viewer.shown.tangent(q) for q in motion.q]),
-            "speeds": lambda: motion.v,
-            "sensitivities": lambda: viewer.shown.sensitivity(motion.q, motion.v, motion.a, viewer._chosen or 0),
-        }[quantity]()
+        values = self._values(quantity)
         chosen = [model.speed_names.index(c.value) for c in self._curves if c.value != NONE] or [0]
         curves = [np.ascontiguousarray(values[:, k], dtype=float) for k in chosen]
-        of = f" ∂τ/∂q of {model.speed_names[viewer._chosen or 0]}" if quantity == "sensitivities" else ""
+        of = f" ∂τ/∂q of {model.speed_names[viewer.chosen or 0]}" if quantity == "sensitivities" else ""
         series: list[dict[str, Any]] = [{"label": "time, s"}]
         colors = (CURVES * len(chosen))[: len(chosen)]
         series += [
-            {"label": model.speed_names[k], "stroke": color, "width": 2} for k, color in zip(chosen, colors, strict=True)
+            {"label": model.speed_names[k], "stroke": color, "width": 2}
+            for k, color in zip(chosen, colors, strict=True)
         ]
         series.append({"label": "now", "stroke": "#808080", "width": 1, "points": {"show": False}})
         times = np.asarray(motion.t, dtype=float)
         data = (times, *curves, np.full(len(times), np.nan))
-        return {"data": self._with_cursor(data), "series": tuple(series), "title": quantity + of}
+        self._low, self._high = _span(curves)
+        scales = {"x": {"time": False}, "y": {"auto": False, "range": (self._low, self._high)}}
+        return {"data": self._with_cursor(data), "series": tuple(series), "title": quantity + of, "scales": scales}
+
+    def _values(self, quantity: str) -> Array:
+        """What is drawn over time, (m, nv)."""
+        shown = self.viewer.shown
+        motion = shown.motion
+        assert motion is not None
+        if quantity == "torques":
+            return shown.tau
+        if quantity == "coordinates":
+            return shown.tangent(motion.q)
+        if quantity == "speeds":
+            return np.asarray(motion.v)
+        return shown.sensitivity(motion.q, motion.v, motion.a, self.viewer.chosen or 0)
 
     def _with_cursor(self, data: tuple[Array, ...]) -> tuple[Array, ...]:
         """The same curves with an upright line at the time that is shown: two samples beside each other."""
         times, *curves, _ = data
-        low, high = min(float(x.min()) for x in curves), max(float(x.max()) for x in curves)
         line = np.full(len(times), np.nan)
         k = int(np.clip(np.searchsorted(times, self.viewer.time), 1, len(times) - 1))
-        line[k - 1], line[k] = low, high
+        line[k - 1], line[k] = self._low, self._high
         return (times, *curves, line)
+
+
+def _span(curves: list[Array]) -> tuple[float, float]:
+    """From below the lowest value of all curves to above the highest."""
+    low, high = min(float(x.min()) for x in curves), max(float(x.max()) for x in curves)
+    spare = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - spare, high + spare
 
 
 def _joint_of_speeds(model: Any) -> list[int]:

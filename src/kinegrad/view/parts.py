@@ -1,7 +1,7 @@
 """What a model looks like: a surface and a colour for each part of each link.
 
-A model with shapes looks as they say.  Links without any are capsules along their lines (:mod:`kinegrad.model.segments`)
-as thick as their mass would be with the density of water, within bounds, so that a body looks like one.
+A model with shapes looks as they say.  Links without any are capsules along their lines
+(:mod:`kinegrad.model.segments`), as thick as their mass would be with the density of water, within bounds, so that a body looks like one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7
 class Part(NamedTuple):
     """A piece of a link to draw."""
 
-    link: int
+    link: int  # −1 for the world
     surface: Surface  # link frame
     color: tuple[float, float, float, float]  # red, green, blue, opacity, from 0 to 1
 
@@ -44,7 +44,9 @@ def body_parts(model: Model) -> tuple[Part, ...]:
     """
     parts, shaped = [], set()
     for k, shape in enumerate(model.shapes):
-        link, frame = model.locate(shape.link)
+        if shape.collision:
+            continue
+        link, frame = (-1, None) if shape.link is None else model.locate(shape.link)
         placement = shape.placement if frame is None else frame @ shape.placement
         shaped.add(link)
         color = shape.color or branch_color(model, link)
@@ -78,7 +80,9 @@ def reach(model: Model) -> float:
 
 
 def branch_color(model: Model, link: int) -> tuple[float, float, float, float]:
-    """The colour of the branch that a link belongs to."""
+    """The colour of the branch that a link belongs to; grey for the world."""
+    if link < 0:
+        return 0.6, 0.62, 0.65, 1.0
     text = PALETTE[int(model.topology.branch_of[link]) % len(PALETTE)]
     red, green, blue = (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5))
     return red, green, blue, 1.0

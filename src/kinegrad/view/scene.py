@@ -6,7 +6,7 @@ fixed in it.  Everything that changes with time is set in :meth:`Scene.pose`, in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +15,13 @@ from kinegrad.energy import center_of_mass
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.view.parts import body_parts, reach
-
-if TYPE_CHECKING:
-    from viser import ViserServer
+from kinegrad.view.surfaces import ARROW
 
 __all__ = ["Scene", "up_direction"]
 
 Array = NDArray[np.float64]
 COM, FORCE, AXIS = (213, 94, 0), (200, 30, 30), (93, 107, 120)
-ARROW = 0.35  # length of the largest force, of the reach of the model
+LONGEST = 0.35  # length of the largest force, of the reach of the model
 
 
 class Scene:
@@ -43,7 +41,7 @@ class Scene:
 
     def __init__(
         self,
-        server: ViserServer,
+        server: Any,
         model: Model,
         q: Array,
         *,
@@ -53,25 +51,23 @@ class Scene:
         self.server, self.model = server, model
         self.size = reach(model)
         self.up = up_direction(model)
-        self.newtons = ARROW * self.size / largest_force if largest_force > 0 else 0.0
+        self.newtons = LONGEST * self.size / largest_force if largest_force > 0 else 0.0
         scene = server.scene
         scene.set_up_direction(tuple(self.up.tolist()))
         transforms = forward_kinematics(model, q).transform
-        self.links = [
-            scene.add_frame(f"/body/{i}", show_axes=False, **_placed(transforms[i])) for i in range(model.n)
-        ]
+        self.links = [scene.add_frame(f"/body/{i}", show_axes=False, **_placed(transforms[i])) for i in range(model.n)]
         self.parts = body_parts(model)
         self.meshes = [
             scene.add_mesh_simple(
-                f"/body/{part.link}/part{k}", part.surface.vertices, part.surface.faces,
+                f"{_node(part.link)}/part{k}", part.surface.vertices, part.surface.faces,
                 color=_bytes(part.color[:3]), opacity=part.color[3] if part.color[3] < 1 else None,
             )
             for k, part in enumerate(self.parts)
         ]  # fmt: skip
         self.names = [
-            scene.add_label(f"/body/{part.link}/name{k}", model.link_names[part.link],
+            scene.add_label(f"{_node(part.link)}/name{k}", model.link_names[part.link],
                             position=part.surface.vertices.mean(axis=0), visible=False)
-            for k, part in enumerate(self.parts)
+            for k, part in enumerate(self.parts) if part.link >= 0
         ]  # fmt: skip
         self.axes = [self._axis(i) for i in range(model.n)]
         mass = scene.add_icosphere("/com", radius=0.02 * self.size, color=COM, visible=False)
@@ -81,14 +77,14 @@ class Scene:
             "/ground", width=4 * self.size, height=4 * self.size, cell_size=self.size / 4, section_size=self.size,
             plane="xy", position=tuple((ground * self.up).tolist()), wxyz=_turn_to(self.up),
         )  # fmt: skip
-        none = np.zeros((1, 2, 3))
-        self.forces: Any = scene.add_arrows("/forces", none, colors=FORCE, **self._arrow_sizes())
+        self.forces: list[Any] = []
+        self.forces_shown = True
 
     def lowest(self, transforms: Array) -> float:
         """The height of the lowest point of all parts, over any batch of transforms (..., n, 4, 4)."""
         heights = []
         for part in self.parts:
-            pose = transforms[..., part.link, :, :]
+            pose = transforms[..., part.link, :, :] if part.link >= 0 else np.eye(4)
             corners = part.surface.vertices @ np.swapaxes(pose[..., :3, :3], -1, -2) + pose[..., None, :3, 3]
             heights.append((corners @ self.up).min())
         return float(min(heights, default=0.0))
@@ -102,43 +98,56 @@ class Scene:
                 node.wxyz, node.position = placed["wxyz"], placed["position"]
             if self.com is not None:
                 self.com.position = center_of_mass(self.model, q)
-            lines = np.zeros((1, 2, 3))
-            if arrows is not None and len(arrows) and self.newtons:
-                lines = np.stack([arrows[:, 0], arrows[:, 0] + self.newtons * arrows[:, 1]], axis=1)
-            self.forces.points = lines.astype(np.float32)
+            self._draw_forces(np.zeros((0, 2, 3)) if arrows is None else arrows)
 
     def paint(self, colors: Array | None) -> None:
         """Colour the links (n, 3), from 0 to 1; as they were for None."""
         with self.server.atomic():
             for mesh, part in zip(self.meshes, self.parts, strict=True):
-                mesh.color = _bytes(part.color[:3] if colors is None else colors[part.link])
+                felt = colors is not None and part.link >= 0
+                mesh.color = _bytes(colors[part.link] if felt and colors is not None else part.color[:3])
 
     def show(self, what: str, visible: bool) -> None:
         """Show or hide names, axes, com, ground or forces."""
+        if what == "forces":
+            self.forces_shown = visible
         nodes = getattr(self, what)
         for node in nodes if isinstance(nodes, list) else [nodes]:
             if node is not None:
                 node.visible = visible
 
+    def _draw_forces(self, arrows: Array) -> None:
+        """One arrow per force, along z and a metre long, placed, turned and scaled."""
+        while len(self.forces) < len(arrows):
+            name = f"/forces/{len(self.forces)}"
+            node = self.server.scene.add_mesh_simple(name, ARROW.vertices, ARROW.faces, color=FORCE)
+            self.forces.append(node)
+        for k, node in enumerate(self.forces):
+            force = arrows[k, 1] if k < len(arrows) else np.zeros(3)
+            length = self.newtons * float(np.linalg.norm(force))
+            node.visible = self.forces_shown and length > 1e-3 * self.size
+            if node.visible:
+                node.position, node.wxyz = arrows[k, 0], _turn_to(force / np.linalg.norm(force))
+                node.scale = length
+
     def _axis(self, i: int) -> Any:
         """An arrow along the axis of joint i, fixed in its link: the joint's motion leaves its axis where it is."""
         to_link = np.linalg.inv(self.model.tip[i])
-        start = to_link[:3, 3]
         along = to_link[:3, :3] @ np.asarray(self.model.joints[i].axis)
-        line = np.stack([start, start + 0.12 * self.size * along])[None]
-        return self.server.scene.add_arrows(
-            f"/body/{i}/axis", line, colors=AXIS, visible=False, **self._arrow_sizes(0.6)
-        )
-
-    def _arrow_sizes(self, scale: float = 1.0) -> dict[str, Any]:
-        unit = scale * self.size
-        return {"shaft_radius": 0.006 * unit, "head_radius": 0.016 * unit, "head_length": 0.04 * unit}
+        return self.server.scene.add_mesh_simple(
+            f"/body/{i}/axis", ARROW.vertices, ARROW.faces, color=AXIS, visible=False, scale=0.12 * self.size,
+            position=to_link[:3, 3], wxyz=_turn_to(along),
+        )  # fmt: skip
 
 
 def up_direction(model: Model) -> Array:
     """Against gravity; z where there is none."""
     strength = float(np.linalg.norm(model.gravity))
     return -model.gravity / strength if strength > 0 else np.array([0.0, 0.0, 1.0])
+
+
+def _node(link: int) -> str:
+    return f"/body/{link}" if link >= 0 else "/world"
 
 
 def _placed(transform: Array) -> dict[str, Array]:

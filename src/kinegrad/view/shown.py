@@ -105,7 +105,7 @@ class Shown:
     def sensitivity(self, q: Array, v: Array, a: Array, speed: int) -> Array:
         """The column of ∂τ/∂q of one speed, (..., nv): what all torques feel of it."""
         loads = self.loads if self._arrays is None or q.ndim > 1 or not self._timed else None
-        return np.asarray(inverse_dynamics_derivatives(self.model, q, v, a, loads=loads).dtau_dq[..., speed])
+        return np.asarray(inverse_dynamics_derivatives(self.model, q, v, a, loads=loads).dtau_dq)[..., speed]
 
     @property
     def _timed(self) -> bool:
@@ -154,7 +154,8 @@ class Shown:
         if self._arrays is not None:
             largest.append(float(np.linalg.norm(self._arrays["force"], axis=-1).max()))
         if self._contacts:
-            assert self.motion is not None and self.motion.forces is not None
+            assert self.motion is not None
+            assert self.motion.forces is not None
             largest.append(float(np.abs(self.motion.forces).max()))
         return max(largest)
 
@@ -164,7 +165,7 @@ class Shown:
             return []
         if self.motion.forces.shape[-1] != self.constraints.m:
             return []
-        return [(each, self.constraints.rows(each.name)) for each in self.constraints if isinstance(each, Contact)]  # type: ignore[arg-type]
+        return [(each, self.constraints.rows(each.name)) for each in self.constraints if isinstance(each, Contact)]
 
     def _load_arrows(self, q: Array, t: float | None) -> Array | None:
         if self._arrays is None:
@@ -179,7 +180,8 @@ class Shown:
     def _contact_arrows(self, q: Array, t: float | None) -> Array | None:
         if not self._contacts or t is None:
             return None
-        assert self.motion is not None and self.motion.forces is not None
+        assert self.motion is not None
+        assert self.motion.forces is not None
         k = int(np.abs(self.motion.t - t).argmin())
         transforms = forward_kinematics(self.model, q).transform
         lines = []

@@ -6,7 +6,7 @@ Spheres, cylinders and capsules are surfaces of revolution: a profile (radius, h
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, shown
 from kinegrad.model.geometry import Box, Capsule, Cylinder, Mesh, Solid, Sphere
 
-__all__ = ["Surface", "capsule_between", "surface"]
+__all__ = ["ARROW", "Surface", "capsule_between", "surface"]
 
 Array = NDArray[np.float64]
 AROUND, ALONG = 20, 6  # corners of a circle, and of a quarter of a meridian
@@ -91,7 +91,8 @@ def _revolved(profile: list[tuple[float, float]]) -> Surface:
 
 def _box(size: tuple[float, float, float]) -> Surface:
     """Six faces with corners of their own, so that edges stay sharp."""
-    vertices, faces = [], []
+    vertices: list[Array] = []
+    faces: list[tuple[int, int, int]] = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
             u, v = np.eye(3)[(axis + 1) % 3], np.eye(3)[(axis + 2) % 3]
@@ -109,12 +110,17 @@ def _read(mesh: Mesh, where: str) -> Surface:
     if not os.path.isfile(mesh.file):
         raise InputError(f"{where}mesh file {shown(mesh.file)} does not exist; expected the file of a surface")
     try:
-        read = trimesh.load(mesh.file, force="mesh")
+        read: Any = trimesh.load(mesh.file, force="mesh")
     except Exception as error:  # whatever trimesh and what it builds on raise for a damaged file
         raise InputError(f"{where}mesh file {shown(mesh.file)} cannot be read: {error}") from error
-    vertices = np.asarray(read.vertices, dtype=float) * np.array(mesh.scale)
+    vertices = np.asarray(read.vertices, dtype=np.float64) * np.array(mesh.scale)
     faces = np.asarray(read.faces, dtype=np.int64)
     if not len(faces) or not np.isfinite(vertices).all():
         raise InputError(f"{where}mesh file {shown(mesh.file)} has no triangles of finite corners")
     mirrored = np.prod(mesh.scale) < 0
     return Surface(vertices, faces[:, ::-1] if mirrored else faces)
+
+
+ARROW = _revolved(
+    [(0.0, 0.0), (0.02, 0.0), (0.02, 0.0), (0.02, 0.85), (0.05, 0.85), (0.05, 0.85), (0.0, 1.0)]
+)  # along z

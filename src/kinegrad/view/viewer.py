@@ -7,8 +7,11 @@ pictures instead of slowing time down.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import threading
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -82,20 +85,32 @@ class Viewer:
         viser = need_viser()
         if isinstance(port, bool) or not isinstance(port, int) or not 0 <= port < 65536:
             raise InputError(f"`port` is {shown(port)}; expected a whole number from 0 to 65535")
-        self.server = viser.ViserServer(host=host, port=port or _free_port(host), label=model.name, verbose=False)
+        with _silent():
+            self.server = viser.ViserServer(host=host, port=port or _free_port(host), label=model.name, verbose=False)
         self._host = host
+        try:
+            self._set_up(largest_force=self.shown.largest_force())
+        except BaseException:
+            with _silent():
+                self.server.stop()
+            raise
+
+    def _set_up(self, largest_force: float) -> None:
+        """Fill the page; then let time pass."""
+        model, motion = self.shown.model, self.shown.motion
         self._lock = threading.RLock()
         self._q, self._v, self._a = self.shown.q, np.zeros(model.nv), np.zeros(model.nv)
         self._t = float(motion.t[0]) if motion is not None else 0.0
-        self._chosen: int | None = None
+        self.chosen: int | None = None
         self._playing, self._closed = threading.Event(), threading.Event()
         self._began = 0.0
         self.scene = Scene(
-            self.server, model, self.shown.q, postures=self.shown.postures(), largest_force=self.shown.largest_force()
+            self.server, model, self.shown.q, postures=self.shown.postures(), largest_force=largest_force
         )
         self.panel = Panel(self)
         for mesh, part in zip(self.scene.meshes, self.scene.parts, strict=True):
-            mesh.on_click(lambda _, link=part.link: self.choose(self.speed_of(link)))
+            if part.link >= 0:
+                mesh.on_click(self._chooser(part.link))
         self._look_from_the_side()
         self._show()
         self._clock = threading.Thread(target=self._tick, name="kinegrad-view-clock", daemon=True)
@@ -168,7 +183,7 @@ class Viewer:
     def choose(self, speed: int | None) -> None:
         """Colour the body by the column of ∂τ/∂q of a speed; as it was for None."""
         with self._lock:
-            self._chosen = speed
+            self.chosen = speed
             self._show()
             self.panel.plot()
 
@@ -188,7 +203,8 @@ class Viewer:
             self._playing.set()  # wakes the clock
             if self._clock is not threading.current_thread():
                 self._clock.join(5)
-            self.server.stop()
+            with _silent():
+                self.server.stop()
 
     def __enter__(self) -> Self:
         return self
@@ -200,6 +216,9 @@ class Viewer:
 
     # --- how ----------------------------------------------------------------------------------------------------
 
+    def _chooser(self, link: int) -> Callable[[Any], None]:
+        return lambda _: self.choose(self.speed_of(link))
+
     def _show(self) -> None:
         self.scene.pose(self._q, self.shown.arrows(self._q, None if self.shown.motion is None else self._t))
         self.scene.paint(self._feelings())
@@ -207,9 +226,9 @@ class Viewer:
 
     def _feelings(self) -> Array | None:
         """Colours of the links by what their torques feel of the chosen speed: red for more, blue for less."""
-        if self._chosen is None:
+        if self.chosen is None:
             return None
-        column = self.shown.sensitivity(self._q, self._v, self._a, self._chosen)
+        column = self.shown.sensitivity(self._q, self._v, self._a, self.chosen)
         largest = np.abs(column).max()
         part = (column / largest if largest > 0 else column)[list(self.model.layout.speed_of)]
         strength = np.sqrt(np.abs(part))[:, None]  # small ones are seen, too
@@ -264,6 +283,11 @@ class Viewer:
         if self.model.total_mass > 0:
             return np.asarray(center_of_mass(self.model, self._q))
         return np.zeros(3)
+
+
+def _silent() -> contextlib.AbstractContextManager[Any]:
+    """What viser prints when it starts and stops is not for the output of whoever uses this."""
+    return contextlib.redirect_stdout(io.StringIO())
 
 
 def _free_port(host: str) -> int:
