@@ -1,7 +1,8 @@
 """What a model looks like: a surface and a colour for each part of each link.
 
 A model with shapes looks as they say.  Links without any are capsules along their lines
-(:mod:`kinegrad.model.segments`), as thick as their mass would be with the density of water, within bounds, so that a body looks like one.
+(:mod:`kinegrad.model.segments`), as thick as their mass would be with the density of water, within bounds, so that a
+body looks like one.
 """
 
 from __future__ import annotations
