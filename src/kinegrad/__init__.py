@@ -36,7 +36,8 @@ optimize     optimize_design: the best design within bounds and limits; Simulate
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
-io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
+io           read_trajectory, read_positions, write_trajectory, write_torques: CSV, NPZ, NetCDF
+recordings   read_motion, motion_from_positions: measured positions alone, filtered or smoothed, with v and a; low_pass
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
 view         Viewer: a model in the browser; export_page: as a page of its own; picture, film
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
@@ -115,21 +116,16 @@ from kinegrad.design import (
 )
 from kinegrad.directional import Directional, directional
 from kinegrad.dynamics import (
-    HybridDynamics,
     bias_forces,
     forward_dynamics,
     gravity_forces,
-    hybrid_dynamics,
     inverse_dynamics,
     mass_matrix,
 )
 from kinegrad.dynamics_derivatives import (
-    ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
     InverseDynamicsGradient,
     LoadDerivatives,
-    PackedMatrix,
-    forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
     inverse_dynamics_jvp,
     inverse_dynamics_load_derivatives,
@@ -147,7 +143,9 @@ from kinegrad.dynamics_hessian import (
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.forward_derivatives import ForwardDynamicsDerivatives, forward_dynamics_derivatives
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
+from kinegrad.hybrid import HybridDynamics, hybrid_dynamics
 from kinegrad.kinematics import (
     ForwardKinematics,
     Jacobian,
@@ -203,13 +201,14 @@ from kinegrad.model import (
     universal,
 )
 from kinegrad.motion import Motion
+from kinegrad.packed_matrix import PackedMatrix
 from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
 
 __version__ = "0.1.0"
 
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
-_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "simulate", "view")
+_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "recordings", "simulate", "view")
 _TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
 

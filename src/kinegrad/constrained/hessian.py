@@ -126,8 +126,9 @@ def constrained_dynamics_hessian(
         named_loads(model, loads),
     )  # fmt: skip
     q, v, tau, of_a = given.values()
-    of_f = _force_weights(constraints, w_forces, shape)
+    of_f, shape = _force_weights(constraints, w_forces, shape)
     if not constraints.m:
+        of_a = np.broadcast_to(of_a, (*shape, model.nv))
         free = forward_dynamics_hessian(model, q, v, tau, of_a, loads=loads, threads=threads)
         return ConstrainedDynamicsHessian(**vars(free))
     d = constrained_dynamics_derivatives(
@@ -136,8 +137,10 @@ def constrained_dynamics_hessian(
     return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, law, threads)
 
 
-def _force_weights(constraints: ConstraintSet, given: Any, shape: tuple[int, ...]) -> Array:
-    """Weights of forces, (..., m), that fit the batch."""
+def _force_weights(
+    constraints: ConstraintSet, given: Any, shape: tuple[int, ...]
+) -> tuple[Array, tuple[int, ...]]:  # fmt: skip
+    """Weights of forces, (..., m), that fit the batch, and the batch shape with them."""
     x = engine.real("w_forces", np.zeros(constraints.m) if given is None else given)
     if x.shape[-1:] != (constraints.m,):
         raise InputError(
@@ -145,8 +148,7 @@ def _force_weights(constraints: ConstraintSet, given: Any, shape: tuple[int, ...
         )
     if not np.isfinite(x).all():
         raise engine.not_finite("w_forces", x)
-    engine.broadcast({"the state": shape, "w_forces": x.shape[:-1]}, [shape, x.shape[:-1]])
-    return x
+    return x, engine.broadcast({"the state": shape, "w_forces": x.shape[:-1]}, [shape, x.shape[:-1]])
 
 
 @quietly
@@ -217,4 +219,4 @@ def _row_hessian_in_coordinates(
     n = at.layout.n
     none, nothing, w = np.zeros((*at.shape, n)), np.zeros((*at.shape, n, n)), np.zeros((*at.shape, at.layout.nv))
     slopes = [np.asarray(x) for x in (*gradient, none)]
-    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv))
+    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv), across=True)

@@ -12,9 +12,17 @@ from numpy.typing import NDArray
 from kinegrad.errors import LONGEST, InputError, shown
 from kinegrad.model import Model
 
-__all__ = ["check_names", "joint_order", "joint_texts"]
+__all__ = ["PositionsAloneError", "check_names", "joint_order", "joint_texts"]
 
 SEARCHED = 1000  # names that are looked through for a similar one
+
+
+class PositionsAloneError(InputError):
+    """A file that has q, but neither v nor a."""
+
+    def __init__(self, path: Any, what: str) -> None:
+        hint = "kinegrad.recordings.read_motion makes them from q"
+        super().__init__(f"{path}: has q alone; expected {what} of v and a, too: {hint}")
 
 
 def check_names(
