@@ -34,6 +34,7 @@ FLOOR, SHELF = (0.35, -0.55), (0.38, 0.45)  # y and z of the hands, m; the groun
 ASIDE = 0.30  # m to the left, where the shelf is at the side
 SOLE, SIZE = (0.09, 0.085, -0.87), (0.08, 0.27)  # the middle of the right sole while standing, and its size, m
 CLEAR = 0.18  # m: the hands stay in front of knees, hip and neck by this much, so that the box does
+AHEAD = (0.0, 1.0, 0.0)
 STEP = 0.55  # m
 PELVIS = {"pelvis.tx": (-0.4, 0.4), "pelvis.ty": (-0.6, 0.6), "pelvis.tz": (-0.8, 0.1), "pelvis.rx": (-0.5, 1.9),
           "pelvis.rz": (-0.8, 0.8)}  # fmt: skip
@@ -87,10 +88,9 @@ def human43_lift(
     else:
         requirements.append(Held("right_hand", (HALF, 0.0, 0.0), point=GRIP, directions="x"))
     for side in sides:
-        hand = {"point": GRIP, "normal": (0.0, 1.0, 0.0)}
-        requirements.append(Above(f"{side}_hand", CLEAR, other=f"{side}_thigh", **hand))  # in front of the knee
+        requirements.append(Above(f"{side}_hand", CLEAR, GRIP, AHEAD, other=f"{side}_thigh"))  # in front of the knee
     for other in ("right_pelvis", "trunk"):  # and of the hip and the neck
-        requirements.append(Above("right_hand", CLEAR, other=other, point=GRIP, normal=(0.0, 1.0, 0.0)))
+        requirements.append(Above("right_hand", CLEAR, GRIP, AHEAD, other=other))
     objective = [Effort(relative=True), Time(), Acceleration(1e-5), Posture(1e-2)]
     return MotionProblem(human, phase, requirements, objective)
 

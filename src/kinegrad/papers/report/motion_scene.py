@@ -36,14 +36,15 @@ def _mirror_image(model: Model, q: Array) -> Array:
     names = model.coordinate_names
     column = [names.index(pairs[name][0]) for name in names]
     sign = np.array([pairs[name][1] for name in names])
-    found: Array = q[:, column] * sign
-    return found + (q[-1] - found[0])
+    other = q[:, column] * sign
+    found: Array = other + (q[-1] - other[0])
+    return found
 
 
 def foot_forces(solution: MotionSolution, t: Array) -> dict[str, tuple[Array, Array]]:
     """Of each foot by name: its centre of pressure in the world, (m, 3), and its force, (m, 3), N; zero where off."""
     motion = solution.motion(np.clip(t, 0.0, solution.duration))
-    found = {}
+    found: dict[str, tuple[Array, Array]] = {}
     if motion.forces is None:
         return found
     feet = [one for one in solution.problem.requirements if isinstance(one, Foot)]

@@ -189,4 +189,5 @@ def sensitivities(solution: MotionSolution, count: int = 161) -> Sensitivity:
     state = (motion.q, motion.v, motion.a)
     ours = inverse_dynamics_derivatives(solution.problem.model, *state, loads=loads, method="lagrange")
     closed = ClosedForm(gravity=GRAVITY, load=LOAD).derivatives(*state)
-    return Sensitivity(t, (ours.dtau_dq, ours.dtau_dv, ours.dtau_da), closed)
+    by_q, by_v, by_a = (np.asarray(x) for x in (ours.dtau_dq, ours.dtau_dv, ours.dtau_da))
+    return Sensitivity(t, (by_q, by_v, by_a), closed)
