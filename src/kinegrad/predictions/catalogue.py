@@ -9,7 +9,7 @@ from typing import Any
 from kinegrad.errors import InputError, shown
 from kinegrad.motion.problem import MotionProblem
 from kinegrad.predictions.five_bar import five_bar_reach
-from kinegrad.predictions.human import GRIP, HALF, human43_lift, human43_step
+from kinegrad.predictions.human import GRIP, HALF, human43_lift, human43_step, step_postures
 from kinegrad.predictions.sagittal import sagittal_lift
 from kinegrad.predictions.two_link import lifting, time_optimal
 
@@ -155,6 +155,8 @@ PREDICTIONS: dict[str, Prediction] = {
             "One step of a periodic gait: the right foot is planted, the left one swings, and the motion ends as "
             "the mirror image of how it began, one step ahead. The page shows both steps of a stride.",
             human43_step,
+            guess={"postures": step_postures(), "durations": [0.6]},
+            options={"refine": True},
             drawing=Drawing(azimuth=20.0, elevation=9.0, ground=-0.87, head="head", mirror=True),
         ),
         Prediction(
@@ -163,6 +165,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "A closed loop by cut joint: two motors in the ground carry a payload of 1 kg from one side to the "
             "other; the force in the cut joint is unknown, and the elbows have no motors.",
             five_bar_reach,
+            options={"refine": True},
             drawing=Drawing(azimuth=-90.0, elevation=0.0, trail=("left_elbow",)),
         ),
     )

@@ -26,7 +26,7 @@ from kinegrad.motion.problem import (
 )
 from kinegrad.samples import human43
 
-__all__ = ["BOX", "human43_lift", "human43_step", "mirrored"]
+__all__ = ["BOX", "human43_lift", "human43_step", "mirrored", "step_postures"]
 
 BOX, HALF = 10.0, 0.17  # kg, and m from the middle of the box to each hand
 GRIP = (-0.095, 0.0, 0.0)  # the middle of the hand, in its frame, which is at the finger tips
@@ -55,7 +55,7 @@ def mirrored(model: Model) -> dict[str, tuple[str, float]]:
 
 
 def human43_lift(
-    *, aside: bool = False, box: float = BOX, segments: int = 12, nodes: int = 2, duration: Any = (0.5, 3.0)
+    *, aside: bool = False, box: float = BOX, segments: int = 16, nodes: int = 2, duration: Any = (0.5, 3.0)
 ) -> MotionProblem:
     """The human lifts a box from the floor to a shelf, both feet planted, both hands on the box.
 
@@ -91,7 +91,7 @@ def human43_lift(
         requirements.append(Above(f"{side}_hand", CLEAR, GRIP, AHEAD, other=f"{side}_thigh"))  # in front of the knee
     for other in ("right_pelvis", "trunk"):  # and of the hip and the neck
         requirements.append(Above("right_hand", CLEAR, GRIP, AHEAD, other=other))
-    objective = [Effort(relative=True), Time(), Acceleration(1e-5), Posture(1e-2)]
+    objective = [Effort(relative=True), Time(0.1), Acceleration(1e-5), Posture(1e-2)]
     return MotionProblem(human, phase, requirements, objective)
 
 
@@ -119,7 +119,7 @@ def human43_step(
     requirements: list[Requirement] = [
         Fixed({"right_toes": 0.0, "left_toes": 0.0}),
         Foot("right_foot", SOLE, size=SIZE),
-        Periodic(advance={"pelvis.ty": step}, mirror=pairs, orders=2),
+        Periodic(advance={"pelvis.ty": step}, mirror=pairs, orders=1),  # forces pass from foot to foot, so a jumps
         Above("left_foot", -0.87 + 0.03, during=(0.2, 0.8)),
         Above("left_foot", -0.87 + 0.03, point=(0.0, 0.16, 0.0), during=(0.2, 0.8)),
         Above("left_foot", 0.06, normal=(-1.0, 0.0, 0.0), other="right_foot"),  # legs do not cross
@@ -129,6 +129,23 @@ def human43_step(
         name: 1.0 for name in human.coordinate_names if not name.startswith("pelvis.t")})]  # fmt: skip
     phase = Phase("step", duration=duration, segments=segments, nodes=nodes)
     return MotionProblem(human, phase, requirements, objective)
+
+
+def step_postures(step: float = STEP) -> dict[str, dict[str, float]]:
+    """Where to look for postures: the right leg in front with the pelvis behind it, and half a stride later.
+
+    >>> step_postures()["end"]["pelvis.ty"]
+    0.275
+    """
+    spread = step / 2 / 0.87
+    start = {
+        "pelvis.ty": -step / 2, "pelvis.tz": -0.06, "right_hip.x": -spread - 0.2, "right_knee": 0.3,
+        "right_ankle.x": spread - 0.1, "left_hip.x": spread - 0.2, "left_knee": 0.4, "left_ankle.x": -spread - 0.2,
+    }  # fmt: skip
+    swapped = {"right_": "left_", "left_": "right_"}
+    end = {swapped.get(name[: name.find("_") + 1], "") + name.removeprefix("right_").removeprefix("left_"): angle
+           for name, angle in start.items()}  # fmt: skip
+    return {"start": start, "end": end | {"pelvis.ty": step / 2}}
 
 
 def _standing(human: Model, both: bool) -> Sequence[Requirement]:

@@ -23,12 +23,12 @@ COLOURS = ("#2f6fab", "#c4553b", "#2a7f62", "#e08e45", "#7a3fa0", "#5d6b78", "#b
 
 
 def plot_postures(scene: Scene, count: int = 6) -> Figure:
-    """The model at equal steps of time, as the page shows it first; one that moves in space also from the front."""
+    """The model at equal steps of time, as the page shows it first; one that moves in space also from behind."""
     from matplotlib.figure import Figure
     from matplotlib.patches import Polygon
 
     flat = scene.up == "y" or np.ptp(scene.points[..., 1]) < 1e-9
-    views = [("", 0, 1 if scene.up == "y" else 2)] if flat else [("from its right", 1, 2), ("from the front", 0, 2)]
+    views = [("", 0, 1 if scene.up == "y" else 2)] if flat else [("from its right", 1, 2), ("from behind", 0, 2)]
     every = [scene.points.reshape(-1, 3), *(block.corners.reshape(-1, 3) for block in scene.blocks)]
     low, high = np.concatenate(every).min(axis=0), np.concatenate(every).max(axis=0)
     wide = max(high[i] - low[i] for _, i, _ in views)
@@ -50,7 +50,7 @@ def plot_postures(scene: Scene, count: int = 6) -> Figure:
             for a, b, _, colour in scene.limbs:
                 ax.plot(*scene.points[k][[a, b]][:, [i, j]].T, color=colour, linewidth=3.2, solid_capstyle="round")
             for a, radius, colour in scene.balls:
-                ax.plot(*scene.points[k, a][[i, j]], "o", color=colour, markersize=60 * radius)
+                ax.plot(*scene.points[k, a][[i, j]], "o", color=colour, markersize=110 * radius)
             for arrow in scene.arrows:
                 start, end = arrow.start[k], arrow.start[k] + arrow.vector[k]
                 ax.plot([start[i], end[i]], [start[j], end[j]], color=arrow.colour, linewidth=1.4)
@@ -70,7 +70,7 @@ def plot_coordinates(solution: MotionSolution) -> Figure:
     model, t = solution.problem.model, np.linspace(0, solution.duration, 241)
     q = solution.motion(t).q
     figure, ax = _axes("coordinate, rad or m")
-    order = np.argsort(-np.ptp(q, axis=0), kind="stable")[:MOST]
+    order = _distinct(q, np.argsort(-np.ptp(q, axis=0), kind="stable"))
     for k, colour in zip(order, COLOURS, strict=False):
         ax.plot(t, q[:, k], color=colour, linewidth=1.9, label=model.coordinate_names[k])
     _seams(ax, solution)
@@ -92,7 +92,7 @@ def plot_torques(solution: MotionSolution) -> Figure:
     if relative:
         for sign in (-1, 1):
             ax.axhline(sign, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
-    order = [k for k in np.argsort(-np.abs(tau).max(axis=0), kind="stable")[:MOST] if np.abs(tau[:, k]).max() > 1e-9]
+    order = _distinct(tau, np.argsort(-np.abs(tau).max(axis=0), kind="stable"))
     for k, colour in zip(order, COLOURS, strict=False):
         ax.plot(t, tau[:, k], color=colour, linewidth=1.7, label=model.speed_names[k])
     _seams(ax, solution)
@@ -133,6 +133,17 @@ def plot_progress(solution: MotionSolution) -> Figure:
         ax.semilogy(k, np.maximum(values, 1e-14), color=colour, linewidth=1.8, marker=".", label=name)
     ax.legend(frameon=False, fontsize=11)
     return figure
+
+
+def _distinct(x: Array, order: Array) -> list[int]:
+    """The first few columns in this order that are not zero, nor ± one before: left and right may be alike."""
+    found: list[int] = []
+    for k in order.tolist():
+        size = np.abs(x[:, k]).max()
+        alike = any(min(np.abs(x[:, k] - sign * x[:, j]).max() for sign in (-1, 1)) < 1e-6 * size for j in found)
+        if size > 1e-9 and not alike:
+            found.append(k)
+    return found[:MOST]
 
 
 def _limits(solution: MotionSolution) -> Array:

@@ -31,7 +31,7 @@ __all__ = ["PredictionReport", "predict"]
 DPI = 130
 CAPTIONS = {
     "postures": ("Postures", "At equal steps of time."),
-    "coordinates": ("Coordinates", "Those that move most."),
+    "coordinates": ("Coordinates", "Those that move most; of left and right, one where both are alike."),
     "torques": (
         "Torques",
         "Those that come nearest to their limits, on 481 instants, not only where they are limited.",

@@ -69,7 +69,7 @@ def scene_of(solution: MotionSolution, drawing: Drawing, frames: int = FRAMES) -
     """The scene that a page plays."""
     model = solution.problem.model
     t, q = shown_motion(solution, drawing, frames)
-    size = 0.05 if drawing.ground is not None else 0.03
+    size = 0.05 if drawing.ground is not None else 0.018
     points, limbs, names = skeleton(model, q, thickness=size)
     balls = [(names[drawing.head], HEAD, MIDDLE)] if drawing.head else []
     arrows = []

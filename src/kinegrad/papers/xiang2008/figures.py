@@ -55,7 +55,7 @@ def plot_trajectory(model: Model, q: Array, postures: int = 13) -> Figure:
     figure = Figure(figsize=(6.4, 5.2), layout="constrained")
     ax = figure.add_subplot()
     for rank, k in enumerate(chosen):
-        shade = 0.2 + 0.8 * rank / (postures - 1)
+        shade = min(1.0, 0.2 + 0.8 * rank / (postures - 1))
         for link, colour in enumerate(COLOURS):
             x, y = places[k, link : link + 2, :2].T
             ax.plot(x, y, color=colour, alpha=shade, linewidth=3.5, solid_capstyle="round")

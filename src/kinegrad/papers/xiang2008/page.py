@@ -135,8 +135,8 @@ def _example(page: Page, report: Report, pictures: dict[str, bytes], example: in
     if example == 1:
         page.figure(
             pictures["figure_10_history"], "Figure 10",
-            "Travel time by iteration. It falls below the optimum while torques exceed their limits, and ends on it. "
-            "Dashed: the least time without splines.",
+            "Travel time by iteration, from a straight line of 0.5 s. On the way limits are not kept, so that it can "
+            "be below the optimum. Dashed: the least time without splines.",
         )  # fmt: skip
     page.paragraph(
         "The paper integrated the torques forwards with a commercial code. Here: "
@@ -149,8 +149,8 @@ def _table(page: Page, report: Report) -> None:
     page.paragraph(
         "A spline of degree 3 has accelerations that are straight lines, so its torques cannot jump as those of the "
         "true optimum do. Between two instants at which they are limited they may exceed the limit a little: a "
-        "<i>T</i> with limits at the knots alone is too good by that. More segments approach the optimum. Moco limits controls "
-        "at its mesh points and their middles."
+        "<i>T</i> with limits at the knots alone is too good by that. More segments approach the optimum. Moco limits "
+        "controls at its mesh points and their middles."
     )
     rows, quoted = [], []
     for example in (1, 2):
