@@ -76,10 +76,10 @@ class FineGrid(Grid):
 
     coarse: Array
 
-    def z(self, x: Array) -> Array:
+    def _z(self, x: Array) -> Array:
         forces, self.forces = self.forces, np.zeros((self.K, self.layout.forces), dtype=np.int64)
         try:
-            z = super().z(x)
+            z = super()._z(x)
         finally:
             self.forces = forces
         part = self.layout.force

@@ -148,6 +148,11 @@ def _placed(requirement: Any, *, link: str = "link", point: str = "point") -> No
     requirement._set(**{point: tuple(at.tolist())})
 
 
+def _relative(requirement: Any) -> None:
+    if requirement.other is not None:
+        _placed(requirement, link="other", point="other_point")
+
+
 def _letters(requirement: Any) -> None:
     letters, name = requirement.directions, type(requirement).__name__
     good = isinstance(letters, str) and letters and set(letters) <= set("xyz") and len(set(letters)) == len(letters)
@@ -335,6 +340,11 @@ class Held(Requirement):
     phase : str, optional
     during : (float, float)
         From which part of the phase to which.
+    other : str, optional
+        A link or frame: `at` is then counted from a point of it, along the axes of the world, as of two hands on one
+        box.
+    other_point : array_like, shape (3,)
+        In the frame of `other`, m.
 
     Examples
     --------
@@ -348,10 +358,13 @@ class Held(Requirement):
     directions: str = "xyz"
     phase: str | None = None
     during: tuple[float, float] = (0.0, 1.0)
+    other: str | None = None
+    other_point: ArrayLike = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         _placed(self)
         _placed(self, point="at")
+        _relative(self)
         _letters(self)
         _interval(self)
 
@@ -371,6 +384,8 @@ class Reach(Requirement):
     directions : str
     phase : str, optional
         Whose start or end; of the whole motion if not given.
+    other, other_point
+        As of :class:`Held`.
 
     Examples
     --------
@@ -384,10 +399,13 @@ class Reach(Requirement):
     point: ArrayLike = (0.0, 0.0, 0.0)
     directions: str = "xyz"
     phase: str | None = None
+    other: str | None = None
+    other_point: ArrayLike = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         _placed(self)
         _placed(self, point="at")
+        _relative(self)
         _letters(self)
         _when(self)
         _interval(self)
@@ -485,8 +503,7 @@ class Above(Requirement):
 
     def __post_init__(self) -> None:
         _placed(self)
-        if self.other is not None:
-            _placed(self, link="other", point="other_point")
+        _relative(self)
         self._set(
             height=checks.number("height of Above", self.height),
             normal=tuple(checks.direction("normal of Above", self.normal).tolist()),

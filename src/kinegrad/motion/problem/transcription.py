@@ -41,6 +41,7 @@ from kinegrad.motion.problem.variables import (
     conditions_of,
     coordinates_of,
     limits_of,
+    meet,
     phase_numbers,
 )  # fmt: skip
 
@@ -150,11 +151,19 @@ class Transcription:
                     )
 
     def derivative_conditions(self, p: int, end: int) -> int:
-        """How many derivatives are prescribed at an end: 1 where phases meet, or the motion is periodic."""
-        given = max((order for (q, e, order, _) in self.conditions if (q, e) == (p, end)), default=0)
-        inner = (end == 0 and p > 0) or (end == 1 and p + 1 < len(self.phases))
-        periodic = any(isinstance(one, Periodic) for one in self.requirements)
-        return max(given, 1 if inner or periodic else 0)
+        """How many control points at an end are taken by conditions on derivatives there.
+
+        Where phases meet, a derivative that is prescribed counts on both sides, and one that goes on counts once; half
+        of them are counted for each side.
+        """
+        given = {order for (q, e, order, _) in self.conditions if (q, e) == (p, end) and order > 0}
+        before = p - 1 if end == 0 else p
+        if not 0 <= before < len(self.phases) - 1:
+            periodic = any(isinstance(one, Periodic) for one in self.requirements)
+            return max(max(given, default=0), int(periodic))
+        go_on = self.phases[before + 1].continuity
+        count = sum(2 if order in given else 1 for order in range(1, go_on + 1))
+        return (count + 1) // 2 if end == 1 else count // 2
 
     def end_values(self, p: int) -> dict[float, tuple[Any, Array]]:
         """Coordinates that are constant at the start and the end of a phase, with their values."""
@@ -168,7 +177,7 @@ class Transcription:
                     continue
                 a = self.builder.root(int(self.builder.point(p, j, k)))
                 low, high = self.builder.lower[a], self.builder.upper[a]
-                if high - low <= 1e-9 * (1 + abs(low)):
+                if meet(low, high):
                     held[i], values[i] = True, self.where.sign[i] * 0.5 * (low + high)
             found[s] = (held, values)
         return found
