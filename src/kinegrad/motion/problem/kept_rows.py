@@ -28,7 +28,7 @@ from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.motion.bspline import SplineBasis
 from kinegrad.motion.problem import checks
-from kinegrad.motion.problem.requirements import Foot, Guided, Held, Kept, Reach
+from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
