@@ -41,7 +41,7 @@ recordings   read_motion, motion_from_positions: measured positions alone, filte
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
-errors       KinegradError and its kinds
+errors       KinegradError and its kinds; KinegradWarning and its kinds
 
 Packages from simulate on are imported when they are first used, as ``kinegrad.plot`` or by an import.
 
@@ -146,7 +146,17 @@ from kinegrad.dynamics_hessian import (
 )
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
-from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.errors import (
+    FileError,
+    InputError,
+    KinegradError,
+    KinegradWarning,
+    ModelError,
+    SingularError,
+    SolveError,
+    UnfinishedWarning,
+    UnitsWarning,
+)
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.kinematics import (
     ForwardKinematics,
@@ -271,6 +281,7 @@ __all__ = [
     "Jacobian",
     "Joint",
     "KinegradError",
+    "KinegradWarning",
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
@@ -297,6 +308,8 @@ __all__ = [
     "SplineFunction",
     "SpringDamper",
     "Topology",
+    "UnfinishedWarning",
+    "UnitsWarning",
     "assemble",
     "bias_forces",
     "bridges",
