@@ -161,6 +161,7 @@ def test_the_program_itself_ends_with_2():
     assert "'puma560'" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, C_LOCALE], ids=["ascii", "LC_ALL=C"])
 @pytest.mark.parametrize("arguments", [["info", "human43"], ["--help"], ["inverse-dynamics", "--help"]])
 def test_terminals_without_greek_letters(environment, arguments):

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import kinegrad as kg
 from kinegrad.dynamics import METHODS
@@ -69,6 +70,7 @@ def plain_python(script, folder):
     return np.load(folder / "results.npz")
 
 
+@pytest.mark.slow
 def test_plain_python_computes_the_same(tmp_path):
     interpreted = plain_python(EVERYTHING, tmp_path)
     compiled = {f"{i} {k}": x for i, model in enumerate(models()) for k, x in everything(model, 3).items()}

@@ -28,7 +28,7 @@ from kinegrad.errors import InputError, SingularError, SolveError, said
 from kinegrad.motion.nlp.conditions import matrix, stationarity, violation_of
 from kinegrad.motion.nlp.differences import Differences
 from kinegrad.motion.nlp.program import NonlinearProgram
-from kinegrad.motion.nlp.solution import Evaluations, Iterate
+from kinegrad.motion.nlp.solution import Evaluations, Iterate, NonlinearSolution
 
 __all__ = ["Evaluator", "Interrupts", "NotEvaluable", "Stopped"]
 
@@ -85,6 +85,7 @@ class Evaluator:
         self._jacobian_scale = self.x_scale[columns] / self.g_scale[rows]
         self._hessian_scale = self.x_scale[low] * self.x_scale[left]
         self._second = program.gauss_newton if hessian == "gauss-newton" else program.hessian  # type: ignore[attr-defined]
+        self._jacobian: Any = None
         self._differences = None if gradient == "exact" else Differences(self, gradient)
         self._points: dict[bytes, dict[str, Any]] = {}
         self._counts = dict.fromkeys(("objective", "gradient", "constraints", "jacobian", "hessian"), 0)
@@ -94,8 +95,10 @@ class Evaluator:
         self.history: list[Iterate] = []
         self.iterates: list[Array] | None = [] if keep else None
         self.best: tuple[Array, Array, Array] | None = None  # x, λ, z, scaled
+        self.last: tuple[Array, Array, Array] | None = None
         self._best_rank = (np.inf, np.inf)
         self.started, self.before = time.perf_counter(), 0.0  # s, of solves that this one continues
+        self.earlier, self.iterations_before = Evaluations(), 0
 
     # --- values -------------------------------------------------------------------------------------------------
 
@@ -218,7 +221,16 @@ class Evaluator:
     @property
     def evaluations(self) -> Evaluations:
         """How often the program was called."""
-        return Evaluations(**self._counts)
+        return Evaluations(**self._counts) + self.earlier
+
+    def go_on(self, solution: NonlinearSolution) -> None:
+        """Count from where another solve has ended."""
+        self.before, self.earlier, self.history = solution.seconds, solution.evaluations, list(solution.history)
+        self.iterations_before = solution.iterations
+        if self.iterates is not None and solution.iterates is not None:
+            self.iterates = list(solution.iterates)
+        elif self.history:
+            self.iterates = None  # those before are not there
 
     # --- how it goes --------------------------------------------------------------------------------------------
 
@@ -250,6 +262,7 @@ class Evaluator:
         if self.iterates is not None:
             self.iterates.append(np.array(self.unscaled(x)))
         rank = (outside if outside > 10 * self.tolerance else 0.0, f)
+        self.last = (x.copy(), *given)
         if rank <= self._best_rank or self.best is None:
             self.best, self._best_rank = (x.copy(), *given), rank
         try:
@@ -259,8 +272,11 @@ class Evaluator:
             raise Stopped from None
 
     def jacobian_matrix(self, values: Array) -> Any:
-        """Values of the Jacobian's pattern as a sparse matrix, (m, n)."""
-        return matrix(values, self.jacobian_pattern, (self.m, self.n))
+        """Values of the Jacobian's pattern as a sparse matrix, (m, n), until the next is asked for."""
+        if self._jacobian is None:
+            self._jacobian = matrix(values, self.jacobian_pattern, (self.m, self.n))
+        self._jacobian.data = values
+        return self._jacobian
 
 
 class Interrupts:

@@ -31,7 +31,8 @@ def explanation(
     if left.violation > 10 * tolerance:
         text += f". Violated most: {most_violated(scaled.program, x, g)}"
     if scaled.failures:
-        text += f". {scaled.failures} evaluations failed, the last because {scaled.trouble}"
+        how_many = "1 evaluation" if scaled.failures == 1 else f"{scaled.failures} evaluations"
+        text += f". {how_many} failed, the last because {scaled.trouble}"
     return text
 
 

@@ -1,5 +1,7 @@
 """SciPy's SLSQP, for small programs: always present, dense, and without second derivatives.
 
+Where its approximate Hessian has become useless it stops; it is then started again from there, without one.
+
 It knows neither failed evaluations nor multipliers.  Where there is no value, it meets a wall,
 
     f̂(y) + (1 + |∇f̂(y)|) |x − y|,    ĝ(y),
@@ -23,6 +25,8 @@ from kinegrad.motion.nlp.ipopt import Ending
 __all__ = ["LARGEST", "run_slsqp"]
 
 Array = NDArray[np.float64]
+LOST = 8  # its word for a direction along which the merit function rises: its approximate Hessian is no good any more
+KNOWN = ("ftol", "iprint", "disp")
 LARGEST = 300  # variables; its least-squares problems take time with the third power of them
 STATUS = {0: "optimal", 8: "stalled", 9: "iteration-limit", 4: "infeasible", 3: "stalled"}
 
@@ -45,21 +49,27 @@ def run_slsqp(
             f"`solver` is 'slsqp' and the program has {scaled.n} variables; its work is dense, so that at most "
             f"{LARGEST} are taken: expected 'ipopt' or 'uno'"
         )
+    if unknown := sorted(options.keys() - set(KNOWN)):
+        raise InputError(f"`options` are refused by SLSQP: it has no {unknown[0]!r}; expected {', '.join(KNOWN)}")
     wall = _Wall(scaled, x0)
-    settings = {"ftol": tolerance**2, "maxiter": max_iterations} | options
+    settings = {"ftol": tolerance**2} | options
     edges = Bounds(scaled.lower, scaled.upper, keep_feasible=True)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Values in x were outside bounds")  # by a rounding, says SLSQP of older SciPy
-        try:
-            end = minimize(
-                wall.height, x0, jac=wall.slope, bounds=edges, method="SLSQP", constraints=wall.rows(), options=settings
-            )
-        except TypeError as error:
-            if "unexpected keyword" not in str(error):
-                raise
-            raise InputError(f"`options` are refused by SLSQP: {error}") from None
-    status = STATUS.get(int(end.status), "failed")
-    return Ending(np.clip(end.x, scaled.lower, scaled.upper), None, None, status, str(end.message), int(end.nit))
+        done, x = 0, x0
+        while True:
+            settings["maxiter"] = max_iterations - done
+            try:
+                end = minimize(
+                    wall.height, x, jac=wall.slope, bounds=edges, method="SLSQP", constraints=wall.rows(),
+                    options=settings,
+                )  # fmt: skip
+            except NotEvaluable as trouble:  # of derivatives at the start
+                return Ending(wall.base, None, None, "not-finite", str(trouble), done)
+            reached, done = np.clip(end.x, scaled.lower, scaled.upper), done + int(end.nit)
+            if end.status != LOST or done >= max_iterations or np.array_equal(reached, x):
+                return Ending(reached, None, None, STATUS.get(int(end.status), "failed"), str(end.message), done)
+            x = reached
 
 
 class _Wall:
@@ -85,6 +95,7 @@ class _Wall:
         """∇f̂, asked for only where an iteration has led."""
         try:
             found = self.scaled.gradient(x)
+            self.scaled.jacobian(x)  # or it is no iterate
         except NotEvaluable:
             away = x - self.base
             length = float(np.linalg.norm(away))

@@ -22,7 +22,7 @@ STATUSES: Mapping[str, str] = {
     "saddle": "a point that fulfils these conditions, but the objective falls along a direction within the limits",
     "not-finite": "values or derivatives were not finite where the solver needed them",
     "interrupted": "Ctrl-C",
-    "failed": "the solver gave up for a reason of its own, which the message has",
+    "failed": "the solver gave up",
 }
 
 

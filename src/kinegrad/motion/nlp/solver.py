@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -10,13 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.errors import InputError, SolveError, shown
-from kinegrad.motion.nlp import conditions as kkt
+from kinegrad.errors import InputError, shown
 from kinegrad.motion.nlp.evaluation import Evaluator, Interrupts, NotEvaluable, Stopped
 from kinegrad.motion.nlp.ipopt import Ending, run_ipopt
-from kinegrad.motion.nlp.messages import explanation
+from kinegrad.motion.nlp.judgement import judged_solution, still_optimal
 from kinegrad.motion.nlp.program import NonlinearProgram, check_program, check_start
 from kinegrad.motion.nlp.progress import telling
+from kinegrad.motion.nlp.saved import Checkpoint
 from kinegrad.motion.nlp.solution import Iterate, NonlinearSolution
 
 __all__ = ["GRADIENTS", "HESSIANS", "SOLVERS", "solve"]
@@ -25,8 +27,7 @@ Array = NDArray[np.float64]
 SOLVERS = ("ipopt", "uno", "slsqp", "cyipopt")
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 GRADIENTS = ("exact", "forward", "central")
-PACKAGES = {"ipopt": "casadi", "uno": "unopy", "slsqp": "scipy", "cyipopt": "cyipopt"}
-SLACK = 10  # tolerances that the conditions of an optimum may be off by: solvers measure them each in its own way
+PACKAGES = {"ipopt": "casadi", "uno": "unopy", "slsqp": "scipy.optimize", "cyipopt": "cyipopt"}
 
 
 def solve(
@@ -40,6 +41,7 @@ def solve(
     max_iterations: int = 1000,
     warm_start: NonlinearSolution | None = None,
     progress: bool | Callable[[Iterate], None] | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     keep_iterates: bool = False,
     options: Mapping[str, Any] | None = None,
 ) -> NonlinearSolution:
@@ -66,6 +68,11 @@ def solve(
         Start from the multipliers of this one; and from its x, if `x0` is not given.
     progress : bool or callable, optional
         True shows iterations on stderr; a function is called with each :class:`Iterate`.
+    checkpoint : str or pathlib.Path, optional
+        A file that follows the solve: the last iterate is written to it about once in a second, and the solution at
+        the end.  If it is there at the start, the solve continues from it, with its multipliers, its history and its
+        counters, and `x0` is not looked at; one that has ended in an optimum is returned as it is.  A file of another
+        program is refused.
     keep_iterates : bool
         Whether to keep x of every iteration.
     options : mapping, optional
@@ -120,18 +127,40 @@ def solve(
     tolerance = _tolerance(tolerance)
     max_iterations = engine.whole("max_iterations", max_iterations)
     engine.flag("keep_iterates", keep_iterates)
+    file = None if checkpoint is None else Checkpoint(checkpoint, program)
+    if file is not None and file.found is not None:
+        x0, warm_start = None, file.found
     if x0 is None and warm_start is None:
         raise InputError("`x0` is None, and there is no `warm_start`; expected a guess of shape (n,)")
     start = check_start(program, x0 if x0 is not None or warm_start is None else warm_start.x)
+    if file is not None and file.found is not None and still_optimal(program, file.found, tolerance):
+        return file.found
+    import_module(PACKAGES[solver])  # before the clock starts
     with telling(progress) as told:
-        scaled = Evaluator(
-            program, gradient=gradient, hessian=hessian, told=told, tolerance=tolerance, keep=keep_iterates
-        )
+        scaled = Evaluator(program, gradient=gradient, hessian=hessian, tolerance=tolerance, keep=keep_iterates)
+        scaled.told = told
+        if file is not None:
+            scaled.told = _following(told, file, scaled, solver, hessian, gradient)
+            if file.found is not None:
+                scaled.go_on(file.found)
         with Interrupts(scaled):
             ending = _run(scaled, start, solver, hessian, tolerance, max_iterations, warm_start, dict(options or {}))
         if scaled.error is not None:
             raise scaled.error
-    return _solution(scaled, ending, start, solver, hessian, gradient, tolerance)
+    solution = judged_solution(scaled, ending, start, solver, hessian, gradient, tolerance)
+    if file is not None:
+        file.close(solution)
+    return solution
+
+
+def _following(
+    told: Callable[[Iterate], None], file: Checkpoint, scaled: Evaluator, solver: str, hessian: str, gradient: str
+) -> Callable[[Iterate], None]:
+    def follow(iterate: Iterate) -> None:
+        told(iterate)
+        file.follow(scaled, solver, hessian, gradient)
+
+    return follow
 
 
 def _run(
@@ -150,11 +179,21 @@ def _run(
     if warm_start is not None:
         rows, bounds = warm_start.g_multipliers, warm_start.x_multipliers
         warm = (rows * scaled.g_scale / scaled.f_scale, bounds * scaled.x_scale / scaled.f_scale)
+    free = int((scaled.lower < scaled.upper).sum())
+    equations = int((scaled.g_lower == scaled.g_upper).sum())
     try:
         _check_values(scaled, x0)
-        return RUN[solver](
-            scaled, x0, hessian=hessian, tolerance=tolerance, max_iterations=max_iterations, warm=warm, options=options
-        )
+        if not free:  # nothing to be solved, which not every solver understands
+            scaled.record(x0, None, None)
+            return Ending(x0, None, None, "infeasible", "all variables are fixed", 0)
+        if solver in ("ipopt", "cyipopt") and equations > free:
+            word = f"IPOPT takes at most as many equations as free variables; here are {equations} and {free}"
+            return Ending(x0, None, None, "failed", word, 0)
+        with np.errstate(all="ignore"):  # of solvers' own arithmetic with what diverges
+            return RUN[solver](
+                scaled, x0, hessian=hessian, tolerance=tolerance, max_iterations=max_iterations, warm=warm,
+                options=options,
+            )  # fmt: skip
     except Stopped:
         return None
 
@@ -187,109 +226,6 @@ def _cyipopt(scaled: Evaluator, x0: Array, **settings: Any) -> Ending:
 
 
 RUN: Mapping[str, Callable[..., Ending]] = {"ipopt": run_ipopt, "uno": _uno, "slsqp": _slsqp, "cyipopt": _cyipopt}
-
-
-def _solution(
-    scaled: Evaluator, ending: Ending | None, start: Array, solver: str, hessian: str, gradient: str, tolerance: float
-) -> NonlinearSolution:
-    """The point to return, judged by the conditions of an optimum."""
-    interrupted = scaled.interrupted
-    exact = Evaluator(scaled.program, tolerance=tolerance)  # counts and differences of the solve are left as they are
-    candidates: list[tuple[Array, Array | None, Array | None]] = []
-    if ending is not None and not interrupted:
-        candidates.append((ending.x, ending.g_multipliers, ending.x_multipliers))
-    if scaled.best is not None:
-        candidates.append(scaled.best)
-    candidates.append((start / scaled.x_scale, None, None))
-    judged = None
-    for x, rows, bounds in candidates:
-        judged = _judge(exact, x, rows, bounds, tolerance)
-        if judged is not None:
-            break
-    if exact.error is not None:
-        raise exact.error
-    if judged is None:
-        raise SolveError(f"the program has no finite values where it had some before: {exact.trouble}")
-    if ending is not None and ending.status != "optimal" and not interrupted and scaled.best is not None:
-        other = _judge(exact, *scaled.best, tolerance)
-        if other is not None and other.rank(tolerance) < judged.rank(tolerance):
-            judged = other
-    status, word = ("interrupted", "stopped") if interrupted or ending is None else (ending.status, ending.word)
-    if not interrupted:
-        if judged.fulfilled(tolerance):
-            status = "optimal" if judged.is_minimum else "saddle"
-        elif status == "optimal":
-            status = "stalled" if judged.conditions.violation <= SLACK * tolerance else "infeasible"
-    x = np.clip(judged.x * scaled.x_scale, scaled.program.x_lower, scaled.program.x_upper)
-    g = judged.g * scaled.g_scale
-    message = explanation(scaled, status, word, judged.conditions, judged.curvature, x, g, tolerance)
-    return NonlinearSolution(
-        x, judged.f * scaled.f_scale, g,
-        judged.x_multipliers * scaled.f_scale / scaled.x_scale, judged.g_multipliers * scaled.f_scale / scaled.g_scale,
-        judged.conditions.optimality, judged.conditions.violation, judged.conditions.complementarity, judged.curvature,
-        status, message,
-        ending.iterations if ending is not None else max(len(scaled.history) - 1, 0),
-        scaled.evaluations, tuple(scaled.history), scaled.seconds(), solver, hessian, gradient, word,
-        None if scaled.iterates is None else np.array(scaled.iterates).reshape(-1, scaled.n),
-    )  # fmt: skip
-
-
-class _Judged:
-    """A point in scaled numbers, with multipliers, and what is left of the conditions there."""
-
-    def __init__(self, exact: Evaluator, x: Array, rows: Array | None, bounds: Array | None, tolerance: float) -> None:
-        self.x = np.clip(x, exact.lower, exact.upper)
-        self.f, self.g = exact.objective(self.x), exact.constraints(self.x)
-        gradient, jacobian = exact.gradient(self.x), exact.jacobian(self.x)
-        found = []
-        if rows is not None and bounds is not None and np.isfinite(rows).all() and np.isfinite(bounds).all():
-            found.append((rows, bounds))
-        if not found or self._measure(exact, gradient, jacobian, *found[0]).worst > SLACK * tolerance:
-            near = max(SLACK * tolerance, 1e-8)
-            estimated = kkt.estimated_multipliers(exact, self.x, self.g, gradient, jacobian, near)
-            found += [estimated] if estimated is not None else []
-        found = found or [(np.zeros(exact.m), np.zeros(exact.n))]
-        rows, bounds = min(found, key=lambda pair: self._measure(exact, gradient, jacobian, *pair).worst)
-        self.conditions = self._measure(exact, gradient, jacobian, rows, bounds)
-        self.g_multipliers = kkt.possible(rows, exact.g_lower, exact.g_upper)
-        self.x_multipliers = kkt.possible(bounds, exact.lower, exact.upper)
-        fixed = exact.lower == exact.upper
-        left = gradient + exact.jacobian_matrix(jacobian).T @ self.g_multipliers
-        self.x_multipliers = np.where(fixed, -left, self.x_multipliers)
-        self.curvature, self.is_minimum = np.nan, True
-        if self.fulfilled(tolerance) and exact.n <= kkt.DENSE:
-            self._curve(exact, jacobian, tolerance)
-
-    def _measure(
-        self, exact: Evaluator, gradient: Array, jacobian: Array, rows: Array, bounds: Array
-    ) -> kkt.Conditions:
-        return kkt.optimality_conditions(exact, self.x, self.g, gradient, jacobian, rows, bounds)
-
-    def _curve(self, exact: Evaluator, jacobian: Array, tolerance: float) -> None:
-        """Tell a saddle or a maximum from a minimum."""
-        try:
-            hessian = exact.hessian(self.x, 1.0, self.g_multipliers)
-        except NotEvaluable:
-            return
-        near = max(SLACK * tolerance, 1e-8)
-        self.curvature = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near)
-        least = -np.sqrt(tolerance) * max(1.0, float(np.abs(hessian).max(initial=0.0)))
-        self.is_minimum = not self.curvature < least
-
-    def fulfilled(self, tolerance: float) -> bool:
-        return self.conditions.worst <= SLACK * tolerance
-
-    def rank(self, tolerance: float) -> tuple[float, float]:
-        outside = self.conditions.violation
-        return (outside if outside > SLACK * tolerance else 0.0, self.f)
-
-
-def _judge(exact: Evaluator, x: Array, rows: Array | None, bounds: Array | None, tolerance: float) -> _Judged | None:
-    """The point judged; None if there is nothing at it."""
-    try:
-        return _Judged(exact, x, rows, bounds, tolerance)
-    except (NotEvaluable, Stopped):
-        return None
 
 
 def _tolerance(value: Any) -> float:

@@ -2,10 +2,17 @@
 
 Uno counts multipliers by L = f − λᵀg inside; asked for the other sign, it turns them in the Hessian and in its result,
 but not in the callbacks of iterations, where they are turned here.
+
+While it runs it has a handler of SIGINT of its own, below Python's, which a second Ctrl-C kills the process by, and
+which stays if two solves overlap.  So the handler that was there is put back at every evaluation, and solves with
+Uno wait for each other.
 """
 
 from __future__ import annotations
 
+import ctypes
+import signal
+import threading
 from typing import Any
 
 import numpy as np
@@ -19,6 +26,7 @@ __all__ = ["PRESETS", "run_uno"]
 
 Array = NDArray[np.float64]
 PRESETS = ("filtersqp", "ipopt", "funnelsqp", "filterslp")
+ALONE = threading.Lock()
 SMALL = 200  # variables up to which the preset is filter SQP, whose steps cost more and are fewer
 STATUS = {
     "FEASIBLE_KKT_POINT": "optimal",
@@ -49,7 +57,8 @@ def run_uno(
     preset = options.pop("preset", "filtersqp" if scaled.n <= SMALL else "ipopt")
     if preset not in PRESETS:
         raise InputError(f"`options['preset']` is {preset!r}; expected one of {', '.join(map(repr, PRESETS))}")
-    model = _model(unopy, scaled, x0, exact=hessian != "limited-memory")
+    handler = _Handler()
+    model = _model(unopy, scaled, x0, handler, exact=hessian != "limited-memory")
     if warm is not None:
         model.set_initial_dual_iterate(warm[0].tolist())
     solver = unopy.UnoSolver()
@@ -83,12 +92,17 @@ def run_uno(
     solver.set_termination_callback(lambda *_: scaled.stopping)
     try:
         scaled.record(x0, None, None)
-        end = solver.optimize(model)
+        with ALONE:
+            handler.note()
+            end = solver.optimize(model)
     except Exception as error:
         if scaled.stopping:
             raise Stopped from None
         return Ending(x0, None, None, "failed", said(error), len(scaled.history))
     word, point = end.optimization_status.name, end.solution_status.name
+    if word == "USER_INTERRUPTION":  # before the first evaluation
+        scaled.interrupted = True
+        raise Stopped
     status = STATUS.get(point, "failed")
     if point == "NOT_OPTIMAL":
         limits = {"ITERATION_LIMIT": "iteration-limit", "EVALUATION_ERROR": "not-finite"}
@@ -98,11 +112,30 @@ def run_uno(
     return Ending(np.array(end.primal_solution)[:n], rows, z, status, f"{word}, {point}", int(end.number_iterations))
 
 
-def _model(unopy: Any, scaled: Evaluator, x0: Array, *, exact: bool) -> Any:
+class _Handler:
+    """What the operating system calls for SIGINT, which only its own functions can put back from any thread."""
+
+    def __init__(self) -> None:
+        self._library = ctypes.CDLL(None) if hasattr(signal, "SIGKILL") else None  # of POSIX systems
+        self._action = ctypes.create_string_buffer(1024)  # larger than any system's struct sigaction
+        self._noted = False
+
+    def note(self) -> None:
+        """Remember what is there now."""
+        self._noted = self._library is not None and self._library.sigaction(signal.SIGINT, None, self._action) == 0
+
+    def put_back(self) -> None:
+        """Put back what was there."""
+        if self._noted and self._library is not None:
+            self._library.sigaction(signal.SIGINT, self._action, None)
+
+
+def _model(unopy: Any, scaled: Evaluator, x0: Array, handler: _Handler, *, exact: bool) -> Any:
     """The program as Uno wants it; a failed evaluation is an exception, which Uno takes for one."""
 
     def guarded(function: Any) -> Any:
         def fill(*arguments: Any) -> Any:
+            handler.put_back()
             try:
                 return function(*arguments)
             except (NotEvaluable, Stopped):
