@@ -91,7 +91,7 @@ def _clearance(parts: Transcription, p: int) -> list[Grid]:
 
 def _dynamics(parts: Transcription, p: int) -> list[Grid]:
     part, phase = parts.parts[p], parts.phases[p]
-    loads = phase.loads
+    loads = phase.loads if part.design is None or part.design.loads is None else part.design.loads
     mechanics = Mechanics(part.model, loads, part.forced, part.forced_rows, None, part.design)
     jerk = any(isinstance(term, Jerk) for term in parts.terms)
     layout, K, u = mechanics.layout(4 if jerk else 3), len(part.nodes), parts.actuators

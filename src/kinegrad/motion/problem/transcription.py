@@ -148,8 +148,14 @@ class Transcription:
     def _phase_parts(self, p: int) -> PhaseParts:
         phase = self.phases[p]
         model, design = self.phase_model(phase)
-        for loaded in [] if phase.loads is None else [phase.loads]:
-            loaded.arrays(model)  # which checks its names
+        if phase.loads is not None:
+            arrays = phase.loads.arrays(model)  # which checks its names
+            if any(x.ndim != 2 for x in arrays.values()):
+                raise InputError(f"`loads` of phase {phase.name!r} have batch axes; expected one load for all times")
+            if design is not None and design.loads not in (None, phase.loads):
+                raise InputError(
+                    f"`loads` of phase {phase.name!r} differ from those of the design; expected one of the two"
+                )
         items, feet = self._items(p, model)
         still = {i: self.where.offset[i] for i in range(model.nv) if self.where.spline[i] < 0}
         fixed = self.end_values(p)
