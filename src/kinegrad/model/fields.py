@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
+from kinegrad.model.by_name import named_places
 from kinegrad.model.numbers import LARGEST, real_array
 from kinegrad.model.placement import check_transform
 
@@ -54,7 +55,11 @@ def updated(model: Model, what: str, changes: Mapping[str, Any]) -> Array:
     """A field of numbers with those of some links or joints, by name, changed."""
     if what not in PER_LINK | PER_JOINT and what not in ("placement", "tip"):
         raise InputError(f"`{what}` is given by name; expected a plain value")
-    index = model.link_index if what in PER_LINK else model.joint_index
+    kind, names = ("link", model.link_names) if what in PER_LINK else ("joint", model.joint_names)
+
+    def index(name: Any) -> list[int]:
+        return [model.link_index(name)] if kind == "link" else named_places(kind, name, names, model.name)
+
     values = getattr(model, what).copy()
     for name, value in changes.items():
         if what in ("placement", "tip"):
@@ -63,7 +68,7 @@ def updated(model: Model, what: str, changes: Mapping[str, Any]) -> Array:
             values[index(name)] = new
             continue
         new = real_array(f"`{what}` of {shown(name)}", value, "real numbers")
-        if new.shape != values.shape[1:]:
+        if new.shape not in (values.shape[1:], (len(index(name)), *values.shape[1:])):
             found = f"`{what}` of {shown(name)} is {shown(value)}"
             raise ModelError(f"{found}; expected numbers of shape {values.shape[1:]}")
         values = values.astype(np.result_type(values, new), copy=False)

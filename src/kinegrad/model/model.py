@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.actuation import Actuation, controls, torques
 from kinegrad.model.attachment import attached, bodies_by_name
+from kinegrad.model.by_name import spread
 from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
-from kinegrad.model.dh import DH, DHTable
+from kinegrad.model.dh import DH, DHTable, warn_of_degrees
 from kinegrad.model.dh_rows import fields_of_rows
 from kinegrad.model.elements import Element, check_elements, element_numbers, with_ways
 from kinegrad.model.fields import PER_JOINT, PER_LINK, check_joint_numbers, numbers, updated
@@ -69,7 +70,8 @@ class Model:
     velocity_limits, effort_limits : array_like, shape (n,)
         Largest magnitude, rad/s or m/s, and N·m or N.
     stiffness, rest, damping, armature : array_like, shape (n,)
-        A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.
+        A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.  These and the limits may
+        also be one value for all joints, or a mapping from names of joints to values.
     dh : DHTable, optional
         The Denavit–Hartenberg rows that :meth:`from_dh` was given, so that ``joint.a`` and the like can be design
         parameters.  A row is dropped once its joint is placed otherwise.
@@ -151,6 +153,9 @@ class Model:
             value = getattr(self, what)
             if value is None:
                 value = np.broadcast_to(np.asarray(defaults.get(what, 0.0)), (n, *shape))
+            elif what in PER_JOINT:
+                default = defaults.get(what, 0.0)
+                value = spread(what, value, self.joint_names, self.name, core=shape, default=default)
             set_field(what, frozen(numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
         bodies = zip(self.mass, self.com, self.inertia, self.link_names, strict=True)
         checked = [check_inertia(m, c, about_c, where=f"link {shown(link)}")[2] for m, c, about_c, link in bodies]
@@ -205,16 +210,23 @@ class Model:
         inertias : sequence of Inertia or None, length n, optional
             In link frames; None is a massless virtual link.
         **fields
-            Any further field of :class:`Model`, such as ``gravity``, ``damping``, ``effort_limits``.
+            Any further field of :class:`Model`, such as ``gravity``, ``damping``, ``effort_limits``.  Numbers of
+            joints are one for all, one for each, or by name.
+
+        Warns
+        -----
+        UnitsWarning
+            Where angles look like degrees.
 
         Examples
         --------
-        >>> arm = Model.from_dh([(0, 0, 0.4, 0), (0, 0, 0.4, 0)], name="two-link arm")
-        >>> arm.n, arm.topology.branch_joints.tolist()
-        (2, [[0, 1]])
+        >>> arm = Model.from_dh([(0, 0, 0.4, 0), (0, 0, 0.4, 0)], name="two-link arm", damping={"joint0": 2.0})
+        >>> arm.n, arm.topology.branch_joints.tolist(), arm.damping.tolist()
+        (2, [[0, 1]], [2.0, 0.0])
         """
         _check_fields(fields, _FIELDS - _OF_ROWS)
         found = fields_of_rows(rows, parents, branches, convention, inertias)
+        warn_of_degrees(found["dh"].rows)
         n = len(found["joints"])
         return cls(
             name=name,
