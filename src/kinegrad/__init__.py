@@ -38,7 +38,8 @@ compare      numerical_jacobian: finite differences, complex step, adaptive, to 
 bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
 io           read_trajectory, read_positions, write_trajectory, write_torques: CSV, NPZ, NetCDF
 recordings   read_motion, motion_from_positions: measured positions alone, filtered or smoothed, with v and a; low_pass
-plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
+plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
+view         Viewer: a model in the browser; export_page: as a page of its own; picture, film
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
 errors       KinegradError and its kinds

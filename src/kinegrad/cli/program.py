@@ -24,6 +24,7 @@ from kinegrad.cli.demo import demo
 from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
 from kinegrad.cli.reproduce import reproduce
+from kinegrad.cli.view import view
 
 __all__ = ["app", "main"]
 
@@ -79,6 +80,7 @@ app.command()(inverse_dynamics)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
+app.command()(view)
 
 
 def main() -> None:
