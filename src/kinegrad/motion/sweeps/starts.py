@@ -228,10 +228,13 @@ def multi_start(
     A hundred guesses on a cluster, resumable: ``multi_start(problem, 100, executor=Client(address),
     record="starts.jsonl")``.  Here:
 
-    >>> from kinegrad.predictions import lifting
-    >>> found = multi_start(lifting(segments=8), 3, spread=0.1, guess={"durations": [0.5]})
-    >>> len(found.starts), found.optima[0].count > 0
-    (3, True)
+    >>> from kinegrad import samples
+    >>> from kinegrad.motion.problem import Boundary, MotionProblem, Phase
+    >>> ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+    >>> problem = MotionProblem(samples.two_link(gravity=(0, 0, 0)), Phase(duration=(0.1, 2.0), segments=6), ends)
+    >>> found = multi_start(problem, 3, seed=1, spread=0.1)
+    >>> len(found.starts), found.optima[0].count
+    (3, 3)
     """
     count, retries = engine.whole("count", count), engine.whole("retries", retries, least=0)
     tolerances = (engine.positive("same_objective", same_objective), engine.positive("same_x", same_x))

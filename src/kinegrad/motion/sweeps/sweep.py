@@ -107,10 +107,16 @@ def sweep(
 
     Examples
     --------
-    >>> from kinegrad.predictions import lifting
-    >>> found = sweep(lifting, {"load": [5.0, 10.0]}, fixed={"segments": 8}, guess={"durations": [0.5]})
-    >>> [point.parameters["load"] for point in found.points], found.points[0].success
-    ([5.0, 10.0], True)
+    >>> from kinegrad import samples
+    >>> from kinegrad.motion.problem import Boundary, MotionProblem, Phase
+    >>> def reach(elbow, segments=6):
+    ...     ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, elbow], v=0)]
+    ...     return MotionProblem(samples.two_link(gravity=(0, 0, 0)), Phase(duration=(0.1, 2.0), segments=segments), ends)
+    >>> found = sweep(reach, {"elbow": [-1.0, -0.5]})
+    >>> for point in found.points:
+    ...     print(point.parameters, round(point.optima[0].duration, 3))
+    {'elbow': -1.0} 0.4...
+    {'elbow': -0.5} 0.4...
     """
     if not callable(make):
         raise InputError(f"`make` is {shown(make)}; expected a function that makes a MotionProblem")
@@ -132,7 +138,10 @@ def sweep(
     if len(tasks) < len(combinations) * starts:
         raise InputError("`vary` has the same combination twice; expected different values of each parameter")
     what = f"{getattr(make, '__module__', '?')}.{getattr(make, '__qualname__', repr(make))}" if name is None else name
-    said = {key: {name: str(x) for name, x in each.items()} for key, each in (("guess", guesses.given), ("options", options))}
+    said = {
+        key: {name: str(x) for name, x in each.items()}
+        for key, each in (("guess", guesses.given), ("options", options))
+    }
     work = {"problem": what, "fixed": plain(others), "seed": seed, "spread": spread, "stretch": stretch, **said}
     with telling(progress, "sweep") as finished:
         if record is None:

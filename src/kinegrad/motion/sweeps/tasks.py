@@ -107,21 +107,21 @@ def _distribute(
             lost[key] = error
             return
         waiting[key] = future
-        future.add_done_callback(lambda ended: arrived.put((key, ended)))
+        future.add_done_callback(lambda done: arrived.put((key, done)))
 
     try:
         for key in tasks:
             submit(key)
         while waiting:
             try:
-                key, done = arrived.get(timeout=WAIT)
+                key, ended = arrived.get(timeout=WAIT)
             except queue.Empty:
                 continue
-            if waiting.get(key) is not done:
+            if key not in waiting or waiting[key] is not ended:
                 continue
             del waiting[key]
             try:
-                result = done.result()
+                result = ended.result()
             except KeyboardInterrupt:
                 raise
             except BaseException as error:  # of whatever runs tasks: CancelledError is no Exception
