@@ -18,8 +18,9 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.actuation import Actuation, controls, torques
 from kinegrad.model.attachment import attached, bodies_by_name
+from kinegrad.model.by_name import named_places, spread
 from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
-from kinegrad.model.dh import DH, DHTable, check_convention
+from kinegrad.model.dh import DH, DHTable, check_convention, warn_of_degrees
 from kinegrad.model.elements import Element, check_elements, element_numbers, with_ways
 from kinegrad.model.frames import Frame, check_frames
 from kinegrad.model.geometry import Shape, check_shapes
@@ -73,7 +74,8 @@ class Model:
     velocity_limits, effort_limits : array_like, shape (n,)
         Largest magnitude, rad/s or m/s, and N·m or N.
     stiffness, rest, damping, armature : array_like, shape (n,)
-        A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.
+        A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.  These and the limits may
+        also be one value for all joints, or a mapping from names of joints to values.
     dh : DHTable, optional
         The Denavit–Hartenberg rows that :meth:`from_dh` was given, so that ``joint.a`` and the like can be design
         parameters.  A row is dropped once its joint is placed otherwise.
@@ -155,6 +157,9 @@ class Model:
             value = getattr(self, what)
             if value is None:
                 value = np.broadcast_to(np.asarray(defaults.get(what, 0.0)), (n, *shape))
+            elif what in _PER_JOINT:
+                default = defaults.get(what, 0.0)
+                value = spread(what, value, self.joint_names, self.name, core=shape, default=default)
             set_field(what, frozen(_numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
         bodies = zip(self.mass, self.com, self.inertia, self.link_names, strict=True)
         checked = [check_inertia(m, c, about_c, where=f"link {shown(link)}")[2] for m, c, about_c, link in bodies]
@@ -219,17 +224,24 @@ class Model:
         inertias : sequence of Inertia or None, length n, optional
             In link frames; None is a massless virtual link.
         **fields
-            Any further field of :class:`Model`, such as ``gravity``, ``damping``, ``effort_limits``.
+            Any further field of :class:`Model`, such as ``gravity``, ``damping``, ``effort_limits``.  Numbers of
+            joints are one for all, one for each, or by name.
+
+        Warns
+        -----
+        UnitsWarning
+            Where angles look like degrees.
 
         Examples
         --------
-        >>> arm = Model.from_dh([(0, 0, 0.4, 0), (0, 0, 0.4, 0)], name="two-link arm")
-        >>> arm.n, arm.topology.branch_joints.tolist()
-        (2, [[0, 1]])
+        >>> arm = Model.from_dh([(0, 0, 0.4, 0), (0, 0, 0.4, 0)], name="two-link arm", damping={"joint0": 2.0})
+        >>> arm.n, arm.topology.branch_joints.tolist(), arm.damping.tolist()
+        (2, [[0, 1]], [2.0, 0.0])
         """
         given = as_tuple("rows", rows, "DH rows, or (theta, d, a, alpha) of each joint")
         table = [row if isinstance(row, DH) else _dh_row(i, row) for i, row in enumerate(given)]
         _check_fields(fields, _FIELDS - _OF_ROWS)
+        warn_of_degrees(table)
         n = len(table)
         if parents is not None and branches is not None:
             raise ModelError("`parents` and `branches` are both given; expected one description of the topology")
@@ -473,7 +485,11 @@ class Model:
     def _updated(self, what: str, changes: Mapping[str, Any]) -> Array:
         if what not in _PER_LINK | _PER_JOINT and what not in ("placement", "tip"):
             raise InputError(f"`{what}` is given by name; expected a plain value")
-        index = self.link_index if what in _PER_LINK else self.joint_index
+        kind, names = ("link", self.link_names) if what in _PER_LINK else ("joint", self.joint_names)
+
+        def index(name: Any) -> list[int]:
+            return [self.link_index(name)] if kind == "link" else named_places(kind, name, names, self.name)
+
         values = getattr(self, what).copy()
         for name, value in changes.items():
             if what in ("placement", "tip"):
@@ -482,7 +498,7 @@ class Model:
                 values[index(name)] = new
                 continue
             new = real_array(f"`{what}` of {shown(name)}", value, "real numbers")
-            if new.shape != values.shape[1:]:
+            if new.shape not in (values.shape[1:], (len(index(name)), *values.shape[1:])):
                 found = f"`{what}` of {shown(name)} is {shown(value)}"
                 raise ModelError(f"{found}; expected numbers of shape {values.shape[1:]}")
             values = values.astype(np.result_type(values, new), copy=False)
