@@ -43,7 +43,7 @@ class Records:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with Records(Path(folder, "a.jsonl"), {"what": "squares"}) as records:
-    ...         records.add("3", {"square": 9})
+    ...         _ = records.add("3", {"square": 9})
     ...     with Records(Path(folder, "a.jsonl"), {"what": "squares"}) as records:
     ...         records.found
     {'3': {'square': 9}}
@@ -70,8 +70,7 @@ class Records:
             if content:
                 work, self.found = _parsed(self.path, content[:end])
                 if end and work != self.work:
-                    found = f"is of {shown(work)}; expected {shown(self.work)}"
-                    raise InputError(f"`record` {self.path} {found}, or a new file")
+                    raise InputError(f"`record` {self.path} {_difference(work, self.work)}, or a new file")
             self._file.truncate(end)
             if not end:
                 self._write({"format": FORMAT, "work": self.work})
@@ -153,6 +152,12 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _difference(work: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """In what a file is of other work."""
+    name = next(key for key in (*expected, *work) if work.get(key) != expected.get(key))
+    return f"is of other work: its {name!r} is {shown(work.get(name))}; expected {shown(expected.get(name))}"
 
 
 def _line(content: Mapping[str, Any]) -> bytes:

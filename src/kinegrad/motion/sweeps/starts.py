@@ -247,8 +247,9 @@ def multi_start(
     tasks = {f"start {i}": (problem, guesses, i, options, os.getpid()) for i in range(count)}
     base = np.asarray(guesses.number(problem, 0))
     size = float(np.linalg.norm(program.constraints(base)))
+    what = repr(problem) if is_motion_problem(problem) else type(problem).__name__
     work = {
-        "problem": repr(problem), "values": f"{program.objective(base):.6g}, {size:.6g}",
+        "problem": what, "n": program.n, "values": f"{program.objective(base):.6g}, {size:.6g}",
         "seed": seed, "spread": spread, "stretch": stretch, "options": {name: str(x) for name, x in options.items()},
     }  # fmt: skip
     with telling(progress, "starts") as finished:

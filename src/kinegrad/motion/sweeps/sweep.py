@@ -111,7 +111,7 @@ def sweep(
     >>> from kinegrad.motion.problem import Boundary, MotionProblem, Phase
     >>> def reach(elbow, segments=6):
     ...     ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, elbow], v=0)]
-    ...     return MotionProblem(samples.two_link(gravity=(0, 0, 0)), Phase(duration=(0.1, 2.0), segments=segments), ends)
+    ...     return MotionProblem(samples.two_link(gravity=(0, 0, 0)), Phase(segments=segments), ends)
     >>> found = sweep(reach, {"elbow": [-1.0, -0.5]})
     >>> for point in found.points:
     ...     print(point.parameters, round(point.optima[0].duration, 3))
