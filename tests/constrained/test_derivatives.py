@@ -281,7 +281,7 @@ class TestMethods:
     def every(self, model, held, q, v, tau, **how):
         """All results of all functions that take a method."""
         links = [name for name, mass in zip(model.link_names, model.mass, strict=True) if mass]
-        design = kg.Design(model, [f"{links[-1]}.mass", f"{model.joint_names[0]}.placement.x"])
+        design = kg.Design(model, [f"{links[0]}.mass", f"{model.joint_names[0]}.placement.x"])
         weights = {"w_a": np.cos(np.arange(model.nv)), "w_forces": np.sin(np.arange(1.0, held.m + 1))}
         found = [
             kg.constrained_dynamics_derivatives(model, held, q, v, tau, stabilisation=LAW, **how),
@@ -317,7 +317,7 @@ class TestMethods:
 
     @pytest.mark.parametrize("method", ["null-space", "direct"])
     def test_a_joint_that_constraints_alone_resist(self, method):
-        # nearly as with a wheel of a milligram, by the sparse factors, which cannot take a lighter one without losing digits
+        # nearly as with a wheel of a milligram, by the sparse factors, which would lose digits of a lighter one
         state = [0.3, 0.25, 0.175], [2.0, 1.0, 0.3], [1.0, 4.0, 0.2]
         model, held = self.geared(0.0)
         with pytest.raises(kg.SingularError, match="nothing resists joint 'idler'"):
