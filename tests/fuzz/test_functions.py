@@ -117,7 +117,16 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "transform_design_derivatives": "l 4 4 p",
 }
 # tested below
-OTHERS = {"directional", "get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}
+OTHERS = {
+    "directional",
+    "get_threads",
+    "load",
+    "save",
+    "set_threads",
+    "inertial_parameters",
+    "neutral",
+    "random_configuration",
+}
 POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "w_a", "y")
 WEIGHTS = dict.fromkeys(("w_position", "w_velocity", "w_acceleration", "w_linear", "w_angular"), "k 3")

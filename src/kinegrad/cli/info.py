@@ -3,23 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import kinegrad as kg
-from kinegrad.cli.console import find_sample, open_console, plain, print_section, text_table
+from kinegrad.cli.console import find_file, open_console, plain, print_section, text_table
 
-__all__ = ["ModelName", "info"]
+if TYPE_CHECKING:
+    from kinegrad.io import ModelFile
 
-ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=f"A sample: {', '.join(kg.samples.SAMPLES)}.")]
+__all__ = ["Massless", "ModelName", "Project", "Root", "Turned", "file_options", "info"]
+
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help=f"A file (.urdf, .xml, .osim, .toml), or a sample: {', '.join(kg.samples.SAMPLES)}.",
+    ),
+]
+Root = Annotated[
+    str | None, typer.Option(metavar="fixed|free", help="Of URDF: whether the root link is fixed, or moves freely.")
+]
+Massless = Annotated[bool, typer.Option("--massless", help="Of URDF: links that move may be without mass.")]
+Project = Annotated[
+    bool, typer.Option("--project-inertia", help="Of URDF: take the nearest possible inertia where one is impossible.")
+]
+Turned = Annotated[bool, typer.Option("--quaternion", help="Free joints have unit quaternions, not three angles.")]
 
 
-def info(model: ModelName) -> None:
-    """Show a model: its joints, tree, masses and branches."""
-    mechanism, console = find_sample(model), open_console()
+def info(
+    model: ModelName,
+    root: Root = None,
+    quaternion: Turned = False,
+    massless: Massless = False,
+    project_inertia: Project = False,
+) -> None:
+    """Show a model: its joints, tree, masses and branches; of a file also what of it is not in the model."""
+    options = file_options(root, quaternion, massless, project_inertia)
+    console, found = open_console(), find_file(model, **options)
+    mechanism = kg.samples.SAMPLES[model]() if found is None else found.model
     console.print(_header(mechanism))
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
     if (limits := _limit_table(mechanism)) is not None:
@@ -30,6 +56,36 @@ def info(model: ModelName) -> None:
     print_section(console, f"masses, {mechanism.total_mass:g} kg in total", _mass_table(mechanism))
     print_section(console, "branches: parents Φ, first and last joints Ψ", _branch_table(mechanism))
     print_section(console, "what describes the tree (zhakatayev2023, section 2.2)", _storage_table(mechanism))
+    if found is not None:
+        _print_rest(console, found)
+
+
+def file_options(root: str | None, quaternion: bool, massless: bool, project_inertia: bool) -> dict[str, Any]:
+    """Options of the command line as those of files, which know only their own."""
+    given = {"root": root, "quaternion": quaternion or None, "massless": massless or None}
+    given["inertia"] = "project" if project_inertia else None
+    return {name: x for name, x in given.items() if x is not None}
+
+
+def _print_rest(console: Console, found: ModelFile) -> None:
+    """Constraints, loads and design of a file, and what of it is not in the model."""
+    if found.constraints.m:
+        table = text_table(["constraint", "what"])
+        for one in found.constraints.constraints:
+            table.add_row(plain(one.name), plain(one.summary))
+        print_section(console, "constraints, beside the model", table)
+    for what, each in (("loads", found.loads), ("design", found.design)):
+        if each is not None:
+            print_section(console, f"{what}, beside the model", Text(repr(each)))
+    kinds: dict[tuple[str, bool], list[str]] = {}
+    for note in found.report:
+        kinds.setdefault((note.what, note.matters), []).append(str(note))
+    table = text_table(["not in the model", "moves it"], ["times"])
+    table.add_column("for example")
+    for (what, matters), notes in sorted(kinds.items(), key=lambda item: not item[0][1]):
+        table.add_row(plain(what), "yes" if matters else "", str(len(notes)), plain(notes[0]))
+    title = f"{found.report.format} file, {len(found.report)} parts not in the model"
+    print_section(console, title, table if kinds else Text("all of it is in the model"))
 
 
 def _header(model: kg.Model) -> str:

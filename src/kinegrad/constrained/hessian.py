@@ -168,8 +168,8 @@ def _hessian(
     H = inverse_dynamics_hessian(model, q, v, d.a, lam, loads=loads, threads=threads)
     L_qq, L_qv, L_qa, L_vv = (np.asarray(x) for x in vars(H).values())
     none = np.zeros_like(mu)
-    curved = _row_hessian(constraints, (q, v, d.a), (beta**2 * mu, 2 * alpha * mu, mu), threads)
-    pulled = _row_hessian(constraints, (q, lam, np.zeros(model.nv)), (none, -d.forces, none), threads)
+    curved = row_hessian(constraints, (q, v, d.a), (beta**2 * mu, 2 * alpha * mu, mu), threads)
+    pulled = row_hessian(constraints, (q, lam, np.zeros(model.nv)), (none, -d.forces, none), threads)
     turned = np.asarray(constraints.derivatives(q, lam, threads=threads).dvelocity_dq)  # ∂(Gλ)/∂q
     L_qf = np.broadcast_to(-turned.swapaxes(-1, -2), (*L_qq.shape[:-1], constraints.m))
     L_qz = np.concatenate([L_qa + curved[2], L_qf], axis=-1)
@@ -180,7 +180,7 @@ def _hessian(
     return ConstrainedDynamicsHessian(*engine.solved_hessian(model, second, first, threads, full=True))
 
 
-def _row_hessian(
+def row_hessian(
     constraints: ConstraintSet, state: Sequence[Array], weights: Sequence[Array], threads: int | None
 ) -> list[Array]:
     """Blocks qq, qv, qa, vv, (..., n, n) each, of errors, velocities and accelerations of rows with these weights."""
@@ -208,7 +208,7 @@ def _row_hessian_in_coordinates(
     """The same where coordinates are not joints: by the chain rule of ``_engine/curvature.py``."""
     at, joints = engine.Expansion(constraints.model, dict(zip("qva", state, strict=True))), constraints._primitive
     motion = at.arguments(engine.QVA)
-    qq, qv, qa, vv = _row_hessian(joints, motion, weights, threads)
+    qq, qv, qa, vv = row_hessian(joints, motion, weights, threads)
     d = joints.derivatives(*motion, threads=threads)
     by = (
         (d.derror_dq, d.dvelocity_dq, d.dacceleration_dq),

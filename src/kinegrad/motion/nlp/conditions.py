@@ -148,11 +148,23 @@ def estimated_multipliers(
     return y, z
 
 
-def curvature(scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float) -> float:
-    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large."""
+def curvature(
+    scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float,
+    multipliers: tuple[Array, Array] | None = None,
+) -> float:  # fmt: skip
+    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
+
+    Interior points stay away from limits with a small multiplier, by the barrier parameter divided by it: such a limit
+    is active if its multiplier is larger than its distance.
+    """
     from scipy.linalg import eigvalsh, null_space
 
     rows, bounds = active(scaled, x, g, near)
+    if multipliers is not None:
+        of_rows = np.minimum(g - scaled.g_lower, scaled.g_upper - g)
+        of_bounds = np.minimum(x - scaled.lower, scaled.upper - x)
+        rows = np.where(np.abs(multipliers[0]) > of_rows, 1.0, rows)
+        bounds = np.where(np.abs(multipliers[1]) > of_bounds, 1.0, bounds)
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
     if len(free) > DENSE:
         return np.nan

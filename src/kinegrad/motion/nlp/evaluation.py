@@ -85,6 +85,7 @@ class Evaluator:
         self._jacobian_scale = self.x_scale[columns] / self.g_scale[rows]
         self._hessian_scale = self.x_scale[low] * self.x_scale[left]
         self._second = program.gauss_newton if hessian == "gauss-newton" else program.hessian  # type: ignore[attr-defined]
+        self._jacobian: Any = None
         self._differences = None if gradient == "exact" else Differences(self, gradient)
         self._points: dict[bytes, dict[str, Any]] = {}
         self._counts = dict.fromkeys(("objective", "gradient", "constraints", "jacobian", "hessian"), 0)
@@ -271,8 +272,11 @@ class Evaluator:
             raise Stopped from None
 
     def jacobian_matrix(self, values: Array) -> Any:
-        """Values of the Jacobian's pattern as a sparse matrix, (m, n)."""
-        return matrix(values, self.jacobian_pattern, (self.m, self.n))
+        """Values of the Jacobian's pattern as a sparse matrix, (m, n), until the next is asked for."""
+        if self._jacobian is None:
+            self._jacobian = matrix(values, self.jacobian_pattern, (self.m, self.n))
+        self._jacobian.data = values
+        return self._jacobian
 
 
 class Interrupts:

@@ -112,7 +112,8 @@ class _Judged:
             exact.error = None  # a program that has none, solved without
             return
         near = max(SLACK * tolerance, 1e-8)
-        self.curvature = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near)
+        multipliers = (self.g_multipliers, self.x_multipliers)
+        self.curvature = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near, multipliers)
         least = -np.sqrt(tolerance) * max(1.0, float(np.abs(hessian).max(initial=0.0)))
         self.is_minimum = not self.curvature < least
 

@@ -71,7 +71,7 @@ def load_solution(path: str | os.PathLike[str]) -> NonlinearSolution:
     source = checked_path(path)
     try:
         regular_file(source)
-        with np.load(source, allow_pickle=False) as archive:
+        with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
     except OSError as error:
         raise InputError(f"{source}: cannot be read: {error.strerror or error}") from None

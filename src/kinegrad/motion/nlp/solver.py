@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
@@ -26,7 +27,7 @@ Array = NDArray[np.float64]
 SOLVERS = ("ipopt", "uno", "slsqp", "cyipopt")
 HESSIANS = ("exact", "gauss-newton", "limited-memory")
 GRADIENTS = ("exact", "forward", "central")
-PACKAGES = {"ipopt": "casadi", "uno": "unopy", "slsqp": "scipy", "cyipopt": "cyipopt"}
+PACKAGES = {"ipopt": "casadi", "uno": "unopy", "slsqp": "scipy.optimize", "cyipopt": "cyipopt"}
 
 
 def solve(
@@ -134,6 +135,7 @@ def solve(
     start = check_start(program, x0 if x0 is not None or warm_start is None else warm_start.x)
     if file is not None and file.found is not None and still_optimal(program, file.found, tolerance):
         return file.found
+    import_module(PACKAGES[solver])  # before the clock starts
     with telling(progress) as told:
         scaled = Evaluator(program, gradient=gradient, hessian=hessian, tolerance=tolerance, keep=keep_iterates)
         scaled.told = told
