@@ -1,7 +1,7 @@
 """The site: `make docs` builds it into out/site without the network; warnings are errors.
 
-Pages are the Markdown files of this folder.  The reference is made from docstrings: every public name of kinegrad on the
-page of the task it is for, and pages that stand elsewhere in the repository are taken as they are.
+Pages are the Markdown files of this folder.  The reference is made from docstrings: every public name of kinegrad on
+the page of the task it is for, and pages that stand elsewhere in the repository are taken as they are.
 """
 
 import ast
@@ -79,7 +79,7 @@ def write_pages(app):
 
 
 def turn_links(app, docname, source):
-    """Links from pages of this folder to files outside it; derivations of kernels in place; what the first page leads to."""
+    """Links to files outside this folder, derivations of kernels in place, and what the first page leads to."""
     text = re.sub(KERNEL, _derivation, source[0])
     if docname == "index":
         text += "".join(CONTENTS.format(title=title, pages="\n".join(pages)) for title, pages in NAVIGATION.items())
