@@ -73,17 +73,21 @@ def violation_of(lower: Array, upper: Array, x: Array, g_lower: Array, g_upper: 
 
 def possible(multipliers: Array, lower: Array, upper: Array) -> Array:
     """Multipliers without those parts whose limit is infinite."""
-    low = np.where(np.isfinite(lower), -np.inf, 0.0)
-    high = np.where(np.isfinite(upper), np.inf, 0.0)
-    return np.clip(multipliers, low, high)
+    return np.clip(multipliers, *signs(lower, upper))
+
+
+def signs(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """The least and the most that multipliers can be."""
+    return np.where(np.isfinite(lower), -np.inf, 0.0), np.where(np.isfinite(upper), np.inf, 0.0)
 
 
 def stationarity(scaled: Any, gradient: Array, jacobian: Array, g_multipliers: Array, x_multipliers: Array) -> float:
     """The largest component of ∇f + Jᵀλ + z, over s."""
-    y = possible(g_multipliers, scaled.g_lower, scaled.g_upper)
-    z = possible(x_multipliers, scaled.lower, scaled.upper)
-    left = gradient + scaled.jacobian_matrix(jacobian).T @ y + z
-    left[scaled.lower == scaled.upper] = 0.0
+    y = np.minimum(np.maximum(g_multipliers, scaled.least[0]), scaled.most[0])
+    z = np.minimum(np.maximum(x_multipliers, scaled.least[1]), scaled.most[1])
+    rows, columns = scaled.jacobian_pattern
+    left = np.bincount(columns, weights=jacobian * y[rows], minlength=scaled.n) + gradient + z
+    left[scaled.fixed] = 0.0
     return float(np.abs(left).max(initial=0.0) / _size(y, z))
 
 
