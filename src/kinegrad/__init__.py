@@ -44,7 +44,7 @@ plot         joint and branch graphs, skeletons, torques, sensitivities (matplot
 view         Viewer: a model in the browser; export_page: as a page of its own; picture, film
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
-errors       KinegradError and its kinds
+errors       KinegradError and its kinds; KinegradWarning and its kinds
 
 Packages from simulate on are imported when they are first used, as ``kinegrad.plot`` or by an import.
 
@@ -144,7 +144,17 @@ from kinegrad.dynamics_hessian import (
 )
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
-from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.errors import (
+    FileError,
+    InputError,
+    KinegradError,
+    KinegradWarning,
+    ModelError,
+    SingularError,
+    SolveError,
+    UnfinishedWarning,
+    UnitsWarning,
+)
 from kinegrad.forward_derivatives import ForwardDynamicsDerivatives, forward_dynamics_derivatives
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.hybrid import HybridDynamics, hybrid_dynamics
@@ -278,6 +288,7 @@ __all__ = [
     "Jacobian",
     "Joint",
     "KinegradError",
+    "KinegradWarning",
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
@@ -304,6 +315,8 @@ __all__ = [
     "SplineFunction",
     "SpringDamper",
     "Topology",
+    "UnfinishedWarning",
+    "UnitsWarning",
     "assemble",
     "bias_forces",
     "bridges",

@@ -60,7 +60,7 @@ def test_an_unknown_model_is_one_line_with_the_closest_name():
     result = run("info", "humn43")
     assert result.exit_code == 2
     assert result.stdout == ""
-    assert result.stderr == "error: model 'humn43' does not exist; did you mean 'human43' or 'human_sagittal'?\n"
+    assert result.stderr == "error: model 'humn43' does not exist; did you mean 'human43'?\n"
     assert "expected one of human43, " in run("info", "?").stderr
 
 

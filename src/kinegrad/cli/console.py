@@ -91,10 +91,10 @@ def find_file(name: str, **options: Any) -> ModelFile | None:
 
 def known_name(what: str, name: str, names: Collection[str]) -> str:
     """`name` if it is among `names`, or an error with the closest."""
-    import difflib
+    from kinegrad.model.names import closest
 
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
+        close = closest(name, names)
         hint = f"expected one of {', '.join(names)}{', or a file' if what == 'model' else ''}"
         if close:
             hint = f"did you mean {' or '.join(map(repr, close))}?"

@@ -45,7 +45,7 @@ def predict(
     for one in solution.between:
         table.add_row(*map(plain, (one.family, f"{one.row}, {one.phase}", f"{one.value:.2e}", f"{one.tolerance:g}")))
     print_section(console, "checked on a grid ten times as fine", table)
-    console.print(plain(str(report.verification)))
+    console.print(plain(report.verification.message))
     console.print(plain(f"{solution.message}; {solution.iterations} iterations, {report.seconds:.2f} s"))
     console.print(f"T = {solution.duration:.5f} s")
     console.print(f"page: {plain(report.page)}", soft_wrap=True)

@@ -26,6 +26,7 @@ from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
 from kinegrad.cli.predict import predict
 from kinegrad.cli.reproduce import reproduce
+from kinegrad.cli.sweep import sweep
 from kinegrad.cli.view import view
 
 __all__ = ["app", "main"]
@@ -84,6 +85,7 @@ app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
 app.command()(predict)
+app.command()(sweep)
 app.command()(view)
 
 

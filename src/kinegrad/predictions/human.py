@@ -35,6 +35,7 @@ ASIDE = 0.30  # m to the left, where the shelf is at the side
 SOLE, SIZE = (0.09, 0.085, -0.87), (0.08, 0.27)  # the middle of the right sole while standing, and its size, m
 CLEAR = 0.18  # m: the hands stay in front of knees, hip and neck by this much, so that the box does
 AHEAD = (0.0, 1.0, 0.0)
+THICKNESS = 0.1  # of limbs by their length: rods have no inertia about their axes, and could not be simulated
 STEP = 0.55  # m
 PELVIS = {"pelvis.tx": (-0.4, 0.4), "pelvis.ty": (-0.6, 0.6), "pelvis.tz": (-0.8, 0.1), "pelvis.rx": (-0.5, 1.9),
           "pelvis.rz": (-0.8, 0.8)}  # fmt: skip
@@ -70,7 +71,7 @@ def human43_lift(
     duration : float, or (float, float)
         s.
     """
-    human = human43()
+    human = human43(thickness=THICKNESS)
     phase = Phase(
         "lift", duration=duration, segments=segments, nodes=nodes,
         attached={"right_hand": (box / 2, GRIP), "left_hand": (box / 2, GRIP)},
@@ -112,7 +113,7 @@ def human43_step(
     duration : float, or (float, float)
         s.
     """
-    human = human43()
+    human = human43(thickness=THICKNESS)
     pairs = mirrored(human)
     for name in ("right_toes", "left_toes"):
         del pairs[name]

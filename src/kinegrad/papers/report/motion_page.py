@@ -16,6 +16,7 @@ import numpy as np
 from kinegrad.io.trajectory import write_trajectory
 from kinegrad.io.whole_file import checked_path
 from kinegrad.motion.problem import MotionSolution
+from kinegrad.motion.problem.verification import Verification
 from kinegrad.papers.report import motion_figures as figures
 from kinegrad.papers.report.animation import animation
 from kinegrad.papers.report.folder import whole_folder
@@ -58,7 +59,7 @@ class PredictionReport:
     page, results, motion_file : Path
         The HTML page, numbers as JSON, and the motion as CSV.
     solution : MotionSolution
-    verification : object
+    verification : Verification
         How far the motion departs if its torques are simulated forwards.
     seconds : float
         For solving, of a clock on the wall.
@@ -68,7 +69,7 @@ class PredictionReport:
     results: Path
     motion_file: Path
     solution: MotionSolution
-    verification: Any
+    verification: Verification
     seconds: float
 
 
@@ -148,7 +149,7 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
         if name == "progress":
             page.section("How it was found", "found")
             page.paragraph(f"<pre>{escape(solution.problem.describe())}</pre>")
-            page.paragraph(escape(solution.nonlinear.message[:1].upper() + solution.nonlinear.message[1:]) + ".")
+            page.paragraph(escape(_sentence(solution.nonlinear.message)))
         page.figure(png, label, caption)
     _quality(page, report)
     page.section("How this page was made", "made")
@@ -184,7 +185,7 @@ def _quality(page: Page, report: PredictionReport) -> None:
         ["what", "measured in", "where", "when", "excess", "tolerance", "within"], rows, "Table 1",
         "Between the nodes.", words=4,
     )  # fmt: skip
-    page.paragraph(escape(str(report.verification)))
+    page.paragraph(escape(_sentence(report.verification.message)))
 
 
 def _numbers(prediction: Prediction, report: PredictionReport, facts: dict[str, str]) -> dict[str, Any]:
@@ -208,9 +209,13 @@ def _numbers(prediction: Prediction, report: PredictionReport, facts: dict[str, 
             {"family": one.family, "value": one.value, "tolerance": one.tolerance, "row": one.row, "phase": one.phase,
              "s": one.s} for one in solution.between
         ],
-        "verification": str(report.verification),
+        "verification": report.verification.message,
         "about": facts,
     }  # fmt: skip
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:] + "."
 
 
 def _finite(x: float) -> float | None:

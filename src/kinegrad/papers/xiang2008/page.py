@@ -140,7 +140,8 @@ def _example(page: Page, report: Report, pictures: dict[str, bytes], example: in
         )  # fmt: skip
     page.paragraph(
         "The paper integrated the torques forwards with a commercial code. Here: "
-        + escape(str(report.verification[example - 1]))
+        + escape(report.verification[example - 1].message)
+        + "."
     )
 
 

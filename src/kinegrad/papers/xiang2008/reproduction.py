@@ -13,6 +13,7 @@ from typing import Any
 from kinegrad.errors import InputError
 from kinegrad.io.whole_file import checked_path
 from kinegrad.motion.problem import MotionSolution
+from kinegrad.motion.problem.verification import Verification
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 from kinegrad.papers.xiang2008 import experiment
@@ -69,7 +70,7 @@ class Report:
     minima: tuple[Minimum, ...]
     exact: BangBang
     difference: float
-    verification: tuple[Any, Any]
+    verification: tuple[Verification, Verification]
     about: dict[str, str]
 
     @property
@@ -171,7 +172,7 @@ def _plain(report: Report) -> dict[str, Any]:
         "minima": [asdict(one) for one in report.minima],
         "bang_bang": asdict(report.exact),
         "sensitivity_difference": report.difference,
-        "verification": [str(one) for one in report.verification],
+        "verification": [one.message for one in report.verification],
         "findings": list(report.findings),
         "about": report.about,
     }
