@@ -135,7 +135,7 @@ def plot_progress(solution: MotionSolution) -> Figure:
     return figure
 
 
-def _distinct(x: Array, order: Array) -> list[int]:
+def _distinct(x: Array, order: NDArray[np.integer[Any]]) -> list[int]:
     """The first few columns in this order that are not zero, nor ± one before: left and right may be alike."""
     found: list[int] = []
     for k in order.tolist():

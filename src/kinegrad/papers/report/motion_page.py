@@ -185,6 +185,12 @@ def _quality(page: Page, report: PredictionReport) -> None:
         ["what", "measured in", "where", "when", "excess", "tolerance", "within"], rows, "Table 1",
         "Between the nodes.", words=4,
     )  # fmt: skip
+    page.paragraph(
+        "The proof is a simulation: forward dynamics with the predicted torques, and with feet and loops kept as "
+        "constraints. A body that balances is unstable without feedback, and small inertias spin up fast, so that the "
+        "smallest difference grows over the whole motion; begun anew in every segment of the splines, it shows what "
+        "the solution itself is worth."
+    )
     page.paragraph(escape(_sentence(report.verification.message)))
 
 
