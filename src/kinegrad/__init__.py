@@ -145,7 +145,7 @@ from kinegrad.dynamics_hessian import (
 )
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
-from kinegrad.errors import InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.kinematics import (
     ForwardKinematics,
@@ -246,6 +246,7 @@ __all__ = [
     "Directional",
     "Distance",
     "EnergyDesignDerivatives",
+    "FileError",
     "ForwardDynamicsDerivatives",
     "ForwardDynamicsHessian",
     "ForwardKinematics",

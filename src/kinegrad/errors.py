@@ -11,10 +11,11 @@ import reprlib
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["InputError", "KinegradError", "ModelError", "SingularError", "SolveError"]
+__all__ = ["FileError", "InputError", "KinegradError", "ModelError", "SingularError", "SolveError"]
 
 MOST = 1000  # characters of a message
 LONGEST = 80  # characters of a name or a value in it
+LISTED = 20  # problems of a file in its message
 
 _short = reprlib.Repr()
 _short.maxstring = _short.maxother = _short.maxlong = LONGEST
@@ -41,6 +42,39 @@ class ModelError(KinegradError, ValueError):
 
 class InputError(KinegradError, ValueError):
     """An argument of a wrong shape, type or value."""
+
+
+class FileError(InputError):
+    """A file that is refused, with all problems that were found in it.
+
+    Attributes
+    ----------
+    path : str
+        Of the file.
+    problems : tuple of str
+        A sentence each, with line and element; the message has the first twenty.
+
+    Examples
+    --------
+    >>> print(FileError("arm.urdf", ["line 3: <mass>: has no attribute 'value'; add it"]))
+    arm.urdf, line 3: <mass>: has no attribute 'value'; add it
+    >>> FileError("arm.urdf", ["line 3: a", "line 9: b"]).problems
+    ('line 3: a', 'line 9: b')
+    """
+
+    def __init__(self, path: object, problems: Sequence[str]) -> None:
+        self.path, self.problems = str(path), tuple(_cut(x) for x in problems)
+        if len(self.problems) == 1:
+            (only,) = self.problems
+            text = f"{self.path}, {only}" if only.startswith("line ") else f"{self.path}: {only}"
+        else:
+            more = len(self.problems) - LISTED
+            listed = [*self.problems[:LISTED], *([f"and {more} more"] if more > 0 else [])]
+            text = "\n  ".join([f"{self.path} has {len(self.problems)} problems:", *listed])
+        Exception.__init__(self, text)  # a list is cut at its end, not in its middle
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.path, self.problems)
 
 
 class SingularError(KinegradError, ArithmeticError):

@@ -16,6 +16,8 @@ SHAPES = (
     Shape("forearm", Sphere(0.05)),
     Shape("grip", Box([0.1, 0.02, 0.02])),
     Shape("grip", Mesh("meshes/grip.stl", 1e-3)),
+    Shape(None, Box([1, 1, 0.1]), [0, 0, -0.05]),
+    Shape("forearm", Sphere(0.2), collision=True),
 )
 MODEL = ARM.replace(frames={"grip": Frame("forearm", [0.05, 0, 0])}, shapes=SHAPES)
 
@@ -27,7 +29,7 @@ def test_models_with_shapes_are_values():
         assert hash(twin) == hash(MODEL)
     assert MODEL.replace(shapes=SHAPES[:2]) != MODEL
     assert MODEL.replace(shapes=()).frames == MODEL.frames
-    assert "5 shapes" in repr(MODEL)
+    assert "7 shapes" in repr(MODEL)
     with pytest.raises(ValueError, match="read-only"):
         MODEL.shapes[0].placement[0, 0] = 2.0
 
@@ -90,6 +92,7 @@ def test_wrong_shapes_are_named():
         (lambda: Shape("forearm", Sphere(1), np.ones((4, 4))), "`placement` of a shape"),
         (lambda: Shape("forearm", Sphere(1), color=(1, 2, 3)), "from 0 to 1"),
         (lambda: Shape("forearm", Sphere(1), color="red"), "`color` of a shape"),
+        (lambda: Shape("forearm", Sphere(1), collision=1), "`collision` of a shape is 1; expected True or False"),
         (lambda: ARM.replace(shapes=[Sphere(1)]), r"`shapes`\[0\] is .*; expected a Shape"),
         (lambda: ARM.replace(shapes=3), "`shapes` is 3"),
         (lambda: ARM.replace(shapes=[Shape("forarm", Sphere(1))]), r"`shapes`\[0\]: link or frame 'forarm' does not"),

@@ -262,13 +262,19 @@ class ModelBuilder:
         return label
 
     def add_shape(
-        self, link: str, solid: Solid, placement: ArrayLike | None = None, *, color: Sequence[float] | None = None
+        self,
+        link: str | None,
+        solid: Solid,
+        placement: ArrayLike | None = None,
+        *,
+        color: Sequence[float] | None = None,
+        collision: bool = False,
     ) -> None:
-        """Add something to draw: a solid fixed in a link or frame.
+        """Add something to draw: a solid fixed in a link or frame, or in the world.
 
         Parameters
         ----------
-        link, solid, placement, color
+        link, solid, placement, color, collision
             As of :class:`Shape`.
 
         Examples
@@ -280,8 +286,10 @@ class ModelBuilder:
         >>> len(door.build().shapes)
         1
         """
-        self._locate(link)
-        self._shapes.append(Shape(link, solid, np.eye(4) if placement is None else placement, color))  # type: ignore[arg-type]
+        if link is not None:
+            self._locate(link)
+        place: Any = np.eye(4) if placement is None else placement
+        self._shapes.append(Shape(link, solid, place, color, collision))  # type: ignore[arg-type]
 
     def add_element(self, name: str, element: Element) -> str:
         """Add a force element between two links, or a link and the world.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.names import as_tuple, check_name, find_name
-from kinegrad.model.numbers import real_array
+from kinegrad.model.numbers import flag, real_array
 from kinegrad.model.placement import check_transform
 from kinegrad.results import frozen
 
@@ -106,13 +106,15 @@ class Shape:
 
     Parameters
     ----------
-    link : str
-        The link or frame it is fixed in.
+    link : str or None
+        The link or frame it is fixed in; None for the world, as the base of an arm is.
     solid : Sphere, Cylinder, Capsule, Box or Mesh
     placement : array_like, shape (4, 4) or (3,), optional
         The solid's frame in that link or frame; three numbers are a shift, m.
     color : three or four numbers from 0 to 1, optional
         Red, green, blue and, 1 if not given, opacity; None leaves it to who draws.
+    collision : bool
+        Whether it is a simplified solid for finding collisions, and not to be drawn.
 
     Examples
     --------
@@ -120,13 +122,16 @@ class Shape:
     (0.8, 0.6, 0.5, 1.0)
     """
 
-    link: str
+    link: str | None
     solid: Solid
     placement: Array = field(default_factory=lambda: np.eye(4))
     color: tuple[float, float, float, float] | None = None
+    collision: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "link", check_name("`link` of a shape", self.link))
+        if self.link is not None:
+            object.__setattr__(self, "link", check_name("`link` of a shape", self.link))
+        object.__setattr__(self, "collision", flag("`collision` of a shape", self.collision))
         if not isinstance(self.solid, Solid):
             expected = "expected a Sphere, Cylinder, Capsule, Box or Mesh"
             raise ModelError(f"`solid` of a shape is {shown(self.solid)}; {expected}")
@@ -141,7 +146,7 @@ class Shape:
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        return self.link, self.solid, (self.placement + 0).tobytes(), self.color
+        return self.link, self.solid, (self.placement + 0).tobytes(), self.color, self.collision
 
     def __eq__(self, other: object) -> bool:
         return self._key == other._key if isinstance(other, Shape) else NotImplemented
@@ -150,7 +155,7 @@ class Shape:
         return hash(self._key)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Shape, (self.link, self.solid, self.placement, self.color)
+        return Shape, (self.link, self.solid, self.placement, self.color, self.collision)
 
 
 def check_shapes(shapes: Any, places: Sequence[str], model: str) -> tuple[Shape, ...]:
@@ -160,7 +165,8 @@ def check_shapes(shapes: Any, places: Sequence[str], model: str) -> tuple[Shape,
         if not isinstance(shape, Shape):
             raise ModelError(f"`shapes`[{k}] is {shown(shape)}; expected a Shape")
         try:
-            find_name("link or frame", shape.link, places, model)
+            if shape.link is not None:
+                find_name("link or frame", shape.link, places, model)
         except InputError as error:
             raise ModelError(f"`shapes`[{k}]: {error}") from None
     return checked

@@ -13,8 +13,8 @@ from kinegrad.design.parameters import Design, kernel_slopes
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import load_batch
 from kinegrad.model import Model
+from kinegrad.motion.splines import SPLINES, within
 from kinegrad.simulate.law import Law
-from kinegrad.splines import SPLINES, within
 
 __all__ = ["Run", "check_alike", "check_free", "compiled_run", "planned"]
 

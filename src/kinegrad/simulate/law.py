@@ -32,10 +32,10 @@ from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_
 from kinegrad.errors import InputError, SingularError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.motion.splines import SPLINES, within
 from kinegrad.results import Result, owned
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.torques import Constant, OneOf, Spline
-from kinegrad.splines import SPLINES, within
 
 __all__ = ["Feedback", "Law"]
 

@@ -19,7 +19,7 @@ from scipy.interpolate import BSpline
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError
 from kinegrad.model import Model
-from kinegrad.splines import SPLINES, knots, within
+from kinegrad.motion.splines import SPLINES, knots, within
 
 __all__ = ["Prescribed"]
 

@@ -158,7 +158,10 @@ class Motion(Result):
         >>> reach([0.25]).v.round(12)
         array([[1., 2.]])
         """
-        from kinegrad.splines import SPLINES, knots  # here, because SciPy's take longer to import than all of kinegrad
+        from kinegrad.motion.splines import (
+            SPLINES,
+            knots,
+        )  # here, because SciPy's take longer to import than all of kinegrad
 
         engine.check_model(model)
         if not isinstance(spline, SPLINES):

@@ -1,0 +1,115 @@
+"""What a file of a model holds: the model, its constraints and loads, and a report of what could not be taken over."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from kinegrad.constraints import ConstraintSet
+from kinegrad.design import Design
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+from kinegrad.results import Result
+
+__all__ = ["LeftOutWarning", "ModelFile", "Note", "Report"]
+
+
+class LeftOutWarning(UserWarning):
+    """A file describes something that moves the mechanism and that its model does not have."""
+
+
+@dataclass(frozen=True)
+class Note:
+    """Something in a file that its model does not have, or has otherwise.
+
+    Parameters
+    ----------
+    what : str
+        Its kind, in a few words: ``"joint friction"``.
+    text : str
+        A sentence with names and values.
+    line : int
+        Where it is, from 1; 0 if that is not known.
+    matters : bool
+        Whether the described mechanism would move otherwise than the model: a muscle does, a camera does not.
+    """
+
+    what: str
+    text: str
+    line: int = 0
+    matters: bool = True
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}" if self.line else self.text
+
+
+@dataclass(frozen=True)
+class Report:
+    """What of a file could not be taken over as it is, in the order of the file; empty if all of it was.
+
+    Parameters
+    ----------
+    path : str
+        Of the file.
+    format : str
+        "URDF", "MJCF", "OpenSim" or "kinegrad TOML".
+    notes : tuple of Note
+
+    Examples
+    --------
+    >>> print(Report("arm.urdf", "URDF", (Note("joint friction", "joint 'elbow' has friction 0.1 N·m", 12),)))
+    arm.urdf (URDF), not in the model:
+      line 12: joint 'elbow' has friction 0.1 N·m
+    """
+
+    path: str
+    format: str
+    notes: tuple[Note, ...] = ()
+
+    def __iter__(self) -> Iterator[Note]:
+        return iter(self.notes)
+
+    def __len__(self) -> int:
+        return len(self.notes)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many notes there are of each kind that matters for the motion."""
+        found: dict[str, int] = {}
+        for note in self.notes:
+            if note.matters:
+                found[note.what] = found.get(note.what, 0) + 1
+        return found
+
+    def __str__(self) -> str:
+        if not self.notes:
+            return f"{self.path} ({self.format}): all of it is in the model"
+        return "\n  ".join([f"{self.path} ({self.format}), not in the model:", *map(str, self.notes)])
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile(Result):
+    """What :func:`read_model` finds in a file.
+
+    Attributes
+    ----------
+    model : Model
+    constraints : ConstraintSet
+        Of that model; without rows if the file has none.
+    report : Report
+        What could not be taken over.
+    loads : Loads or None
+    design : Design or None
+    """
+
+    model: Model
+    constraints: ConstraintSet
+    report: Report
+    loads: Loads | None = None
+    design: Design | None = None
+
+    @classmethod
+    def of(cls, path: str | os.PathLike[str], format: str, model: Model, notes: tuple[Note, ...] = ()) -> ModelFile:
+        """A model without constraints, loads and designs."""
+        return cls(model, ConstraintSet(model, ()), Report(os.fspath(path), format, notes))

@@ -1,0 +1,33 @@
+"""Motions, and how to predict them: "how will this body move from here to there, within these limits?"
+
+Motion          t, q, v, a, τ of a model, and what is between its times: of a simulation, a file, a spline
+SplineBasis     B-splines of degree 3 to 5, their derivatives with respect to control points, final time and knots
+MotionProblem   phases, conditions, limits, contacts and objective terms of a motion that is to be found
+                (:mod:`kinegrad.motion.problem` lists what it is made of)
+
+Everything but Motion is imported when it is first used.
+"""
+
+from importlib import import_module
+from typing import Any
+
+from kinegrad.motion.motion import Motion, check_times
+
+# names, by the module that has them: SciPy's splines and sparse matrices take longer to import than all of kinegrad
+_LAZY = {
+    "SplineBasis": "kinegrad.motion.bspline",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A name that has not been imported yet."""
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'kinegrad.motion' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
+
+
+__all__ = ["Motion", "SplineBasis", "check_times"]
