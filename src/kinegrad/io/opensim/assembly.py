@@ -17,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import ModelError, shown
+from kinegrad.io.model_file import Note
+from kinegrad.io.nearest_inertia import nearest_inertia
 from kinegrad.io.opensim.document import GROUND, Axis, CoordinateRecord, Document, JointRecord
 from kinegrad.io.opensim.functions import compose, constant_of
 from kinegrad.model import Inertia, Joint, Model, ModelBuilder
@@ -41,17 +43,19 @@ class Assembled:
     unlimited: list[CoordinateRecord]  # clamped coordinates whose limits no joint of the model can have
     markers: dict[str, str]  # names of markers in the file: names of frames in the model
     homeless: list[str]  # bodies and markers fixed in the ground
+    notes: list[Note]  # of inertias that were replaced
 
 
-def assemble(found: Document, *, locked: str, keep: str) -> Assembled | None:
+def assemble(found: Document, *, locked: str, inertia: str) -> Assembled | None:
     """The model; None, and problems of the file, if there is none."""
-    return _Assembly(found, locked, keep).run()
+    return _Assembly(found, locked, inertia).run()
 
 
 class _Assembly:
-    def __init__(self, found: Document, locked: str, keep: str) -> None:
+    def __init__(self, found: Document, locked: str, inertia: str) -> None:
         self.found, self.file = found, found.file
-        self.hold, self.keep = locked == "fixed", keep
+        self.hold, self.project = locked == "fixed", inertia == "project"
+        self.notes: list[Note] = []
         self.coordinates: dict[str, CoordinateRecord] = {}
         self.resolved: dict[str, tuple[str, CoordinateFunction]] = {}
         self.moved: dict[str, dict[str, CoordinateFunction]] = {}
@@ -108,7 +112,7 @@ class _Assembly:
         locked = {name: c.default for name, c in self.coordinates.items() if self._held(name)}
         types = {name: c.motion_type for name, c in kept.items()}
         defaults = {name: c.default for name, c in kept.items()}
-        return Assembled(model, types, defaults, locked, self.resolved, unlimited, markers, homeless)
+        return Assembled(model, types, defaults, locked, self.resolved, unlimited, markers, homeless, self.notes)
 
     # --- the tree -----------------------------------------------------------------------------------------------
 
@@ -153,16 +157,19 @@ class _Assembly:
         return order
 
     def _inertia(self, name: str) -> Inertia:
+        """The mass properties of a body; the nearest possible ones, and a note, if that is wanted."""
         body = self.found.bodies[name]
         try:
             return Inertia(body.mass, body.com, body.inertia)
-        except ModelError:
-            if self.keep != "nearest":
-                raise
-        from kinegrad.io.nearest_inertia import nearest_inertia  # type: ignore[import-not-found]
-
-        found: Inertia = nearest_inertia(body.mass, body.com, body.inertia)
-        return found
+        except ModelError as error:
+            wrong = str(error).removeprefix("inertia: ")
+            if not self.project or not (np.isfinite(body.inertia).all() and body.mass >= 0):
+                raise ModelError(f"{wrong}; correct it, or read with inertia='project' for the nearest") from None
+        nearest = nearest_inertia(body.mass, body.com, body.inertia)
+        moved = float(np.abs(nearest.inertia - body.inertia).max())
+        text = f"the inertia of body {shown(name)} was replaced by the nearest possible one, {moved:.3g} kg·m² away"
+        self.notes.append(Note("inertia projected", f"{text}: {wrong}", body.element.line))
+        return nearest
 
     # --- coordinates --------------------------------------------------------------------------------------------
 

@@ -76,8 +76,9 @@ def read_opensim(
     locked : {"fixed", "free"}
         What becomes of locked coordinates: they are held at their defaults and not in the model, or they are
         coordinates like others, with limits that hold them.
-    inertia : {"refuse", "nearest"}
-        What becomes of inertias that no body can have.
+    inertia : {"refuse", "project"}
+        What becomes of inertias that no body can have, as those of the toes in many published models: an error, or the
+        nearest ones that a body can have, which the report names.
     markers : path, optional
         A file with a ``MarkerSet`` of its own, whose markers are added.
 
@@ -91,14 +92,14 @@ def read_opensim(
     FileError
         With all problems of the file: line, element, what was found, what to do.
     """
-    for name, value, choices in (("locked", locked, ("fixed", "free")), ("inertia", inertia, ("refuse", "nearest"))):
+    for name, value, choices in (("locked", locked, ("fixed", "free")), ("inertia", inertia, ("refuse", "project"))):
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"`{name}` is {shown(value)}; expected {' or '.join(map(repr, choices))}")
     place = checked_path(path)
     found = read(read_xml(place, "OpenSimDocument"))
     if markers is not None:
         _more_markers(found, markers)
-    made = assemble(found, locked=locked, keep=inertia)
+    made = assemble(found, locked=locked, inertia=inertia)
     assert made is not None  # problems have been raised
     report = Report(os.fspath(place), "OpenSim", tuple(_notes(found, made)))
     names = {dependent: name for dependent, (name, _) in made.coupled.items()}
@@ -124,7 +125,7 @@ def _more_markers(found: Document, path: str | os.PathLike[str]) -> None:
 
 
 def _notes(found: Document, made: Assembled) -> list[Note]:
-    notes = []
+    notes = list(made.notes)
     file, model = found.file, found.model
     for tag, (what, matters) in _SETS.items():
         whole = model.find(tag)
