@@ -1,6 +1,6 @@
 # kinegrad: two commands do everything on a machine with Python (3.11 or newer) and make.
 #   make demo    set up, run the main job, say where its results are
-#   make test    set up, run all tests
+#   make test    set up, run the tests (make test-slow: the slow ones, which CI runs too)
 # Also: make warm (compile everything beforehand), make lint, make bench, make fuzz, make clean.
 
 PYTHON ?= python3
@@ -11,13 +11,16 @@ TOOLS  := $(VENV)/.tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test warm lint bench fuzz clean
+.PHONY: demo test test-slow warm lint bench fuzz clean
 
 demo: $(READY)
 	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
 
 test: $(TOOLS)
-	$(BIN)/python -m pytest -n auto --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
+
+test-slow: $(TOOLS)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 
 warm: $(READY)
 	$(BIN)/kinegrad compile
@@ -28,7 +31,7 @@ lint: $(TOOLS)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# the fuzzers of tests/fuzz, which make test runs with few cases
+# the fuzzers of tests/fuzz, which make test-slow runs with few cases
 fuzz: export KINEGRAD_FUZZ_CASES ?= 20000
 fuzz: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal tests/fuzz

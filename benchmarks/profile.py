@@ -4,15 +4,18 @@ The 43-degree-of-freedom human, one thread; 301 states of q = sin 2πt, then one
 turns, each sample as long as the others; *best, less …* are differences of best times.  The parts of the kernel are
 kernels of their own, made of the same functions: the outward pass alone (which, as the whole kernel, first looks
 whether all numbers are finite); with the factors of each joint and the sums to its parent; with all entries, but left
-in lanes.  A single call is Python, which a call of no states shows (checks, new
-arrays, results), the kernel with its dispatch, and as *rest* what remains, as each alone meets warmer caches.
+in lanes.  *Call and sum* are a call with `out=` followed by a reader, NumPy's `sum` of all that was written, where
+results are written past the caches (streamed), as those of this size are, and where they are not.  A single call is
+Python, which a call of no states shows (checks, new arrays, results), the kernel with its dispatch, and as *rest* what
+remains, as each alone meets warmer caches.
 """
 
 from __future__ import annotations
 
 import gc
 import mmap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -22,6 +25,7 @@ from benchmarks.setting import sinusoid
 from benchmarks.timing import REPEATS, Measurement, Row, Timing, sample
 from kinegrad import InverseDynamicsDerivatives, Model, PackedMatrix, inverse_dynamics, inverse_dynamics_derivatives
 from kinegrad import _engine as engine
+from kinegrad._engine import memory
 from kinegrad._kernels import rnea
 from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import kernel
@@ -148,6 +152,7 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
         },
         repeats,
     )
+    times |= in_turn({f"read, {way}": partial(_read, lambda: call(out), matrices, way) for way in ("1", "0")}, repeats)
     # not in turn with the others, whose memory would be colder after it
     times |= in_turn({"new": lambda: call(None)}, repeats) | in_turn({"pages": lambda: call(_new_pages(out))}, repeats)
     megabytes = f"{sum(x.nbytes for x in matrices) / 1e6:.1f} MB"
@@ -165,7 +170,20 @@ def _trajectory(model: Model, packed: bool, repeats: int) -> list[Row]:
         _less(f"{name}: —— pairs, into {entries} of lanes", times["lanes"], times["factors"], "best, less factors"),
         _less(f"{name}: —— from lanes to the results", times["whole"], times["lanes"], "whole kernel, less pairs"),
         _row(f"NumPy's `fill` of {megabytes}, for comparison", times["fill"]),
+        _row(f"{name}: call and sum, `out=`, streamed", times["read, 1"]),
+        _row(f"{name}: call and sum, `out=`, not streamed", times["read, 0"]),
     ]
+
+
+def _read(call: Callable[[], None], results: Sequence[np.ndarray], way: str) -> None:
+    """A call whose results are read at once; `way` as of KINEGRAD_STREAM."""
+    before, memory._STREAM = memory._STREAM, way
+    try:
+        call()
+    finally:
+        memory._STREAM = before
+    for x in results:
+        x.sum()
 
 
 def _single(model: Model, repeats: int) -> list[Row]:

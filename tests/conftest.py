@@ -21,6 +21,11 @@ SLIDERS_AND_HINGES = ("revolute", "prismatic")
 ANY = ("revolute", "prismatic", "screw")
 
 
+def some_now(cases, few: int) -> list:
+    """The first few of many cases for ``make test``, and the others, as slow, for ``make test-slow``."""
+    return [*cases[:few], *(pytest.param(case, marks=pytest.mark.slow) for case in cases[few:])]
+
+
 @pytest.fixture
 def rng():
     """Random numbers, the same in every run."""

@@ -1,7 +1,9 @@
 """docs/architecture.md lists what there is: every file of src/kinegrad where it is, and no other."""
 
+import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -24,7 +26,9 @@ def listed():
         assert entry, line
         depth = len(entry["indent"]) // 2 - 1
         folders[depth:] = [entry["name"].rstrip("/")]
-        found["/".join(folders)] = entry["what"]
+        path = "/".join(folders)
+        assert path not in found, f"{path} is listed twice"
+        found[path] = entry["what"]
     return found
 
 
@@ -64,13 +68,20 @@ print([getattr(kinegrad, name).__name__ for name in {LAZY}] == [f"kinegrad.{{nam
     assert output(child(script)) == "[]\n[]\nTrue\n"
 
 
+def test_every_module_that_help_lists_is_an_attribute():
+    """A function may have the name of the package that it is in, as `directional` has."""
+    for module in pkgutil.iter_modules(kinegrad.__path__):
+        if not module.name.startswith("_"):
+            assert module.name in dir(kinegrad)
+            assert isinstance(getattr(kinegrad, module.name), ModuleType) or module.name == "directional"
+
+
 def test_names_that_moved_are_where_they_were():
-    """optimize_design and its relatives are of kinegrad.optimize now, drawings of kinegrad.plot."""
-    for old, new in ((kinegrad.simulate, kinegrad.optimize), (kinegrad.view, kinegrad.plot)):
-        for name in new.__all__:
-            assert getattr(old, name) is getattr(new, name)
-            assert name in old.__all__
-            assert name in dir(old)
+    """optimize_design and its relatives are of kinegrad.optimize now."""
+    for name in kinegrad.optimize.__all__:
+        assert getattr(kinegrad.simulate, name) is getattr(kinegrad.optimize, name)
+        assert name in kinegrad.simulate.__all__
+        assert name in dir(kinegrad.simulate)
 
 
 @pytest.mark.parametrize("module", [kinegrad, kinegrad.simulate])

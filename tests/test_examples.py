@@ -45,6 +45,7 @@ def test_arm_design(tmp_path, capsys):
         assert printed.count(name) == 2  # in the table of gradients, and in that of changes
 
 
+@pytest.mark.slow
 def test_no_arm_beside_the_best_is_better():
     """A linear program over all small changes that keep bounds, reach and mass: none makes the effort less."""
     example = load("arm_design")

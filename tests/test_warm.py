@@ -29,6 +29,7 @@ def test_every_call_runs():
         call()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not jit.JIT, reason="nothing is compiled without the JIT")
 def test_what_was_compiled_is_found_by_another_process(tmp_path):
     setting = {"KINEGRAD_CACHE_DIR": str(tmp_path)}

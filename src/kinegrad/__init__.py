@@ -36,11 +36,15 @@ optimize     optimize_design: the best design within bounds and limits; Simulate
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
 bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
-io           read_trajectory, write_trajectory, write_torques: CSV, NPZ, NetCDF
-plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib); view has the same names today
+files        load, save: models in URDF, MJCF, OpenSim and kinegrad TOML; what is wrong with a file is a FileError
+io           read_model: a model with its constraints and a report; read_trajectory, read_positions, write_trajectory,
+             write_torques: CSV, NPZ, NetCDF
+recordings   read_motion, motion_from_positions: measured positions alone, filtered or smoothed, with v and a; low_pass
+plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
+view         Viewer: a model in the browser; export_page: as a page of its own; picture, film
 papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
-errors       KinegradError and its kinds
+errors       KinegradError and its kinds; KinegradWarning and its kinds
 
 Packages from simulate on are imported when they are first used, as ``kinegrad.plot`` or by an import.
 
@@ -55,7 +59,7 @@ Arrays are float64; the last axis is the degree of freedom, leading axes are any
 """
 
 from importlib import import_module
-from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from kinegrad import samples
 from kinegrad._engine import get_threads, set_threads
@@ -114,21 +118,16 @@ from kinegrad.design import (
 )
 from kinegrad.directional import Directional, directional
 from kinegrad.dynamics import (
-    HybridDynamics,
     bias_forces,
     forward_dynamics,
     gravity_forces,
-    hybrid_dynamics,
     inverse_dynamics,
     mass_matrix,
 )
 from kinegrad.dynamics_derivatives import (
-    ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
     InverseDynamicsGradient,
     LoadDerivatives,
-    PackedMatrix,
-    forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
     inverse_dynamics_jvp,
     inverse_dynamics_load_derivatives,
@@ -145,8 +144,20 @@ from kinegrad.dynamics_hessian import (
 )
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
-from kinegrad.errors import FileError, InputError, KinegradError, ModelError, SingularError, SolveError
+from kinegrad.errors import (
+    FileError,
+    InputError,
+    KinegradError,
+    KinegradWarning,
+    ModelError,
+    SingularError,
+    SolveError,
+    UnfinishedWarning,
+    UnitsWarning,
+)
+from kinegrad.forward_derivatives import ForwardDynamicsDerivatives, forward_dynamics_derivatives
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
+from kinegrad.hybrid import HybridDynamics, hybrid_dynamics
 from kinegrad.kinematics import (
     ForwardKinematics,
     Jacobian,
@@ -202,24 +213,32 @@ from kinegrad.model import (
     universal,
 )
 from kinegrad.motion import Motion
+from kinegrad.packed_matrix import PackedMatrix
 from kinegrad.regressor import inertial_parameters, inverse_dynamics_regressor
+
+if TYPE_CHECKING:
+    from kinegrad.io import load, save
 
 __version__ = "0.1.0"
 
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
-_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "simulate", "view")
+_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "recordings", "simulate", "view")
+_FROM_IO = ("load", "save")
+_TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
 
-def __getattr__(name: str) -> ModuleType:
-    """A subpackage that has not been imported yet."""
-    if name in _LAZY:
+def __getattr__(name: str) -> Any:
+    """A subpackage, or a function of one, that has not been imported yet."""
+    if name in _LAZY or name in _TOOLS:
         return import_module(f"kinegrad.{name}")
+    if name in _FROM_IO:
+        return getattr(import_module("kinegrad.io"), name)
     raise AttributeError(f"module 'kinegrad' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_FROM_IO, *_TOOLS})
 
 
 __all__ = [
@@ -269,6 +288,7 @@ __all__ = [
     "Jacobian",
     "Joint",
     "KinegradError",
+    "KinegradWarning",
     "LinearFunction",
     "LoadDerivatives",
     "Loads",
@@ -295,6 +315,8 @@ __all__ = [
     "SplineFunction",
     "SpringDamper",
     "Topology",
+    "UnfinishedWarning",
+    "UnitsWarning",
     "assemble",
     "bias_forces",
     "bridges",
@@ -346,6 +368,7 @@ __all__ = [
     "io",
     "jacobian",
     "kinetic_energy",
+    "load",
     "mass_matrix",
     "mass_matrix_design_derivatives",
     "momentum",
@@ -368,6 +391,7 @@ __all__ = [
     "revolute",
     "rotate",
     "samples",
+    "save",
     "screw",
     "set_threads",
     "simulate",

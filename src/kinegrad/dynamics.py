@@ -1,28 +1,22 @@
-"""Forces and motion: inverse dynamics by two formulations, forward dynamics by two, hybrid dynamics between them, the
-mass matrix and its parts."""
+"""Forces and motion: inverse dynamics by two formulations, forward dynamics by two, the mass matrix and its parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import aba, crba, hybrid, lagrange, rnea, series, tree_solve
-from kinegrad.errors import InputError, shown
+from kinegrad._kernels import aba, crba, lagrange, rnea, series, tree_solve
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
-from kinegrad.results import Result
 
 __all__ = [
-    "HybridDynamics",
     "bias_forces",
     "forward_dynamics",
     "gravity_forces",
-    "hybrid_dynamics",
     "inverse_dynamics",
     "mass_matrix",
 ]
@@ -46,10 +40,10 @@ MASS_MATRIX = engine.Kernel(
 )
 
 
-def _hybrid_in_coordinates(
+def hybrid_in_coordinates(
     at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
 ) -> tuple[Array, Array]:
-    """a and τ, (..., nv), where coordinates are not joints: see ``_engine/reduction.py``."""
+    """a and τ, (..., nv), of hybrid dynamics where coordinates are not joints: see ``_engine/reduction.py``."""
     held = options[0] == 1
     return _in_series(at, loads, threads, held) if at.layout.in_series else _reduced(at, loads, threads, held)
 
@@ -58,7 +52,7 @@ def _forward_in_coordinates(
     at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
 ) -> tuple[Array]:
     """The same where all coordinates are free."""
-    return (_hybrid_in_coordinates(at, loads, threads, [np.zeros(at.model.nv)])[0],)
+    return (hybrid_in_coordinates(at, loads, threads, [np.zeros(at.model.nv)])[0],)
 
 
 def _reduced_in_coordinates(
@@ -120,29 +114,8 @@ def solve_reduced(at: engine.Expansion, M: Array, right: Array, speeds: NDArray[
         return np.asarray(np.linalg.solve(M, right))
 
 
-def _hybrid_with_elements(
-    model: Model, run: Any, state: Sequence[Any], out: Any, threads: int | None, options: Sequence[Any]
-) -> tuple[Array, Array]:
-    """Elements push free joints, and take from what prescribed ones need."""
-    q, v, tau, a = state
-    Q, held = engine.element_forces(model, state, threads).Q, options[0] == 1
-    pushed, lost = engine.with_forces(tau, Q)
-    found, forces = run((q, v, pushed, a), out)
-    with np.errstate(all="ignore"):  # what overflows is found below
-        forces[...] = np.where(held, forces - Q, tau)
-    engine.lose(lost, (found, 1), (forces, 1))
-    engine.check_sums(forces)
-    return found, forces
-
-
-HYBRID = engine.Kernel(
-    hybrid.hybrid, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), aba.N, loads=True,
-    pivots=True, together=2, in_coordinates=_hybrid_in_coordinates, with_elements=_hybrid_with_elements,
-)  # fmt: skip
-
-
 SERIES = engine.Kernel(
-    series.series, HYBRID.state, HYBRID.results, loads=True, pivots=True,
+    series.series, engine.QVTAU | {"a": engine.Kind.ACCELERATION}, (_ACCELERATION, _TORQUE), loads=True, pivots=True,
     tables=lambda model, loaded, stream: ((), series.slots(model.n)),
 )  # fmt: skip
 
@@ -185,22 +158,6 @@ FORWARD = {
         with_elements=engine.pushed_by_forces,
     ),
 }
-
-
-@dataclass(frozen=True, eq=False)
-class HybridDynamics(Result):
-    """Accelerations and torques of all joints, where some have prescribed motion.
-
-    Attributes
-    ----------
-    a : ndarray, shape (..., n)
-        As given at prescribed joints, found at free ones, rad/s² or m/s².
-    tau : ndarray, shape (..., n)
-        Found at prescribed joints, as given at free ones, N·m or N.
-    """
-
-    a: Array
-    tau: Array
 
 
 def inverse_dynamics(
@@ -301,90 +258,6 @@ def forward_dynamics(
     given = None if loads is None else named_loads(model, loads)
     (a,) = engine.evaluate(kernel, model, (q, v, tau), given, out, threads)
     return a
-
-
-def hybrid_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    a: ArrayLike,
-    *,
-    prescribed: Iterable[str],
-    loads: Loads | None = None,
-    threads: int | None = None,
-) -> HybridDynamics:
-    """What is not known of a and τ, where the motion of some joints is prescribed and the others are free.
-
-    Between :func:`forward_dynamics`, where all joints are free, and :func:`inverse_dynamics`, where all are
-    prescribed; by articulated bodies, O(n).  Springs, dampers and armature of the joints, and force elements between
-    links, are included.
-
-    Parameters
-    ----------
-    model : Model
-    q, v : array_like, shape (..., n)
-        Coordinates and speeds: rad or m, and their time derivatives.
-    tau : array_like, shape (..., n)
-        Torques or forces of the free joints, N·m or N; entries at prescribed joints are ignored, NaN too.
-    a : array_like, shape (..., n)
-        Accelerations of the prescribed joints, rad/s² or m/s²; entries at free joints are ignored, NaN too.
-    prescribed : sequence of str
-        Names of the joints whose accelerations are given.
-    loads : Loads, optional
-        External forces and torques on links.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Returns
-    -------
-    HybridDynamics
-        a and τ of all joints.
-
-    Raises
-    ------
-    SingularError
-        If nothing resists a free joint; prescribed joints need no resistance.
-
-    Examples
-    --------
-    A cart is pushed so that it accelerates at 2 m/s²: how its pendulum starts to swing, and the force it takes.
-
-    >>> from kinegrad import samples
-    >>> start = hybrid_dynamics(samples.cart_pendulum(), [0, 0], [0, 0], [0, 0], [2, 0], prescribed=["track"])
-    >>> start.a, start.tau.round(3)
-    (array([2., 5.]), array([2.1, 0. ]))
-    """
-    flags = prescribed_flags(model, prescribed)
-    state = (q, v, without("tau", tau, flags == 1), without("a", a, flags == 0))
-    given = named_loads(model, loads)
-    return HybridDynamics(*engine.evaluate_with(HYBRID, model, state, given, threads=threads, options=[flags]))
-
-
-def prescribed_flags(model: Model, prescribed: Any) -> NDArray[np.int64]:
-    """1 for each joint (or speed) named, 0 for the others, (nv,)."""
-    engine.check_model(model)
-    one = isinstance(prescribed, str) or (isinstance(prescribed, np.ndarray) and prescribed.ndim != 1)
-    try:
-        names = None if one else tuple(prescribed)
-    except Exception:  # whatever a foreign object raises when asked for its items
-        names = None
-    if names is None:
-        raise InputError(
-            f"`prescribed` is {shown(prescribed)}; expected names of joints, such as [{model.speed_names[0]!r}]"
-        )
-    flags = np.zeros(model.nv, dtype=np.int64)
-    for name in names:
-        flags[model.speed_index(name)] += 1
-    if (flags > 1).any():
-        raise InputError(f"`prescribed` names joint {model.speed_names[int(np.argmax(flags))]!r} twice; expected once")
-    return flags
-
-
-def without(name: str, value: Any, ignored: NDArray[np.bool_]) -> Array:
-    """`value` with zeros where it is ignored, (n,) or (n, 1); as it is where its shape is wrong."""
-    x = engine.real(name, value)
-    return np.where(ignored, 0.0, x) if x.shape[-ignored.ndim :][:1] == ignored.shape[:1] else x
 
 
 def mass_matrix(model: Model, q: ArrayLike, *, out: Array | None = None, threads: int | None = None) -> Array:

@@ -1,18 +1,17 @@
 """Exact sensitivities of whole trajectories: ∂τ/∂(q, v, a) of inverse dynamics, its products with vectors, its
-derivatives with respect to loads; ∂a/∂(q, v, τ) of forward dynamics."""
+derivatives with respect to loads."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad._kernels import (
-    aba_derivatives,
     kinematics,
     lagrange_derivatives,
     load_derivatives,
@@ -20,22 +19,17 @@ from kinegrad._kernels import (
     rnea_gradient,
     rnea_products,
 )
-from kinegrad.dynamics import FORWARD, METHODS
-from kinegrad.errors import InputError, shown
+from kinegrad.dynamics import METHODS
+from kinegrad.errors import InputError
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
+from kinegrad.packed_matrix import PackedMatrix
 from kinegrad.results import Result
 
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
 __all__ = [
-    "ForwardDynamicsDerivatives",
     "InverseDynamicsDerivatives",
     "InverseDynamicsGradient",
     "LoadDerivatives",
-    "PackedMatrix",
-    "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",
     "inverse_dynamics_jvp",
     "inverse_dynamics_load_derivatives",
@@ -43,55 +37,6 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-
-
-@dataclass(frozen=True, eq=False)
-class PackedMatrix(Result):
-    """The entries of n×n matrices that topology does not make zero.
-
-    Attributes
-    ----------
-    values : ndarray, shape (..., k)
-        One row of k entries for each state, in row-major order of the matrix.
-    rows, cols : ndarray of int, shape (k,)
-        Where they belong.
-    n : int
-        Size of the matrix.
-
-    Examples
-    --------
-    >>> packed = PackedMatrix(np.array([1.0, 2.0]), np.array([0, 1]), np.array([0, 1]), 2)
-    >>> packed.to_dense()
-    array([[1., 0.],
-           [0., 2.]])
-    """
-
-    values: Array
-    rows: NDArray[np.int64]
-    cols: NDArray[np.int64]
-    n: int
-
-    def to_dense(self) -> Array:
-        """Full matrices, shape (..., n, n)."""
-        dense = np.zeros((*self.values.shape[:-1], self.n, self.n))
-        dense[..., self.rows, self.cols] = self.values
-        return dense
-
-    def to_sparse(self, k: int | tuple[int, ...] = ()) -> csr_array:
-        """The matrix of state k (an index into the batch) as a SciPy sparse array."""
-        from scipy.sparse import csr_array  # here, because it takes longer to import than all of kinegrad
-
-        try:
-            values = self.values[k]
-        except (IndexError, TypeError):
-            raise InputError(
-                f"`k` is {shown(k)}; expected an index into batch shape {self.values.shape[:-1]}"
-            ) from None
-        if values.ndim != 1:
-            raise InputError(
-                f"`k` is {shown(k)}, which leaves a batch of shape {values.shape[:-1]}; expected one state"
-            )
-        return csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,24 +64,6 @@ class InverseDynamicsGradient(Result):
     dq: Array
     dv: Array
     da: Array
-
-
-@dataclass(frozen=True, eq=False)
-class ForwardDynamicsDerivatives(Result):
-    """Accelerations and their derivatives; ``[..., i, j]`` is that of a_i with respect to coordinate j.
-
-    Attributes
-    ----------
-    a : ndarray, shape (..., n)
-        rad/s² or m/s².
-    da_dq, da_dv, da_dtau : ndarray, shape (..., n, n)
-        With respect to coordinates, speeds and torques; the last is the inverse of the mass matrix.
-    """
-
-    a: Array
-    da_dq: Array
-    da_dv: Array
-    da_dtau: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,16 +162,6 @@ def _vjp_in_coordinates(
         return [by_q + at.turn_transposed(tau, at.given["w"]), by_v, by_a]
 
 
-def _forward_in_coordinates(
-    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
-) -> list[Array]:
-    """a, and M⁻¹ times −∂τ/∂(δ, v) and 1, with the mass matrix of coordinates."""
-    q, v, tau = at.given.values()
-    (a,) = engine.evaluate(FORWARD["aba"], at.model, (q, v, tau), loads, threads=threads)
-    _, by_q, by_v, M = engine.evaluate(DERIVATIVES["spatial"][False], at.model, (q, v, a), loads, threads=threads)
-    return [a, *engine.solve_derivatives(at, by_q, by_v, M, threads)]
-
-
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
     return (engine.plan(model, loaded),), rnea_products.slots(model.n)
 
@@ -257,23 +174,6 @@ DERIVATIVES = {
     "spatial": {packed: _spatial(packed) for packed in (False, True)},
     "lagrange": {packed: _lagrange(packed) for packed in (False, True)},
 }
-_FORWARD = engine.Kernel(
-    aba_derivatives.aba_derivatives,
-    engine.QVTAU,
-    (
-        engine.Result("a", (Axis.ACCELERATION,)),
-        engine.Result("da_dq", (Axis.ACCELERATION, Axis.PER_POSITION)),
-        engine.Result("da_dv", (Axis.ACCELERATION, Axis.PER_SPEED)),
-        engine.Result("da_dtau", (Axis.ACCELERATION, Axis.PER_TORQUE)),
-    ),
-    tables=lambda model, loaded, stream: engine.acceleration_tables(model, loaded, stream),
-    loads=True,
-    pivots=True,
-    together=3,
-    spare=True,
-    in_coordinates=_forward_in_coordinates,
-    with_elements=engine.pushed_derivatives,
-)
 JVP = engine.Kernel(
     rnea_products.jvp,
     engine.QVA | {"dq": Kind.DPOSITION, "dv": Kind.DSPEED, "da": Kind.DACCELERATION},
@@ -365,45 +265,6 @@ def inverse_dynamics_derivatives(
         rows, cols = model.pattern
         return InverseDynamicsDerivatives(tau, *(PackedMatrix(values, rows, cols, model.nv) for values in matrices))
     return InverseDynamicsDerivatives(tau, *matrices)
-
-
-def forward_dynamics_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    *,
-    loads: Loads | None = None,
-    threads: int | None = None,
-) -> ForwardDynamicsDerivatives:
-    """The accelerations that τ causes, and their exact derivatives with respect to q, v and τ.
-
-    (The inverse of the mass matrix is full within a tree, so there is no packed form.)
-
-    Parameters
-    ----------
-    model : Model
-    q, v, tau : array_like, shape (..., n)
-        Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
-    loads : Loads, optional
-        External forces and torques on links.
-    threads : int, optional
-        See :func:`set_threads`.
-
-    Raises
-    ------
-    SingularError
-        If nothing resists a joint; see :func:`forward_dynamics`.
-
-    Examples
-    --------
-    >>> from kinegrad import samples
-    >>> forward_dynamics_derivatives(samples.two_link(), [0, 0], [0, 0], [0, 0]).da_dtau.round(3)
-    array([[ 5.357, -7.143],
-           [-7.143, 17.857]])
-    """
-    given = None if loads is None else named_loads(model, loads)
-    return ForwardDynamicsDerivatives(*engine.evaluate(_FORWARD, model, (q, v, tau), given, None, threads))
 
 
 def inverse_dynamics_jvp(

@@ -13,10 +13,11 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import dual_kernels, rnea_gradient, rnea_hessian, rnea_reverse
 from kinegrad.dynamics import METHODS
-from kinegrad.dynamics_derivatives import DERIVATIVES, JVP, VJP, InverseDynamicsGradient, PackedMatrix
+from kinegrad.dynamics_derivatives import DERIVATIVES, JVP, VJP, InverseDynamicsGradient
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
+from kinegrad.packed_matrix import PackedMatrix
 from kinegrad.results import Result
 
 __all__ = [

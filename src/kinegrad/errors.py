@@ -85,6 +85,18 @@ class SolveError(KinegradError, RuntimeError):
     """A solver that stopped without an answer."""
 
 
+class KinegradWarning(UserWarning):
+    """Base of all warnings of kinegrad: results are what was asked for, but perhaps not what was meant."""
+
+
+class UnitsWarning(KinegradWarning):
+    """A number that looks as if it were in another unit, such as an angle in degrees."""
+
+
+class UnfinishedWarning(KinegradWarning):
+    """A simulation that did not reach its end; its result says ``success=False`` and why."""
+
+
 def at_state(where: Sequence[int]) -> str:
     """How a message says which state of a batch it is about; nothing of a state that is alone.
 

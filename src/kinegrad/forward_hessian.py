@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.dynamics_derivatives import forward_dynamics_derivatives
 from kinegrad.dynamics_hessian import inverse_dynamics_hessian
+from kinegrad.forward_derivatives import forward_dynamics_derivatives
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result

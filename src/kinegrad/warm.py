@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import difflib
 import os
 import subprocess
 import sys
@@ -29,6 +28,7 @@ import kinegrad as kg
 from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.model import LinearFunction
 from kinegrad.model.coordinates import CoupledCoordinate
+from kinegrad.model.names import closest
 from kinegrad.objectives import KineticEnergy, Objective
 from kinegrad.simulate import adjoint_gradient, simulate_fixed
 
@@ -313,7 +313,7 @@ def _labels(functions: Iterable[str] | None) -> tuple[str, ...]:
     wanted = set()
     for name in functions:
         if name not in FUNCTIONS:
-            close = difflib.get_close_matches(str(name)[:80], FUNCTIONS, n=3, cutoff=0.4)
+            close = closest(str(name), FUNCTIONS)
             hint = f"expected one of {', '.join(FUNCTIONS)}"
             if close:
                 hint = f"did you mean {' or '.join(map(repr, close))}?"

@@ -45,6 +45,7 @@ def twice_by_numbers(model, q, v, a, w):
     return found
 
 
+@pytest.mark.slow
 @models
 def test_second_derivatives(model):
     """By the numbers of q, of which quaternions have four, through JAX and CasADi, and what PyTorch would be given."""

@@ -1,6 +1,7 @@
 """The command line: what it prints, the files it writes, and how it ends."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -45,6 +46,14 @@ def test_info_counts_what_each_description_stores():
     lines = run("info", "human43").stdout.splitlines()
     ends = [line.split()[-1] for line in lines if "matri" in line]
     assert ends == ["28", "86", "1806", "1849"]  # 4·7, 2·43, 43·42, 43²: [zhakatayev2023] section 2.2
+
+
+def test_info_shows_ranges_and_strengths():
+    shown = " ".join(run("info", "human43").stdout.split())
+    assert "right_knee 0 … 2.36 rad 168 N·m" in shown
+    assert "limits of joints" in shown
+    assert "limits of joints" not in run("info", "cart_pendulum").stdout
+    assert "shoulder 10 N·m" in " ".join(run("info", "two_link").stdout.split())
 
 
 def test_an_unknown_model_is_one_line_with_the_closest_name():
@@ -152,6 +161,7 @@ def test_the_program_itself_ends_with_2():
     assert "'puma560'" in err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("environment", [{"PYTHONIOENCODING": "ascii"}, C_LOCALE], ids=["ascii", "LC_ALL=C"])
 @pytest.mark.parametrize("arguments", [["info", "human43"], ["--help"], ["inverse-dynamics", "--help"]])
 def test_terminals_without_greek_letters(environment, arguments):
@@ -217,3 +227,46 @@ def test_too_little_memory_is_one_line(reach, monkeypatch):
 
 def test_long_arguments_make_short_messages():
     assert len(run("info", "x" * 50_000).stderr) < 500
+
+
+# --- measured positions -------------------------------------------------------------------------------------
+
+
+def test_torques_from_measured_angles_alone(tmp_path):
+    """What a biomechanist has: degrees, semicolons, another name of time, no speeds."""
+    t = np.arange(201) / 100
+    angles = np.degrees(np.outer(np.sin(3 * t), [0.5, 1]))
+    rows = [";".join(f"{x:.4f}" for x in row) for row in np.c_[t, angles]]
+    path = tmp_path / "reach.csv"
+    path.write_text("\n".join(["Time;shoulder;elbow", *rows]))
+    result = run("inverse-dynamics", "two_link", "--trajectory", path, "--units", "deg", "--lowpass", 10)
+    assert result.exit_code == 0, result.stderr
+    assert "zero-phase Butterworth low-pass of order 4, cut-off 10 Hz" in result.stdout
+    assert "v, a: derivatives of the spline of degree 5" in result.stdout
+    found = np.loadtxt(tmp_path / "reach.tau.csv", delimiter=",", skiprows=1)[:, 1:]
+    w = np.array([0.5, 1.0])
+    exact = kg.inverse_dynamics(
+        ARM, np.outer(np.sin(3 * t), w), np.outer(3 * np.cos(3 * t), w), np.outer(-9 * np.sin(3 * t), w)
+    )
+    assert np.abs(found - exact)[20:-20].max() < 0.02 * np.abs(exact).max()
+    plainly = run("inverse-dynamics", "two_link", "--trajectory", path, "--units", "deg")
+    assert "through the positions as given, unfiltered" in plainly.stdout
+    smooth = run("inverse-dynamics", "two_link", "--trajectory", path, "--units", "deg", "--smooth")
+    assert "generalised cross-validation" in smooth.stdout
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--lowpass", "99"), "`lowpass` is 99.0 Hz; expected less than"),
+        (("--lowpass", "-1"), "`lowpass` is -1.0"),
+        (("--lowpass", "4", "--smooth"), "both `lowpass` and `smoothing`"),
+        (("--lowpass", "4", "--order", "3"), "`order` is 3"),
+        (("--lowpass", "4", "--rate", "3"), "`rate` is 3.0, and .* has times"),
+    ],
+)
+def test_options_of_filters_are_checked(reach, options, message):
+    path, *_ = reach
+    result = run("inverse-dynamics", "two_link", "--trajectory", path, *options)
+    assert result.exit_code == 2
+    assert re.search(message, result.stderr)

@@ -1,6 +1,7 @@
 """Constrained dynamics and impacts against a dense oracle, identities that they have to fulfil, and what is refused."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,34 @@ def test_methods_agree_where_masses_are_far_apart():
             found = kg.constrained_dynamics(model, twice, *state, method=method, redundant="least-squares")
             assert relative(found.a, one.a) < 1e-12
             assert relative(found.forces, np.repeat(one.forces / 2, 2)) < 1e-12
+
+
+@pytest.mark.parametrize("lever", [1e3, 1e6, 1e9, 1e60])
+def test_least_squares_judge_rows_of_any_size(lever):
+    """A row is no rounding because another one has a long lever; what follows from others does so at any size."""
+    arm = kg.samples.puma560()
+    q, v, tau = np.random.default_rng(1).normal(size=(3, arm.n))
+    rows = [
+        kg.Contact(arm.link_names[-1], [lever, 0, 0], "y", name="far"),
+        kg.Given(arm.joint_names[1], name="given"),
+        kg.Contact(arm.link_names[2], [0.1, 0.2, 0.3], "x", name="near"),
+    ]
+    held = kg.ConstraintSet(arm, rows)
+    twice = kg.ConstraintSet(arm, [*rows, *(replace(one, name=f"{one.name} again") for one in rows)])
+    plain = kg.constrained_dynamics_derivatives(arm, held, q, v, tau)
+    for method in METHODS:
+        found = kg.constrained_dynamics(arm, held, q, v, tau, method=method, redundant="least-squares")
+        again = kg.constrained_dynamics(arm, twice, q, v, tau, method=method, redundant="least-squares")
+        for x in (found, again):
+            assert relative(x.a, plain.a) < 1e-12
+        np.testing.assert_allclose(found.forces, plain.forces, rtol=1e-11)
+        np.testing.assert_allclose(again.forces, np.tile(plain.forces / 2, 2), rtol=1e-6)
+    d = kg.constrained_dynamics_derivatives(arm, twice, q, v, tau, redundant="least-squares")
+    for by in ("q", "v", "tau"):
+        assert relative(getattr(d, f"da_d{by}"), getattr(plain, f"da_d{by}")) < 1e-11
+    speeds = kg.project_velocity(arm, twice, q, v)
+    after = kg.impact(arm, held, q, v).v
+    assert relative(speeds, after) < 1e-12
 
 
 def test_equations_of_motion_and_of_constraints_hold():

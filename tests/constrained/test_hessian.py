@@ -10,7 +10,8 @@ from tests.constrained.test_derivatives import MECHANISMS, closed_state
 from tests.constrained.test_dynamics import LAW, loads_of, random_case
 from tests.constraints.choice import independent_set
 from tests.kernels.child import child, output
-from tests.mixed import mixed_state, mixed_tree
+from tests.mixed import mixed_loads, mixed_state, mixed_tree
+from tests.reference.elements import random_elements
 
 BLOCKS = {"d2_dqdq": (0, 0), "d2_dqdv": (0, 1), "d2_dqdtau": (0, 2), "d2_dvdv": (1, 1)}
 CLOSE = 1e-12  # of the largest entry, times the condition of the system beyond 1e2, which both routes divide by
@@ -101,28 +102,56 @@ def test_complex_step_of_the_first_derivatives(tmp_path):
             assert np.abs(whole[i, j]).max() <= allowed * size, "by v and τ, and by τ twice, there is nothing"
 
 
-@pytest.mark.parametrize("seed", [0, 1, 3])
-def test_couplings_and_quaternions_by_differences(seed):
+def check_by_differences(model, held, state, w, rng, loads=None):
     """Of φ(q ⊕ δ) itself, along directions, of order 6: they err by some h⁶ and by ε/h² of what φ is."""
-    model, rng = mixed_tree(seed), np.random.default_rng(seed)
-    q, v, tau = mixed_state(model, seed)
-    held = kg.ConstraintSet(model, [kg.Contact(model.link_names[-1], [0.1, 0.2, 0.3], directions="xz")])
-    w = weights(model, held, seed)
-    H = kg.constrained_dynamics_hessian(model, held, q, v, tau, **named(model, w), stabilisation=LAW)
+    q, v, tau = state
+    H = kg.constrained_dynamics_hessian(model, held, q, v, tau, **named(model, w), loads=loads, stabilisation=LAW)
     for block in (H.d2_dqdq, H.d2_dvdv):
         np.testing.assert_allclose(block, block.swapaxes(-1, -2), rtol=0, atol=1e-13 * np.abs(block).max())
     h = 0.003
-    for _ in range(3):
-        dq, dv, dtau = d = rng.normal(size=(3, model.nv))
+    for moving in ((1, 1, 1), (0, 1, 0), (1, 1, 1)):  # by speeds alone, too: they may be lost in what all do
+        dq, dv, dtau = d = rng.normal(size=(3, model.nv)) * np.array(moving)[:, None]
         d /= np.abs(d).max()
         phi = []
         for s in range(-3, 4):
             moved = kg.integrate(model, q, s * h * dq), v + s * h * dv, tau + s * h * dtau
-            x = kg.constrained_dynamics(model, held, *moved, stabilisation=LAW)
+            x = kg.constrained_dynamics(model, held, *moved, loads=loads, stabilisation=LAW)
             phi.append(w @ np.concatenate([x.a, x.forces]))
         expected = np.dot([2, -27, 270, -490, 270, -27, 2], phi) / (180 * h * h)
         found = dq @ H.d2_dqdq @ dq + 2 * dq @ H.d2_dqdv @ dv + 2 * dq @ H.d2_dqdtau @ dtau + dv @ H.d2_dvdv @ dv
         assert abs(found - expected) < 1e-7 * max(np.abs(phi).max(), abs(expected))
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_couplings_and_quaternions_by_differences(seed):
+    model, rng = mixed_tree(seed), np.random.default_rng(seed)
+    held = kg.ConstraintSet(model, [kg.Contact(model.link_names[-1], [0.1, 0.2, 0.3], directions="xz")])
+    check_by_differences(model, held, mixed_state(model, seed), weights(model, held, seed), rng)
+
+
+@pytest.mark.parametrize("seed", [1, 4, 7])
+def test_everything_at_once_by_differences(seed):
+    """Rods and loops between branches, couplings across them, quaternions, force elements and loads.
+
+    What ties two branches has second derivatives by a speed of each, which torques of a tree do not have.
+    """
+    bare, rng = mixed_tree(seed), np.random.default_rng(seed)
+    model = bare.replace(elements=random_elements(bare, seed))
+    state = mixed_state(model, seed)
+    held = independent_set(model, state[0], seed, most=4)
+    assert any(isinstance(one, kg.Loop | kg.Distance) and one.other is not None for one in held)
+    check_by_differences(model, held, state, weights(model, held, seed), rng, mixed_loads(model, seed))
+
+
+def test_batches_of_coordinates():
+    """The same bits alone and in a batch where coordinates are not joints."""
+    model = mixed_tree(4)
+    q, v, tau = mixed_state(model, 4, (3,))
+    held = kg.ConstraintSet(model, [kg.Distance("l4", other="l2", length=1.0)])
+    whole = kg.constrained_dynamics_hessian(model, held, q, v, tau, w_a=np.ones(model.nv))
+    one = kg.constrained_dynamics_hessian(model, held, q[1], v[1], tau[1], w_a=np.ones(model.nv))
+    for name in BLOCKS:
+        np.testing.assert_array_equal(getattr(whole, name)[1], getattr(one, name))
 
 
 def test_random_sets_are_independent_of_how_they_are_called():

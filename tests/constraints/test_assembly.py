@@ -164,8 +164,8 @@ def test_what_is_refused():
             "`keep` is 'crank'; expected names of coordinates",
         ),
         (lambda: assemble(model, loops, q, keep=["cranc"]), InputError, "coordinate 'cranc' does not exist.*'crank'"),
-        (lambda: assemble(model, loops, np.zeros(2)), InputError, r"`q` has shape \(2,\)"),
-        (lambda: assemble(model, loops, [0, 0, np.nan]), InputError, "`q` at index"),
+        (lambda: assemble(model, loops, np.zeros(2)), InputError, r"`q_guess` has shape \(2,\)"),
+        (lambda: assemble(model, loops, [0, 0, np.nan]), InputError, "`q_guess` at index"),
         (lambda: assemble(model, loops, q, tolerance=0), InputError, "`tolerance` is 0"),
         (lambda: assemble(model, list(loops), q), InputError, "`constraints` is .*expected a ConstraintSet"),
         (
@@ -183,3 +183,17 @@ def test_what_is_refused():
     foot = ConstraintSet(human, [Contact("right_foot")])
     with pytest.raises(SingularError, match=r"nothing resists joint '.*' of model 'human43'"):
         project_velocity(human, foot, np.zeros(43), np.ones(43))
+
+
+def test_guesses_that_are_out_of_this_world_are_refused():
+    """|φ|² overflows there; it once was an error of linear algebra."""
+    arm = samples.two_link()
+    builder = kg.ModelBuilder("rail")
+    builder.add("slide", None, kg.prismatic("x"), link="car", inertia=kg.Inertia.sphere(1.0, 0.1))
+    rail = builder.build()
+    held = ConstraintSet(rail, [kg.Contact("car", directions="x")])
+    with pytest.raises(kg.SolveError, match=r"constraint 'contact_car' cannot be met .* is off by 1e\+155"):
+        assemble(rail, held, [1e155])
+    assert abs(assemble(rail, held, [1e40])[0]) < 1e-10
+    turned = assemble(arm, ConstraintSet(arm, [kg.Contact("forearm", directions="x")]), [1e15, 0.3])
+    assert turned.shape == (2,)

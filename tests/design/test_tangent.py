@@ -60,6 +60,19 @@ def test_more_directions_than_share_values():
         assert alone[..., 0].tobytes() == together[..., k].tobytes()
 
 
+@pytest.mark.parametrize("states", [1, 70])
+@pytest.mark.parametrize("seed", range(3))
+def test_links_that_a_direction_does_not_reach(seed, states):
+    """They are left out, so that memory of other directions must not be read in their place."""
+    design = tree_design(seed, loaded=True)
+    q, v, x = np.random.default_rng(seed).normal(size=(3, states, 6))
+    for derivatives in (kg.forward_dynamics_design_derivatives, kg.inverse_dynamics_design_derivatives):
+        together = derivatives(design, q, v, x)
+        for k, name in enumerate(design.names):
+            alone = derivatives(kg.Design(design.model, [name], loads=design.loads), q, v, x)
+            np.testing.assert_allclose(alone[..., 0], together[..., k], rtol=0, atol=1e-13 * np.abs(together).max())
+
+
 @pytest.mark.skipif(not WIDER, reason="long doubles are doubles here, so that there is nothing to judge by")
 @pytest.mark.parametrize("n", [32, 100, 400])
 def test_long_chains_keep_their_digits(n):

@@ -245,6 +245,7 @@ run(sys.argv[1], int(sys.argv[3]), Path(sys.argv[2]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", [".csv", ".npz", ".nc"])
 def test_damaged_files_are_read_or_refused(tmp_path, suffix):
     count = cases(300)

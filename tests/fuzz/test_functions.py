@@ -48,12 +48,12 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
         **{f"da_d{x}": "n l 3" for x in ("force", "torque", "point")},
         **{f"dforces_d{x}": "m l 3" for x in ("force", "torque", "point")},
     },
-    "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "n"},
+    "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "u"},
     "constrained_inverse_dynamics_derivatives": {
         "tau": "n",
         "forces": "m",
-        "actuators": "n",
-        **{f"d{x}_d{y}": "m n" if x == "forces" else "n n" for x in ("tau", "forces", "actuators") for y in "qva"},
+        "actuators": "u",
+        **{f"d{x}_d{y}": f"{rows} n" for x, rows in (("tau", "n"), ("forces", "m"), ("actuators", "u")) for y in "qva"},
     },
     "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
     "constraint_jacobian_design_derivatives": "m n p",
@@ -117,7 +117,16 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "transform_design_derivatives": "l 4 4 p",
 }
 # tested below
-OTHERS = {"directional", "get_threads", "set_threads", "inertial_parameters", "neutral", "random_configuration"}
+OTHERS = {
+    "directional",
+    "get_threads",
+    "load",
+    "save",
+    "set_threads",
+    "inertial_parameters",
+    "neutral",
+    "random_configuration",
+}
 POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "w_a", "y")
 WEIGHTS = dict.fromkeys(("w_position", "w_velocity", "w_acceleration", "w_linear", "w_angular"), "k 3")
@@ -197,7 +206,7 @@ class Case:
             "stabilisation": lambda: rng.choice([None, None, 2.0, (1.0, 3.0)]),
             "redundant": lambda: rng.choice(["error", "error", "least-squares"]),
             "restitution": lambda: rng.choice([0.0, 0.3, 1.0]),
-            "actuated": lambda: None,
+            "actuated": lambda: rng.choice([None, None, rng.sample(self.model.speed_names, rng.randint(0, n))]),
             "prescribed": lambda: rng.sample(self.model.speed_names, rng.randint(0, n)),
             "max_bytes": lambda: default,
             "threads": lambda: None,
@@ -301,8 +310,10 @@ class Case:
         link = self.arguments.get("link")
         points = [] if link is None or isinstance(link, str) else [len(link)]
         model = self.model
+        actuated = self.arguments.get("actuated")
         words = {
             "q": [model.nq],
+            "u": [model.nv if actuated is None else len(actuated)],
             "n": [model.nv],
             "l": [model.n],
             "10l": [10 * model.n],
@@ -439,6 +450,7 @@ def given_as(result, arrays):
 # --- tests ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CORES)
 def test_calls(name):
     good = 0
@@ -485,6 +497,7 @@ def directions_of(case, function):
     return state, D
 
 
+@pytest.mark.slow
 def test_directional():
     """The same bits again, on any number of threads and for a state alone; finite numbers, or an error of few words."""
     good = 0

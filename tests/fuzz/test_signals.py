@@ -26,7 +26,10 @@ from tests.fuzz.cases import cases
 from tests.kernels.child import child, ended, stopping
 from tests.limits import LIMIT
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals and forks as POSIX has them")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(os.name != "posix", reason="signals and forks as POSIX has them"),
+]
 
 MODEL = kg.samples.spatial_chain(6)
 DESIGN = kg.Design(MODEL, ["gravity.x", f"{MODEL.link_names[2]}.mass", f"{MODEL.joint_names[1]}.damping"])

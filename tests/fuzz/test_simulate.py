@@ -355,6 +355,7 @@ def check_gradient(arguments, result):
         assert np.abs(actual - wanted).max(initial=0.0) <= 1e-8 * size  # implicit steps are solved to about 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_calls(name):
     good = 0

@@ -111,7 +111,8 @@ def test_spreadsheet_habits_are_fine(tmp_path):
             "column 'q.elbow' is missing; expected 'q.shoulder', .* found .*'v.elbow'",
         ),
         (HEADER.replace("v.elbow", "q.elbow"), "column 'q.elbow' is there twice"),
-        (HEADER.replace(",", ";"), "columns are separated by ';'; expected commas"),
+        (HEADER.replace(",", ";") + "0;1;2,5;3;4;5;6\n0;1;2.5;3;4;5;6\n", "decimal commas and decimal points"),
+        ("t,q.shoulder,q.elbow\n0,1,2\n", "has q alone; expected columns of v and a, .*read_motion"),
         (
             HEADER + "0,1,2,3,4,5,6\n0,1,2,3,4,x5,6\n",
             "line 3, column 'a.shoulder': is 'x5'; expected a finite decimal number",

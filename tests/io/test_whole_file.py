@@ -64,6 +64,7 @@ def test_a_full_disk_is_an_error_that_says_so(small_disk, suffix):
     assert list(small_disk.iterdir()) == [path]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("room", [10, 10_000])
 def test_a_file_that_may_not_grow_is_an_error_that_says_so(tmp_path, suffix, room):

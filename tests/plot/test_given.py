@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from kinegrad import InputError, samples
+from kinegrad.plot import plot_comparison, plot_curves, plot_error_maps, plot_skeleton, plot_torques
 from kinegrad.plot.sensitivities import Curve
 from kinegrad.plot.skeleton import joint_points
-from kinegrad.view import plot_comparison, plot_curves, plot_error_maps, plot_skeleton, plot_torques
 
 ARM = samples.two_link()
 T, TAU = [0.0, 1.0], np.ones((2, 2))

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from kinegrad.errors import InputError
 from kinegrad.model.topology import Topology
+from kinegrad.plot import draw_branch_graph, draw_joint_graph
 from kinegrad.plot.graphs import _columns
-from kinegrad.view import draw_branch_graph, draw_joint_graph
 
 HUMAN = Topology.from_branches(
     [-1, 0, 0, 0, 3, 3, 3], [[0, 4], [5, 12], [13, 20], [21, 21], [22, 30], [31, 39], [40, 42]]

@@ -39,6 +39,7 @@ def test_energy_is_conserved(model, tolerance):
     assert np.abs(E - E[0]).max() < tolerance * np.abs(E).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [pendulum(), chain()], ids=["pendulum", "chain"])
 @pytest.mark.parametrize("tau", [None, feedback()], ids=["free", "feedback"])
 def test_sensitivities_are_those_of_whole_simulations(design, tau):

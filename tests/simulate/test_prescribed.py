@@ -162,6 +162,7 @@ def extrapolated(f, p):
     return np.stack(columns, axis=-1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tau", [None, feedback(4)], ids=["free", "feedback"])
 def test_sensitivities_are_those_of_whole_simulations(tau):
     model, prescribed = chain()

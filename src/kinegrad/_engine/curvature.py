@@ -166,8 +166,13 @@ def hessian_in_coordinates(
     gradient: Sequence[Array],
     first: tuple[Array, Array, Array],
     second: tuple[Array, Array, Array, Array],
+    *,
+    across: bool = False,
 ) -> list[Array]:
-    """(1): the blocks ∂δ∂δ, ∂δ∂v, ∂δ∂a, ∂v∂v, (..., nv, nv) each, from those of joints and ∂τ̂/∂(q̂, v̂, â)."""
+    """(1): the blocks ∂δ∂δ, ∂δ∂v, ∂δ∂a, ∂v∂v, (..., nv, nv) each, from those of joints and ∂τ̂/∂(q̂, v̂, â).
+
+    `across`: entries of joints on different branches need not be zero, as those of constraints between them are not.
+    """
     (t_q, t_v, t_a), (qq, qv, qa, vv), U = first, second, at.weight_slope(w)
     curvature = Curvature(at, w, Gradient(*gradient))
 
@@ -184,11 +189,12 @@ def hessian_in_coordinates(
     for onto, t in ((by_q, t_q), (by_v, t_v), (by_a, t_a)):
         U.add_pulled(onto, t.swapaxes(-1, -2), 1)
     found = left(by_q, by_v, by_a, at.by_configuration(t_q, t_v, t_a, inner=1))
+    by_speeds = at.G.pull(at.G.pull(vv, inner=1), -2) if across else at.matrix(vv)
     blocks = [
         0.5 * (found + found.swapaxes(-1, -2)),  # which is symmetric but for rounding
         left(at.by_speed(qv, qa, inner=1), at.by_speed(vv, inner=1), None, at.by_speed(t_v, t_a, inner=1)),
         left(at.by_acceleration(qa, inner=1), None, None, at.by_acceleration(t_a, inner=1)),
-        at.matrix(vv),
+        by_speeds,
     ]
     for block, name in zip(blocks, BLOCKS, strict=True):
         curvature.add_to(block, name)

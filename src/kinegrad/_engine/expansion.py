@@ -28,7 +28,7 @@ __all__ = ["Expansion", "check_arguments", "check_shapes", "check_unit"]
 Array = NDArray[np.float64]
 Shape = tuple[int, ...]
 MOTION = {"q", "v", "a"}  # what the kernel of the map looks at
-COORDINATES = ("q", "q0", "q1")  # arguments that are coordinates; all others are as speeds are
+COORDINATES = ("q", "q0", "q1", "q_guess")  # arguments that are coordinates; all others are as speeds are
 
 
 class Expansion(Chart):

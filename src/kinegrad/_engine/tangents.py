@@ -21,6 +21,7 @@ from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_EVERYWHERE = kernels.MOVES | kernels.REACHED
 _TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
 _MATRICES = 16  # the same where a direction takes slots for each joint: so that they stay in the caches
 
@@ -62,6 +63,12 @@ def directions(
     for i, parent in enumerate(Mechanism(*constants).parent):
         inboard = what[:, parent] & kernels.MOVES if parent >= 0 else 0
         what[:, i] |= np.where(what[:, i] & kernels.GEOMETRY, kernels.MOVES, inboard)
+    what[what != 0] |= kernels.REACHED
+    for x in loads or ():
+        what |= kernels.REACHED * x.reshape(count, n, -1).any(axis=2)
+    for i, parent in reversed(list(enumerate(Mechanism(*constants).parent))):
+        if parent >= 0:
+            what[:, parent] |= what[:, i] & kernels.REACHED
     moving = None if loads is None else tuple(map(kernel_array, loads))
     return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, dm.gravity.any(axis=1))
 
@@ -196,9 +203,11 @@ class _Todo:
         self.solves = kernel is kernels.forward_dynamics
         follows = [dx is not None for dx in self.slopes]
         if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
-            self.what = self.what | kernels.MOVES * (along.pulled | follows[2])[:, None]
+            self.what = self.what | _EVERYWHERE * (along.pulled | follows[2])[:, None]
         if follows[0] or follows[1]:
-            self.what = self.what | kernels.MOVES
+            self.what = self.what | _EVERYWHERE
+        elif follows[2]:
+            self.what = self.what | kernels.REACHED
 
 
 class _Layered(_Todo):

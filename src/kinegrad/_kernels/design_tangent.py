@@ -36,7 +36,8 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
     V° A° c° ξ p u Θ   as above, and the angle of Ξ, for the present direction    6, 6, 6, 6, 6, 1, 3 slots a joint: WAY
     dm             slopes of the constants                                     (layers, rows or 1, n·k) each
     dq dv dx …     slopes of states, of a or τ, of the loads                   (layers or 1, rows or 1, columns)
-    what           which constants of a joint vary, whether its link moves otherwise   (layers, n): sums of GEOMETRY, …
+    what           which constants of a joint vary, whether its link moves otherwise,
+                   whether it is REACHED: inboard of anything that does          (layers, n): sums of GEOMETRY, …
 """
 
 from kinegrad._kernels import aba
@@ -76,6 +77,7 @@ from kinegrad._kernels.spatial import (
 
 _aba = aba.block
 GEOMETRY, TIP, INERTIA, PASSIVE, MOVES = 1, 2, 4, 8, 16  # of `what`: rate or X, F, inertia, passive; ξ, V° or A° ≠ 0
+REACHED = 32  # p or u of the joint can differ from zero; else they are neither stored nor read
 C, SPEED, LIFT, SPIN, TENSOR, FORCE, LINK = 0, 3, 6, 9, 12, 18, 24
 V, A, DRIFT, MOVED, PUSH, TURN, ACTING, WAY = 0, 6, 12, 18, 24, 30, 33, 34
 
@@ -136,33 +138,45 @@ def _share(m, i, n, scratch):
 
 
 @inline
-def _needed(m, force, point, torque, r, scratch):
-    """F, the sum of what links need."""
+def _any(what, i):
+    """What any direction does to link i."""
+    flags = what[0, i]
+    for k in range(1, len(what)):
+        flags = flags | what[k, i]
+    return flags
+
+
+@inline
+def _needed(m, what, force, point, torque, r, scratch):
+    """F, the sum of what links need, where directions move them; links outboard of those are moved, too."""
     n = len(m.parent)
     for i in range(n):
-        own = _link(n, i)
+        own, flags = _link(n, i), _any(what, i)
         F = Force(zero3(), zero3())
-        if m.massive[i]:
+        if m.massive[i] and flags & (MOVES | INERTIA):
             F = _share(m, i, n, scratch)
-        if len(force) > 0:
-            F = F - load_on(m, i, r, force, point, torque, scratch, N)
-        put(scratch, own + FORCE, F)
+        if flags & MOVES:
+            if len(force) > 0:
+                F = F - load_on(m, i, r, force, point, torque, scratch, N)
+            put(scratch, own + FORCE, F)
     for i in range(n - 1, -1, -1):
-        if m.parent[i] >= 0:
+        if m.parent[i] >= 0 and _any(what, m.parent[i]) & MOVES:
             F = load_force(scratch, _link(n, i) + FORCE)
             increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
 
 
 @inline
-def _transmitted(m, scratch):
-    """F = I A + p of the articulated body, which keeps its digits where the sum of many links loses them."""
+def _transmitted(m, what, scratch):
+    """F = I A + p of the articulated body, which keeps its digits where the sum of many links loses them; where
+    directions move links."""
     n = len(m.parent)
     for i in range(n):
-        at = (i + 1) * N
-        if m.massive[i]:
+        at, flags = (i + 1) * N, _any(what, i)
+        if m.massive[i] and flags & (MOVES | INERTIA):
             _share(m, i, n, scratch)
-        F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
-        put(scratch, _link(n, i) + FORCE, F)
+        if flags & MOVES:
+            F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
+            put(scratch, _link(n, i) + FORCE, F)
 
 
 # --- one direction ----------------------------------------------------------------------------------------------
@@ -259,28 +273,30 @@ def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoi
         store3(scratch, _way(n, -1) + j, zero3())
     for i in range(n):
         now = _way(n, i)
-        p = Force(zero3(), zero3())
-        if what[k, i] & MOVES:
-            _displace(m, dm, i, r, what[k, i] & GEOMETRY, q, v, a, dq, dv, scratch)
-            if m.massive[i]:
-                p = _by_motion(m, i, n, scratch)
-        else:
-            for j in range(0, DRIFT, 3):
-                store3(scratch, now + j, zero3())
-            store3(scratch, now + TURN, zero3())
-        if what[k, i] & INERTIA:
-            p = p + _by_inertia(m, dm, i, r, n, scratch)
-        if len(force) > 0:
-            tip = what[k, i] & TIP
-            p = p - _by_load(m, dm, i, r, tip, force, point, torque, dforce, dpoint, dtorque, n, scratch)
-        put(scratch, now + PUSH, p)
+        if what[k, i] & REACHED:
+            p = Force(zero3(), zero3())
+            if what[k, i] & MOVES:
+                _displace(m, dm, i, r, what[k, i] & GEOMETRY, q, v, a, dq, dv, scratch)
+                if m.massive[i]:
+                    p = _by_motion(m, i, n, scratch)
+            else:
+                for j in range(0, DRIFT, 3):
+                    store3(scratch, now + j, zero3())
+                store3(scratch, now + TURN, zero3())
+            if what[k, i] & INERTIA:
+                p = p + _by_inertia(m, dm, i, r, n, scratch)
+            if len(force) > 0:
+                tip = what[k, i] & TIP
+                p = p - _by_load(m, dm, i, r, tip, force, point, torque, dforce, dpoint, dtorque, n, scratch)
+            put(scratch, now + PUSH, p)
 
 
 @inline
 def _passive(m, dm, i, r, flags, n, q, v, a, dq, dv, scratch):
     """Slopes of what spring, damper and rotor take, without δq̈; and S°·F."""
-    e, de = gather(dq, r, i), gather(dv, r, i)
-    t = m.passive[i, 0] * e + m.passive[i, 2] * de
+    t = zero3()[0]
+    if flags & MOVES:  # as all links do where dq or dv is not zero
+        t = m.passive[i, 0] * gather(dq, r, i) + m.passive[i, 2] * gather(dv, r, i)
     if flags & PASSIVE:
         away, c = gather(q, r, i) - m.passive[i, 1], COLUMNS.passive * i
         t = t + gather(dm.passive, r, c) * away - m.passive[i, 0] * gather(dm.passive, r, c + 1)
@@ -324,11 +340,14 @@ def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
                 turned = add(symmul(load6(scratch, own + TENSOR), slope.w), cross(c, f))
                 increase(scratch, now + PUSH, Force(turned, f))
     for i in range(n - 1, -1, -1):
-        p = load_force(scratch, _way(n, i) + PUSH)
-        t = _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch) + m.passive[i, 3] * gather(da, r, i)
-        scatter(dtau, r, i, t + subspace(m, i, scratch, (i + 1) * N).dot(p))
-        if m.parent[i] >= 0:
-            _hand_on(m, i, n, what[k, i] & MOVES, p, scratch)
+        if what[k, i] & REACHED:
+            p = load_force(scratch, _way(n, i) + PUSH)
+            t = _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch) + m.passive[i, 3] * gather(da, r, i)
+            scatter(dtau, r, i, t + subspace(m, i, scratch, (i + 1) * N).dot(p))
+            if m.parent[i] >= 0:
+                _hand_on(m, i, n, what[k, i] & MOVES, p, scratch)
+        else:
+            scatter(dtau, r, i, zero3()[0])
 
 
 @inline
@@ -337,16 +356,19 @@ def _accelerations(m, dm, what, k, q, v, a, dq, dv, dtau, r, da, scratch):
     n = len(m.parent)
     for i in range(n - 1, -1, -1):
         at, now = (i + 1) * N, _way(n, i)
-        p = load_force(scratch, now + PUSH)
-        u = gather(dtau, r, i) - _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch)
-        u = u - subspace(m, i, scratch, at).dot(p)
-        store(scratch, now + ACTING, u)
-        if m.parent[i] >= 0:
-            U = load_force(scratch, at + ROD)
-            if what[k, i] & MOVES:
-                c = load_motion(scratch, now + DRIFT)
-                p, u = p + articulated(scratch, at, c), u - c.dot(U)
-            _hand_on(m, i, n, what[k, i] & MOVES, p + U * (u * load(scratch, at + PIVOT)), scratch)
+        if what[k, i] & REACHED:
+            p = load_force(scratch, now + PUSH)
+            u = gather(dtau, r, i) - _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch)
+            u = u - subspace(m, i, scratch, at).dot(p)
+            store(scratch, now + ACTING, u)
+            if m.parent[i] >= 0:
+                U = load_force(scratch, at + ROD)
+                if what[k, i] & MOVES:
+                    c = load_motion(scratch, now + DRIFT)
+                    p, u = p + articulated(scratch, at, c), u - c.dot(U)
+                _hand_on(m, i, n, what[k, i] & MOVES, p + U * (u * load(scratch, at + PIVOT)), scratch)
+        else:
+            store(scratch, now + ACTING, zero3()[0])
     _accelerated_base(dm, r, n, scratch)
     for i in range(n):
         at, now = (i + 1) * N, _way(n, i)
@@ -375,7 +397,7 @@ def inverse_dynamics(
         for i in range(n):
             up, at = (m.parent[i] + 1) * N, (i + 1) * N
             move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
-        _needed(m, force, point, torque, r, scratch)
+        _needed(m, what, force, point, torque, r, scratch)
         for k in range(len(dtau)):
             d, e, de, dde = _of(dm, k), _last(dq, k), _last(dv, k), _last(da, k)
             df, dx, dt = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
@@ -403,7 +425,7 @@ def forward_dynamics(
             return False
         for i in range(n):
             scatter(a, r, i, gather(found, r, i))
-        _transmitted(m, scratch)
+        _transmitted(m, what, scratch)
         for k in range(len(da)):
             d, e, de, dt = _of(dm, k), _last(dq, k), _last(dv, k), _last(dtau, k)
             df, dx, turn = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)

@@ -10,11 +10,12 @@ import numpy as np
 from kinegrad.bridges.arguments import batch_shape, check, package, pull_left, pull_second
 from kinegrad.configuration import neutral, pull_tangent
 from kinegrad.dynamics import inverse_dynamics
-from kinegrad.dynamics_derivatives import PackedMatrix, inverse_dynamics_derivatives, inverse_dynamics_vjp
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives, inverse_dynamics_vjp
 from kinegrad.dynamics_hessian import inverse_dynamics_second_order
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.packed_matrix import PackedMatrix
 
 __all__ = ["to_casadi"]
 

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kinegrad.io import ModelFile
+
     Array = NDArray[np.float64]
 
 WIDTH = 100  # columns, where the output is not a terminal
@@ -58,18 +60,42 @@ def text_table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
 
 
 def find_sample(name: str) -> kg.Model:
-    """The sample model of this name."""
+    """The sample model of this name, or the model in the file of this name; says on stderr what is not in it."""
+    found = find_file(name)
+    if found is None:
+        return kg.samples.SAMPLES[name]()
+    left_out = [f"{count} × {what}" for what, count in found.report.counts.items()]
+    left_out += [f"{len(found.constraints.names)} × constraint"] if found.constraints.m else []
+    left_out += ["loads"] if found.loads is not None else []
+    if left_out:
+        text = f"[bold]note:[/] not in the model: {plain(', '.join(left_out))}; see kinegrad info"
+        open_console(stderr=True).print(text, soft_wrap=True)
+    return found.model
+
+
+def find_file(name: str, **options: Any) -> ModelFile | None:
+    """What is in the file of this name; None if it is the name of a sample, an error if it is neither."""
+    import os
+
     samples = kg.samples.SAMPLES
-    return samples[known_name("model", name, samples)]()
+    if name in samples:
+        if options:
+            raise kg.InputError(f"{next(iter(options))!r} is an option of files; {name!r} is a sample")
+        return None
+    suffix = os.path.splitext(name)[1].lower()
+    if suffix or os.sep in name or os.path.exists(name):
+        return kg.io.read_model(name, **options)
+    known_name("model", name, samples)
+    return None
 
 
 def known_name(what: str, name: str, names: Collection[str]) -> str:
     """`name` if it is among `names`, or an error with the closest."""
-    import difflib
+    from kinegrad.model.names import closest
 
     if name not in names:
-        close = difflib.get_close_matches(name, names, n=3, cutoff=0.4)
-        hint = f"expected one of {', '.join(names)}"
+        close = closest(name, names)
+        hint = f"expected one of {', '.join(names)}{', or a file' if what == 'model' else ''}"
         if close:
             hint = f"did you mean {' or '.join(map(repr, close))}?"
         raise kg.InputError(f"{what} {name[:60]!r} does not exist; {hint}")

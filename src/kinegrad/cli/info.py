@@ -3,31 +3,89 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import kinegrad as kg
-from kinegrad.cli.console import find_sample, open_console, plain, print_section, text_table
+from kinegrad.cli.console import find_file, open_console, plain, print_section, text_table
 
-__all__ = ["ModelName", "info"]
+if TYPE_CHECKING:
+    from kinegrad.io import ModelFile
 
-ModelName = Annotated[str, typer.Argument(metavar="MODEL", help=f"A sample: {', '.join(kg.samples.SAMPLES)}.")]
+__all__ = ["Massless", "ModelName", "Project", "Root", "Turned", "file_options", "info"]
+
+ModelName = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        help=f"A file (.urdf, .xml, .osim, .toml), or a sample: {', '.join(kg.samples.SAMPLES)}.",
+    ),
+]
+Root = Annotated[
+    str | None, typer.Option(metavar="fixed|free", help="Of URDF: whether the root link is fixed, or moves freely.")
+]
+Massless = Annotated[bool, typer.Option("--massless", help="Of URDF: links that move may be without mass.")]
+Project = Annotated[
+    bool, typer.Option("--project-inertia", help="Of URDF: take the nearest possible inertia where one is impossible.")
+]
+Turned = Annotated[bool, typer.Option("--quaternion", help="Free joints have unit quaternions, not three angles.")]
 
 
-def info(model: ModelName) -> None:
-    """Show a model: its joints, tree, masses and branches."""
-    mechanism, console = find_sample(model), open_console()
+def info(
+    model: ModelName,
+    root: Root = None,
+    quaternion: Turned = False,
+    massless: Massless = False,
+    project_inertia: Project = False,
+) -> None:
+    """Show a model: its joints, tree, masses and branches; of a file also what of it is not in the model."""
+    options = file_options(root, quaternion, massless, project_inertia)
+    console, found = open_console(), find_file(model, **options)
+    mechanism = kg.samples.SAMPLES[model]() if found is None else found.model
     console.print(_header(mechanism))
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
+    if (limits := _limit_table(mechanism)) is not None:
+        print_section(console, "limits of joints", limits)
     if mechanism.coordinates:
         print_section(console, "coordinates and speeds", _coordinate_table(mechanism))
     print_section(console, "tree, by joint numbers", Text(mechanism.topology.draw_text()))
     print_section(console, f"masses, {mechanism.total_mass:g} kg in total", _mass_table(mechanism))
     print_section(console, "branches: parents Φ, first and last joints Ψ", _branch_table(mechanism))
     print_section(console, "what describes the tree (zhakatayev2023, section 2.2)", _storage_table(mechanism))
+    if found is not None:
+        _print_rest(console, found)
+
+
+def file_options(root: str | None, quaternion: bool, massless: bool, project_inertia: bool) -> dict[str, Any]:
+    """Options of the command line as those of files, which know only their own."""
+    given = {"root": root, "quaternion": quaternion or None, "massless": massless or None}
+    given["inertia"] = "project" if project_inertia else None
+    return {name: x for name, x in given.items() if x is not None}
+
+
+def _print_rest(console: Console, found: ModelFile) -> None:
+    """Constraints, loads and design of a file, and what of it is not in the model."""
+    if found.constraints.m:
+        table = text_table(["constraint", "what"])
+        for one in found.constraints.constraints:
+            table.add_row(plain(one.name), plain(one.summary))
+        print_section(console, "constraints, beside the model", table)
+    for what, each in (("loads", found.loads), ("design", found.design)):
+        if each is not None:
+            print_section(console, f"{what}, beside the model", Text(repr(each)))
+    kinds: dict[tuple[str, bool], list[str]] = {}
+    for note in found.report:
+        kinds.setdefault((note.what, note.matters), []).append(str(note))
+    table = text_table(["not in the model", "moves it"], ["times"])
+    table.add_column("for example")
+    for (what, matters), notes in sorted(kinds.items(), key=lambda item: not item[0][1]):
+        table.add_row(plain(what), "yes" if matters else "", str(len(notes)), plain(notes[0]))
+    title = f"{found.report.format} file, {len(found.report)} parts not in the model"
+    print_section(console, title, table if kinds else Text("all of it is in the model"))
 
 
 def _header(model: kg.Model) -> str:
@@ -40,21 +98,35 @@ def _header(model: kg.Model) -> str:
 
 
 def _joint_table(model: kg.Model) -> Table:
-    import numpy as np
-
-    limited = bool(np.isfinite(model.position_limits).any())
     table = text_table(["#", "joint", "kind", "axis", "parent link", "link"], ["mass, kg"])
-    if limited:
-        table.add_column("limits", justify="right")
     for i, joint in enumerate(model.joints):
         parent = model.parents[i]
         above = "world" if parent < 0 else model.link_names[parent]
         cells = [str(i), model.joint_names[i], joint.kind, _axis(joint.axis), above, model.link_names[i]]
-        cells.append(_kilograms(model.mass[i]))
-        if limited:
+        table.add_row(*map(plain, (*cells, _kilograms(model.mass[i]))))
+    return table
+
+
+def _limit_table(model: kg.Model) -> Table | None:
+    """Ranges and largest speeds and torques of those joints that have some; None if none has."""
+    import numpy as np
+
+    ranges = np.asarray(np.isfinite(model.position_limits).any(axis=1))
+    most = {"max |v|": (model.velocity_limits, "rad/s", "m/s"), "max |τ|": (model.effort_limits, "N·m", "N")}
+    most = {name: bound for name, bound in most.items() if np.isfinite(bound[0]).any()}
+    some = ranges | np.isfinite(model.velocity_limits) | np.isfinite(model.effort_limits)
+    if not some.any():
+        return None
+    table = text_table(["joint"], [*(["range"] if ranges.any() else []), *most])
+    for i in np.flatnonzero(some):
+        sliding = model.joints[i].kind == "prismatic"
+        cells = [model.joint_names[i]]
+        if ranges.any():
             lower, upper = model.position_limits[i]
-            unit = "m" if joint.kind == "prismatic" else "rad"
-            cells.append(f"{lower:.3g} … {upper:.3g} {unit}" if np.isfinite([lower, upper]).any() else "")
+            cells.append(f"{lower:.3g} … {upper:.3g} {'m' if sliding else 'rad'}" if ranges[i] else "")
+        for values, turning, straight in most.values():
+            unit = straight if sliding else turning
+            cells.append(f"{values[i]:.3g} {unit}" if np.isfinite(values[i]) else "")
         table.add_row(*map(plain, cells))
     return table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from enum import StrEnum
@@ -19,11 +20,28 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from kinegrad.io import Trajectory
+    from kinegrad.recordings import RecordedMotion
+
     Array = NDArray[np.float64]
 
 __all__ = ["inverse_dynamics"]
 
 BLOCK = 8192  # states between two steps of the progress bar
+
+
+class Units(StrEnum):
+    """What angles in files are in where their headers do not say."""
+
+    rad = "rad"
+    deg = "deg"
+
+
+class Missing(StrEnum):
+    """What becomes of coordinates that a file does not have."""
+
+    refuse = "refuse"
+    neutral = "neutral"
 
 
 class Method(StrEnum):
@@ -36,11 +54,28 @@ class Method(StrEnum):
 def inverse_dynamics(
     model: ModelName,
     trajectory: Annotated[
-        Path, typer.Option(metavar="FILE", help="q, v and a of all joints: a .csv, .npz or .nc file.")
+        Path, typer.Option(metavar="FILE", help="q, or q, v and a, of all joints: a .csv, .npz or .nc file.")
     ],
     output: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Where the torques go; by default NAME.tau.csv beside NAME.csv."),
+    ] = None,
+    units: Annotated[
+        Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
+    ] = None,
+    lowpass: Annotated[
+        float | None,
+        typer.Option(metavar="HZ", help="v and a from q alone, after a zero-phase Butterworth low-pass at so many Hz."),
+    ] = None,
+    order: Annotated[int, typer.Option(metavar="N", help="Order of that filter, both ways together.")] = 4,
+    smooth: Annotated[
+        bool, typer.Option("--smooth", help="v and a from q alone, by smoothing splines (cross-validated).")
+    ] = False,
+    missing: Annotated[
+        Missing, typer.Option(help="Coordinates that the file does not have: an error, or neutral at all times.")
+    ] = Missing.refuse,
+    rate: Annotated[
+        float | None, typer.Option(metavar="HZ", help="Samples per second, where the file has no times.")
     ] = None,
     method: Annotated[
         Method, typer.Option(help="Newton–Euler (fastest) or the Lagrangian of zhakatayev2023.")
@@ -49,11 +84,16 @@ def inverse_dynamics(
 ) -> None:
     """Compute the torques of a motion, from a file into a file.
 
-    A CSV file has a header with the columns t (optional), q.JOINT, v.JOINT and a.JOINT for every joint. An NPZ file has
-    arrays q, v and a of shape (instants, joints), and optionally t and joint_names. A NetCDF file has variables q, v
-    and a over the dimensions time and joint, with the joints' names as coordinate.
+    A CSV file has a header with the columns t or time, q.JOINT (or JOINT) and, if they are known, v.JOINT and a.JOINT
+    for every joint; commas, semicolons or tabs between them. An NPZ file has arrays q, v and a of shape (instants,
+    joints), and optionally t and joint_names. A NetCDF file has variables q, v and a over the dimensions time and
+    joint, with the joints' names as coordinate.
+
+    Where a file has q alone, v and a are the derivatives of a spline through it: for what was measured give --lowpass
+    or --smooth, which remove errors first.
     """
     from kinegrad import io
+    from kinegrad.recordings import read_motion
 
     mechanism, console = find_sample(model), open_console()
     io.file_format(trajectory)
@@ -61,7 +101,18 @@ def inverse_dynamics(
     io.file_format(target)
     if os.path.realpath(target) == os.path.realpath(trajectory):
         raise kg.InputError(f"`--output` is {str(target)!r}, the trajectory itself; expected another file")
-    motion = io.read_trajectory(trajectory, mechanism)
+    unit = None if units is None else units.value
+    motion: Trajectory | RecordedMotion | None = None
+    if lowpass is None and not smooth and rate is None and missing is Missing.refuse:
+        with contextlib.suppress(io.PositionsAloneError):
+            motion = io.read_trajectory(trajectory, mechanism, units=unit)
+    if motion is None:
+        motion = read_motion(
+            trajectory, mechanism, lowpass=lowpass, order=order, smoothing="gcv" if smooth else None, units=unit,
+            missing=missing.value, rate=rate,
+        )  # fmt: skip
+        for line in motion.made:
+            console.print(plain(line), soft_wrap=True)
     start = time.perf_counter()
     tau = _torques(mechanism, motion.q, motion.v, motion.a, method.value, threads)
     seconds = time.perf_counter() - start
@@ -76,7 +127,7 @@ def _torques(model: kg.Model, q: Array, v: Array, a: Array, method: str, threads
     import numpy as np
     from rich.progress import Progress
 
-    tau = np.empty_like(q)
+    tau = np.empty_like(v)
     start, shown = time.perf_counter(), False
     progress = Progress(console=open_console(stderr=True), transient=True)
     task = progress.add_task("inverse dynamics", total=len(q))

@@ -20,10 +20,12 @@ from typer.core import TyperGroup
 import kinegrad as kg
 from kinegrad.cli.compile import compile_command
 from kinegrad.cli.console import complain, open_console
+from kinegrad.cli.convert import convert
 from kinegrad.cli.demo import demo
 from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
 from kinegrad.cli.reproduce import reproduce
+from kinegrad.cli.view import view
 
 __all__ = ["app", "main"]
 
@@ -75,10 +77,12 @@ def _options(
 
 
 app.command()(info)
+app.command()(convert)
 app.command()(inverse_dynamics)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
+app.command()(view)
 
 
 def main() -> None:

@@ -24,15 +24,13 @@ from kinegrad.constrained.system import (
     solve_dense,
     stabilisation_law,
     unmet,
+    unstopped,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
 from kinegrad.dynamics import mass_matrix
-from kinegrad.dynamics_derivatives import (
-    forward_dynamics_derivatives,
-    inverse_dynamics_derivatives,
-    inverse_dynamics_load_derivatives,
-)
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives, inverse_dynamics_load_derivatives
+from kinegrad.forward_derivatives import forward_dynamics_derivatives
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -374,7 +372,7 @@ def _dense_impact(
     G = np.broadcast_to(after.derror_dq, (*shape, constraints.m, model.nv))
     s_q = -(np.asarray(after.dvelocity_dq) + e[:, None] * np.asarray(before.dvelocity_dq))
     if least:
-        left = constraints.velocity(q, found.v, threads=threads) + e * constraints.velocity(q, v, threads=threads)
+        left = unstopped(constraints, q, v, found.v, e, threads)
         s_q = s_q - saddle.tilted(G, constraints.curvature(q, left, threads=threads))
     r = np.concatenate([H - np.asarray(torque.dtau_dq), np.zeros_like(H)], axis=-1)
     s = np.concatenate([s_q, np.broadcast_to(-(1 + e[:, None]) * G, s_q.shape)], axis=-1)

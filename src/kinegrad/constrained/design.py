@@ -20,6 +20,7 @@ from kinegrad.constrained.system import (
     solve_dense,
     stabilisation_law,
     unmet,
+    unstopped,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
@@ -206,7 +207,7 @@ def impact_design_derivatives(
     r = standing - moved + _pulled(dG, found.impulses)
     right = -(after_p + e[:, None] * before_p)
     if least:
-        left = constraints.velocity(q, found.v, threads=threads) + e * constraints.velocity(q, before, threads=threads)
+        left = unstopped(constraints, q, before, found.v, e, threads)
         right = right - saddle.tilted(G, _pulled(dG, left))
     by_v, by_l = solve_dense(constraints, q, "range-space", M, G, r, right, least=least)
     if least:

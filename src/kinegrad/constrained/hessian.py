@@ -126,8 +126,9 @@ def constrained_dynamics_hessian(
         named_loads(model, loads),
     )  # fmt: skip
     q, v, tau, of_a = given.values()
-    of_f = _force_weights(constraints, w_forces, shape)
+    of_f, shape = _force_weights(constraints, w_forces, shape)
     if not constraints.m:
+        of_a = np.broadcast_to(of_a, (*shape, model.nv))
         free = forward_dynamics_hessian(model, q, v, tau, of_a, loads=loads, threads=threads)
         return ConstrainedDynamicsHessian(**vars(free))
     d = constrained_dynamics_derivatives(
@@ -136,8 +137,10 @@ def constrained_dynamics_hessian(
     return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, law, threads)
 
 
-def _force_weights(constraints: ConstraintSet, given: Any, shape: tuple[int, ...]) -> Array:
-    """Weights of forces, (..., m), that fit the batch."""
+def _force_weights(
+    constraints: ConstraintSet, given: Any, shape: tuple[int, ...]
+) -> tuple[Array, tuple[int, ...]]:  # fmt: skip
+    """Weights of forces, (..., m), that fit the batch, and the batch shape with them."""
     x = engine.real("w_forces", np.zeros(constraints.m) if given is None else given)
     if x.shape[-1:] != (constraints.m,):
         raise InputError(
@@ -145,8 +148,7 @@ def _force_weights(constraints: ConstraintSet, given: Any, shape: tuple[int, ...
         )
     if not np.isfinite(x).all():
         raise engine.not_finite("w_forces", x)
-    engine.broadcast({"the state": shape, "w_forces": x.shape[:-1]}, [shape, x.shape[:-1]])
-    return x
+    return x, engine.broadcast({"the state": shape, "w_forces": x.shape[:-1]}, [shape, x.shape[:-1]])
 
 
 @quietly
@@ -163,8 +165,8 @@ def _hessian(
     H = inverse_dynamics_hessian(model, q, v, d.a, lam, loads=loads, threads=threads)
     L_qq, L_qv, L_qa, L_vv = (np.asarray(x) for x in vars(H).values())
     none = np.zeros_like(mu)
-    curved = _row_hessian(constraints, (q, v, d.a), (beta**2 * mu, 2 * alpha * mu, mu), threads)
-    pulled = _row_hessian(constraints, (q, lam, np.zeros(model.nv)), (none, -d.forces, none), threads)
+    curved = row_hessian(constraints, (q, v, d.a), (beta**2 * mu, 2 * alpha * mu, mu), threads)
+    pulled = row_hessian(constraints, (q, lam, np.zeros(model.nv)), (none, -d.forces, none), threads)
     turned = np.asarray(constraints.derivatives(q, lam, threads=threads).dvelocity_dq)  # ∂(Gλ)/∂q
     L_qf = np.broadcast_to(-turned.swapaxes(-1, -2), (*L_qq.shape[:-1], constraints.m))
     L_qz = np.concatenate([L_qa + curved[2], L_qf], axis=-1)
@@ -175,7 +177,7 @@ def _hessian(
     return ConstrainedDynamicsHessian(*engine.solved_hessian(model, second, first, threads, full=True))
 
 
-def _row_hessian(
+def row_hessian(
     constraints: ConstraintSet, state: Sequence[Array], weights: Sequence[Array], threads: int | None
 ) -> list[Array]:
     """Blocks qq, qv, qa, vv, (..., n, n) each, of errors, velocities and accelerations of rows with these weights."""
@@ -203,7 +205,7 @@ def _row_hessian_in_coordinates(
     """The same where coordinates are not joints: by the chain rule of ``_engine/curvature.py``."""
     at, joints = engine.Expansion(constraints.model, dict(zip("qva", state, strict=True))), constraints._primitive
     motion = at.arguments(engine.QVA)
-    qq, qv, qa, vv = _row_hessian(joints, motion, weights, threads)
+    qq, qv, qa, vv = row_hessian(joints, motion, weights, threads)
     d = joints.derivatives(*motion, threads=threads)
     by = (
         (d.derror_dq, d.dvelocity_dq, d.dacceleration_dq),
@@ -217,4 +219,4 @@ def _row_hessian_in_coordinates(
     n = at.layout.n
     none, nothing, w = np.zeros((*at.shape, n)), np.zeros((*at.shape, n, n)), np.zeros((*at.shape, at.layout.nv))
     slopes = [np.asarray(x) for x in (*gradient, none)]
-    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv))
+    return engine.hessian_in_coordinates(at, w, slopes, (nothing, nothing, nothing), (qq, qv, qa, vv), across=True)

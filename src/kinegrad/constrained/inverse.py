@@ -255,6 +255,8 @@ def actuation(model: Model, actuated: Any) -> Array:
         if len(set(columns)) < len(columns):
             raise InputError(f"`actuated` is {shown(actuated)}; expected each joint once")
         return np.eye(model.nv)[:, columns]
+    if isinstance(actuated, str):
+        raise InputError(f"`actuated` is {shown(actuated)}; expected a list of names of joints, or a matrix")
     S = engine.real("actuated", actuated)
     if S.ndim != 2 or S.shape[0] != model.nv or not np.isfinite(S).all():
         found = f"has shape {S.shape}" if np.isfinite(S).all() else "holds numbers that are not finite"

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 R = TypeVar("R")
 REDUNDANT = ("error", "least-squares")
 NAMED = 1e-6  # parts of other rows that are worth a name
+CONTRADICTS = 1e-9  # part of its terms by which a row may be off without contradicting others
 quietly = np.errstate(all="ignore")  # what overflows is found in the end
 Stabilisation = float | tuple[float, float] | None
 
@@ -125,10 +126,30 @@ def solve_dense(
 def unmet(constraints: ConstraintSet, q: Any, v: Any, a: Array, law: tuple[float, float], threads: int | None) -> Array:
     """φ̈ + 2α φ̇ + β² φ, (..., m): zero at the accelerations found, unless rows contradict each other."""
     left = constraints.acceleration(q, v, a, threads=threads)
+    size = _size(constraints, q, a, threads) + np.abs(constraints.drift(q, v, threads=threads))
     if any(law):
         rate, error = constraints.velocity(q, v, threads=threads), constraints.error(q, threads=threads)
         left = left + 2 * law[0] * rate + law[1] ** 2 * error
-    return left
+        size = size + 2 * law[0] * np.abs(rate) + law[1] ** 2 * np.abs(error)
+    return _more_than_rounding(left, size)
+
+
+def unstopped(constraints: ConstraintSet, q: Any, v: Any, after: Array, e: Array, threads: int | None) -> Array:
+    """G v⁺ + e G v, (..., m): zero at the speeds found after an impact, unless rows contradict each other."""
+    before = constraints.velocity(q, v, threads=threads)
+    left = constraints.velocity(q, after, threads=threads) + e * before
+    return _more_than_rounding(left, _size(constraints, q, after, threads) + np.abs(before))
+
+
+def _size(constraints: ConstraintSet, q: Any, x: Array, threads: int | None) -> Array:
+    """Σ |G x|, (..., m): what rounding of G x is a part of."""
+    G = constraints.jacobian(q, threads=threads)
+    return np.asarray((np.abs(G) * np.abs(x)[..., None, :]).sum(axis=-1))
+
+
+def _more_than_rounding(left: Array, size: Array) -> Array:
+    """What is left of rows that contradict each other; of a long lever, rounding is large, and so is what it bends."""
+    return np.where(np.abs(left) > CONTRADICTS * size, left, 0.0)
 
 
 # --- errors -----------------------------------------------------------------------------------------------------
@@ -155,8 +176,7 @@ def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -
             f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
             "out, or, where it can be chosen, ask for redundant='least-squares'"
         )
-    length = np.sqrt((G * G).sum(axis=-1))
-    unit = G / np.where(length > 0, length, 1.0)[:, None]
+    unit = saddle.unit_rows(G)
     others = saddle.least_norm(unit[:row].T, unit[row][:, None])[:, 0]
     rows = [constraints.row_names[k] for k in np.flatnonzero(np.abs(others) > NAMED)]
     listed = ", ".join(map(repr, rows[:6])) + (", …" if len(rows) > 6 else "")

@@ -36,6 +36,7 @@ Array = NDArray[np.float64]
 TOLERANCE = 1e-10  # m or rad
 NOISE = 1e-12  # singular values below this part of the largest are rounding
 RADIUS, SMALLEST, LARGEST = 0.5, 1e-12, 8.0  # of the trust region: at first, where it has failed, at most; rad or m
+FAR = 1e60  # m or rad: how far a guess may be off to be tried; products of it are still finite
 STEPS, STUCK = 200, 1e-6  # of Gauss–Newton; a step that takes less than this part of |φ|² is the last
 SHAKES = (0.03, 0.1, 0.3, 1.0, 3.0, 3.0, 3.0)  # by how much a guess is moved from which there is no way, rad or m
 
@@ -90,7 +91,7 @@ def assemble(
     check_set(model, constraints)
     limit = engine.positive("tolerance", tolerance)
     free = _free_speeds(model, keep)
-    guess = engine.check_arguments(model, {"q": q_guess})[0]["q"]
+    guess = engine.check_arguments(model, {"q_guess": q_guess})[0]["q_guess"]
     constraints.check_rods(guess)
     shape, start = guess.shape[:-1], guess.reshape(-1, model.nq)
     q = _solve(constraints, start.copy(), free, threads)
@@ -166,6 +167,9 @@ def _projected(G: Array, M: Array, v: Array) -> Array:
     """v less M⁻¹Gᵀ(G M⁻¹Gᵀ)⁺ G v, by the singular values of G L⁻ᵀ, where M = L Lᵀ."""
     root, found = np.linalg.cholesky(M), np.array(v)
     weighted = np.swapaxes(np.linalg.solve(root, np.swapaxes(G, -1, -2)), -1, -2)
+    size = np.sqrt((weighted * weighted).sum(axis=-1, keepdims=True))
+    size = np.where(size > 0, size, 1.0)  # rows may be of any: what is rounding is judged by unit lengths
+    weighted, G = weighted / size, G / size
     U, s, V = np.linalg.svd(weighted, full_matrices=False)
     for _ in range(2):  # the second takes off what rounding left
         part = _inverse(s) * _times(np.swapaxes(U, -1, -2), _times(G, found))
@@ -193,7 +197,7 @@ def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], thread
     model, radius = constraints.model, np.full(len(q), RADIUS)
     slides = np.array([kind == "prismatic" for kind in model.layout.speed_kinds], dtype=bool)
     error, G = _closure(constraints, q, free, threads)
-    active = np.flatnonzero((error != 0.0).any(axis=-1))
+    active = np.flatnonzero((error != 0.0).any(axis=-1) & (np.abs(error) < FAR).all(axis=-1))
     for _ in range(STEPS):
         if not len(active):
             break

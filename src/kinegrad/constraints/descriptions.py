@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.names import check_name
-from kinegrad.model.numbers import real_array, real_number
+from kinegrad.model.numbers import LARGEST, real_array, real_number, too_large
 from kinegrad.model.placement import check_transform, unit_axis
 from kinegrad.results import frozen
 
@@ -372,8 +372,8 @@ def _point(where: str, what: str, value: Any) -> tuple[float, ...]:
     x = _plain(where, what, lambda name, given: real_array(name, given, "three numbers"), value)
     if x.shape != (3,):
         raise InputError(f"`{what}` of {where} has shape {x.shape}; expected three numbers, m")
-    if not np.isfinite(x).all():
-        raise InputError(f"`{what}` of {where} is {shown(x.tolist())}; expected finite numbers")
+    if too_large(x):
+        raise InputError(f"`{what}` of {where} is {shown(x.tolist())}; expected finite numbers, below {LARGEST:g}")
     return tuple(float(c) + 0.0 for c in x)
 
 

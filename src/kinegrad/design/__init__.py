@@ -14,14 +14,13 @@ from kinegrad.design.constraints import (
     constraint_jacobian_design_derivatives,
 )
 from kinegrad.design.dynamics import (
-    HybridDynamicsDesignDerivatives,
     forward_dynamics_design_derivatives,
-    hybrid_dynamics_design_derivatives,
     inverse_dynamics_design_derivatives,
     inverse_dynamics_design_vjp,
     mass_matrix_design_derivatives,
 )
 from kinegrad.design.hessian import InverseDynamicsDesignHessian, inverse_dynamics_design_hessian
+from kinegrad.design.hybrid import HybridDynamicsDesignDerivatives, hybrid_dynamics_design_derivatives
 from kinegrad.design.parameters import Design
 from kinegrad.design.quantities import (
     EnergyDesignDerivatives,

@@ -57,6 +57,7 @@ class Design:
 
     ==================================================  ====================================================
     ``link.mass``                                       kg
+    ``link.length``                                     from its joint to the next one, or to its tip or tool, m
     ``link.com.x``, ``.y``, ``.z``                      centre of mass in the link frame, m
     ``link.inertia.xx``, ``.yy``, ``.zz``, ``.xy``, …   about the centre of mass, kg·m²
     ``joint.placement.x``, …; ``joint.tip.x``, …        translation of P and of F, m
@@ -108,9 +109,10 @@ class Design:
         for term in terms.values():
             for constant, _ in term:
                 _check_load_constant(constant, self.model, self.loads)
-        moved = {c.where[0] for term in terms.values() for c, _ in term if c.what == "frames"}
+        touched = [key for term in terms.values() for c, _ in term for key in c.touches(self.model)]
+        moved = {where[0] for what, where in touched if what == "frames"}
         check_still_frames([name for k, name in enumerate(self.model.frames) if k in moved], self.model, self.loads)
-        check_apart(terms, {name for name, spec in named.items() if isinstance(spec, str)})
+        check_apart(self.model, terms, {name for name, spec in named.items() if isinstance(spec, str)})
         specs = {name: spec if isinstance(spec, str) else _read_only(spec) for name, spec in named.items()}
         object.__setattr__(self, "parameters", _read_only(specs))
         object.__setattr__(self, "_terms", terms)

@@ -43,7 +43,7 @@ def followed(
     batch, rows, load_rows = engine.checked(kernel, model, state, given)
     batch.check_finite()
     pairs = [
-        (engine.kernel_array(np.broadcast_to(x, (batch.states, model.n))), _follows(design, batch, f"d{name}_dp", dx))
+        (_of_each(batch, x), None if dx is None else _follows(design, batch, f"d{name}_dp", dx))
         for name, x, dx in zip(kernel.state, rows, follow, strict=True)
     ]
     return batch, pairs, load_rows
@@ -51,8 +51,7 @@ def followed(
 
 def parameters_last(batch: engine.Batch, found: Array, core: tuple[int, ...]) -> Array:
     """Slopes, (states, p, columns), as derivatives, (..., *core, p)."""
-    whole = found.reshape(*batch.shape, found.shape[1], *core)
-    return np.ascontiguousarray(np.moveaxis(whole, len(batch.shape), -1))
+    return np.ascontiguousarray(found.swapaxes(1, 2)).reshape(*batch.shape, *core, found.shape[1])
 
 
 def check(batch: engine.Batch, results: Sequence[Array]) -> None:
@@ -70,10 +69,13 @@ def loads_of(design: Design, loads: Loads | None) -> Loads | None:
     return design.loads if loads is None else loads
 
 
-def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array | None:
+def _of_each(batch: engine.Batch, x: Array) -> Array:
+    """Rows of all states, where one may stand for all."""
+    return x if len(x) == batch.states else engine.kernel_array(np.broadcast_to(x, (batch.states, batch.n)))
+
+
+def _follows(design: Design, batch: engine.Batch, name: str, value: Any) -> Array:
     """A derivative with respect to p, (states, p, n) for the kernel."""
-    if value is None:
-        return None
     x = engine.real(name, value)
     shape = (*batch.shape, batch.n, design.p)
     try:

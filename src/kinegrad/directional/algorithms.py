@@ -23,7 +23,8 @@ from kinegrad.dynamics import (
     inverse_dynamics,
     mass_matrix,
 )
-from kinegrad.dynamics_derivatives import JVP, forward_dynamics_derivatives, inverse_dynamics_derivatives
+from kinegrad.dynamics_derivatives import JVP, inverse_dynamics_derivatives
+from kinegrad.forward_derivatives import forward_dynamics_derivatives
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,10 +10,19 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import LONGEST, InputError, shown
 from kinegrad.model import Model
+from kinegrad.model.names import closest
 
-__all__ = ["check_names", "joint_order", "joint_texts"]
+__all__ = ["PositionsAloneError", "check_names", "joint_order", "joint_texts"]
 
 SEARCHED = 1000  # names that are looked through for a similar one
+
+
+class PositionsAloneError(InputError):
+    """A file that has q, but neither v nor a."""
+
+    def __init__(self, path: Any, what: str) -> None:
+        hint = "kinegrad.recordings.read_motion makes them from q"
+        super().__init__(f"{path}: has q alone; expected {what} of v and a, too: {hint}")
 
 
 def check_names(
@@ -33,14 +41,14 @@ def check_names(
         if name in seen:
             raise InputError(f"{path}: {what} {shown(name)} is there twice; expected once")
         if name not in expected and not others:
-            close = difflib.get_close_matches(name[:LONGEST], listed[:SEARCHED], n=3)
+            close = closest(name, listed[:SEARCHED])
             hint = f"did you mean {_listed(close, ' or ')}?" if close else f"expected {_listed(listed)}"
             raise InputError(f"{path}: {what} {shown(name)} is unknown; {hint}")
         seen.add(name)
     for name in wanted:
         if name not in seen:
             candidates = [each[:LONGEST] for each in found[:SEARCHED]]
-            close = difflib.get_close_matches(name, candidates, n=3) or candidates
+            close = closest(name, candidates) or candidates
             hint = f"expected {_listed(wanted)}; found {_listed(close) or 'none'}"
             raise InputError(f"{path}: {what} {shown(name)} is missing; {hint}")
 

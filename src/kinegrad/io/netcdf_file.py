@@ -19,8 +19,8 @@ from kinegrad.errors import InputError, said, shown
 from kinegrad.io.declared import check_kind, check_size
 from kinegrad.io.hdf5_heap import check_heaps
 from kinegrad.io.interrupts import interrupts_wait
-from kinegrad.io.names import check_names, joint_order, joint_texts
-from kinegrad.io.units import joint_factor, time_factor
+from kinegrad.io.names import PositionsAloneError, check_names, joint_order, joint_texts
+from kinegrad.io.units import default_factor, joint_factor, time_factor
 from kinegrad.model import Model
 from kinegrad.model.units import joint_units, kind_units
 
@@ -33,14 +33,19 @@ ALONE = b"This is a netCDF dimension but not a netCDF variable"  # by the NetCDF
 
 
 @interrupts_wait()
-def read_netcdf(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str]]:
-    """q, v, a and perhaps t in SI units, in the model's order; and the joints' names."""
+def read_netcdf(
+    path: Path, model: Model, wanted: str = "qva", units: str | None = None
+) -> tuple[dict[str, Any], Sequence[str]]:
+    """q, v, a and perhaps t in SI units, in the model's order; and the joints' names.
+
+    Of `wanted` "q" alone, v and a may be missing.  `units` are of variables that have no such attribute.
+    """
     packages = check_packages(path)
     with path.open("rb") as file:  # the system's own word for a file that cannot be read
         if file.read(3) == b"CDF":
             raise InputError(f"{path}: is a NetCDF 3 file; expected NetCDF 4, as xarray writes with engine='h5netcdf'")
     try:
-        return _read(path, model, *packages)
+        return _read(path, model, wanted, units, *packages)
     except InputError:
         raise
     except MemoryError:
@@ -87,9 +92,11 @@ def check_packages(path: Any) -> tuple[Any, Any, Any]:
     return h5py, h5netcdf, xarray
 
 
-def _read(path: Path, model: Model, h5py: Any, h5netcdf: Any, xarray: Any) -> tuple[dict[str, Any], Sequence[str]]:
+def _read(
+    path: Path, model: Model, wanted: str, units: str | None, h5py: Any, h5netcdf: Any, xarray: Any
+) -> tuple[dict[str, Any], Sequence[str]]:
     check_heaps(path)
-    axes = {x: model.layout.columns(x)[0] for x in "qva"}
+    axes = {x: model.layout.columns(x)[0] for x in wanted}
     others = _check_headers(path, h5py, {*axes.values()})
     with warnings.catch_warnings(), np.errstate(all="ignore"), h5netcdf.File(path, "r", **TEXTS) as file:
         warnings.simplefilter("ignore")  # what is odd in a file of others is refused below, or of no concern
@@ -97,12 +104,14 @@ def _read(path: Path, model: Model, h5py: Any, h5netcdf: Any, xarray: Any) -> tu
         with xarray.open_dataset(store, decode_times=False, drop_variables=others) as data:
             known = list(dict.fromkeys(axes.values()))
             given = [str(name) for name in data.variables if name in data.data_vars or name in known]
-            check_names(path, "variable", given, ["q", "v", "a", *known], others=True)
+            if wanted == "qva" and "q" in given and not {"v", "a"} & {*given}:
+                raise PositionsAloneError(path, "variables")
+            check_names(path, "variable", given, [*wanted, *known], others=True)
             arrays = {}
             for x, axis in axes.items():
                 names = joint_texts(path, data[axis].values)
                 order = joint_order(path, names, model, x)
-                values = _variable(path, data[x], x, names, model)
+                values = _variable(path, data[x], x, names, model, units)
                 arrays[x] = values if order is None else values[:, order]
             if "time" in data.variables:
                 arrays["t"] = _time(path, data["time"])
@@ -132,17 +141,18 @@ def _is_dimension_alone(variable: Any) -> bool:
     )
 
 
-def _variable(path: Path, variable: Any, x: str, names: Sequence[str], model: Model) -> Array:
+def _variable(path: Path, variable: Any, x: str, names: Sequence[str], model: Model, default: str | None) -> Array:
     """Values over (time, joint), or (time, coordinate) and (time, speed), converted one by one to SI units."""
     axis, own, kinds_of = model.layout.columns(x)
     if set(variable.dims) != {"time", axis} or len(variable.dims) != 2:
         raise InputError(f"{path}: `{x}` is over {variable.dims}; expected ('time', {axis!r})")
     values = variable.transpose("time", axis).values
     check_kind(path, x, values.dtype)
-    if "units" not in variable.attrs:
-        return np.asarray(values, np.float64)
-    units = _units(path, x, variable.attrs["units"], len(names))
     kinds = dict(zip(own, kinds_of, strict=True))
+    if "units" not in variable.attrs:
+        plain = np.asarray(values, np.float64)
+        return plain if default is None else plain * [default_factor(kinds[name], default) for name in names]
+    units = _units(path, x, variable.attrs["units"], len(names))
     factors = np.empty(len(names))
     for k, (name, unit) in enumerate(zip(names, units, strict=True)):
         factor = joint_factor(x, kinds[name], unit)

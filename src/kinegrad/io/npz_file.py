@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, said
 from kinegrad.io.declared import check_declared
-from kinegrad.io.names import check_names, joint_order, joint_texts
+from kinegrad.io.names import PositionsAloneError, check_names, joint_order, joint_texts
+from kinegrad.io.units import default_factor
 from kinegrad.model import Model
 
 __all__ = ["read_npz", "write_npz"]
@@ -24,11 +25,16 @@ LONGEST_NAME = 4096  # characters that a joint's name may take in a file, with i
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
-def read_npz(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str] | None]:
-    """q, v, a and perhaps t, in the model's order; and the joints' names if the file has them."""
+def read_npz(
+    path: Path, model: Model, wanted: str = "qva", units: str | None = None
+) -> tuple[dict[str, Any], Sequence[str] | None]:
+    """q, v, a and perhaps t, in the model's order; and the joints' names if the file has them.
+
+    Of `wanted` "q" alone, v and a may be missing and are left aside.  Angles are in `units`: "deg", else rad.
+    """
     try:
         with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            members = _members(path, archive, model)
+            members = _members(path, archive, model, wanted)
             for name, member in members.items():
                 _check_header(path, archive, name, member, model)
             arrays = {name: _unpack(archive, member) for name, member in members.items()}
@@ -42,9 +48,15 @@ def read_npz(path: Path, model: Model) -> tuple[dict[str, Any], Sequence[str] | 
     for names in named:
         texts = joint_texts(path, arrays.pop(names))
         for x in _names(model)[names]:
+            if x not in wanted:
+                continue
             order = joint_order(path, texts, model, x)
             if order is not None:
                 arrays[x] = arrays[x][:, order]
+    if units == "deg":
+        for x in wanted:
+            factors = [default_factor(kind, units) for kind in model.layout.columns(x)[2]]
+            arrays[x] = arrays[x] * factors
     return arrays, model.joint_names if len(named) == len(_names(model)) else None
 
 
@@ -63,17 +75,20 @@ def _names(model: Model) -> dict[str, str]:
     return {"coordinate_names": "q", "speed_names": "va"} if model.coordinates else {"joint_names": "qva"}
 
 
-def _members(path: Path, archive: zipfile.ZipFile, model: Model) -> dict[str, zipfile.ZipInfo]:
-    """The parts of the archive by the names of their arrays."""
+def _members(path: Path, archive: zipfile.ZipFile, model: Model, wanted: str) -> dict[str, zipfile.ZipInfo]:
+    """The parts of the archive that are wanted, by the names of their arrays."""
     infos = archive.infolist()
     names = [info.filename.removesuffix(".npy") for info in infos]
-    check_names(path, "array", names, ["q", "v", "a"], optional=["t", *_names(model)])
+    if wanted == "qva" and "q" in names and not {"v", "a"} & {*names}:
+        raise PositionsAloneError(path, "arrays")
+    aside = [x for x in "qva" if x not in wanted]
+    check_names(path, "array", names, [*wanted], optional=["t", *aside, *_names(model)])
     for name, info in zip(names, infos, strict=True):
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise InputError(
                 f"{path}: array {name!r} is packed by method {info.compress_type}; expected none or deflate"
             )
-    return dict(zip(names, infos, strict=True))
+    return {name: info for name, info in zip(names, infos, strict=True) if name not in aside}
 
 
 def _check_header(path: Path, archive: zipfile.ZipFile, name: str, member: zipfile.ZipInfo, model: Model) -> None:

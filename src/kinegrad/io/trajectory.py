@@ -15,7 +15,8 @@ optional: inverse dynamics does not need it.  Numbers survive a round trip to th
 
 Numbers are in SI units.  Where a file says otherwise, they are converted, or refused if the unit is not known: in
 NetCDF by the attribute ``units`` (one for all joints, one for each, or ``deg or mm``), in CSV by a unit in brackets
-after a column's name, as in ``q.elbow [deg]``.
+after a column's name, as in ``q.elbow [deg]``.  Where it says nothing, the argument `units` does: "deg" for angles in
+degrees.
 
 A file appears whole or not at all: it is written beside its place under a temporary name, then moved there.
 """
@@ -32,17 +33,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.configuration import neutral
 from kinegrad.errors import InputError, shown
 from kinegrad.io.csv_file import read_csv, write_csv
 from kinegrad.io.declared import check_shape
 from kinegrad.io.netcdf_file import check_packages, read_netcdf, write_netcdf
 from kinegrad.io.npz_file import read_npz, write_npz
+from kinegrad.io.units import check_units
 from kinegrad.io.whole_file import checked_path, regular_file, replacing
 from kinegrad.model import Model
 from kinegrad.motion import Motion
 from kinegrad.results import Result
 
-__all__ = ["Trajectory", "file_format", "read_trajectory", "write_torques", "write_trajectory"]
+__all__ = [
+    "Positions",
+    "Trajectory",
+    "file_format",
+    "read_positions",
+    "read_trajectory",
+    "write_torques",
+    "write_trajectory",
+]
 
 Array = NDArray[np.float64]
 
@@ -93,6 +104,33 @@ class Trajectory(Result):
         return Motion(self.model, self.t, self.q, self.v, self.a)
 
 
+@dataclass(frozen=True, eq=False)
+class Positions(Result):
+    """Positions at N instants, as they were measured.
+
+    Parameters
+    ----------
+    t : ndarray, shape (N,), or None
+        s.
+    q : ndarray, shape (N, nq)
+        Coordinates, rad or m; NaN where one is missing.
+    held : tuple of str
+        Coordinates that the file does not have, at their neutral values.
+    model : Model, or None
+        Whose coordinates they are.
+
+    Examples
+    --------
+    >>> Positions(None, np.zeros((5, 2))).q.shape
+    (5, 2)
+    """
+
+    t: Array | None
+    q: Array
+    held: tuple[str, ...] = ()
+    model: Model | None = field(default=None, repr=False, compare=False)
+
+
 def file_format(path: str | os.PathLike[str]) -> str:
     """The suffix that says what kind of file `path` is: ".csv", ".npz" or ".nc"; an InputError for any other.
 
@@ -106,8 +144,10 @@ def file_format(path: str | os.PathLike[str]) -> str:
     return suffix
 
 
-def read_trajectory(path: str | os.PathLike[str], model: Model) -> Trajectory:
+def read_trajectory(path: str | os.PathLike[str], model: Model, *, units: str | None = None) -> Trajectory:
     """Read q, v and a of all joints of a model.
+
+    Files that have q alone are for :func:`kinegrad.recordings.read_motion`.
 
     Parameters
     ----------
@@ -115,6 +155,8 @@ def read_trajectory(path: str | os.PathLike[str], model: Model) -> Trajectory:
         A .csv, .npz or .nc file.
     model : Model
         Whose joints the columns are; columns with names are put in its order.
+    units : "deg" or "rad", optional
+        Of angles and their rates where the file does not say; rad if not given.
 
     Returns
     -------
@@ -137,12 +179,7 @@ def read_trajectory(path: str | os.PathLike[str], model: Model) -> Trajectory:
     """
     engine.check_model(model)
     place = checked_path(path)
-    read = _READERS[file_format(place)]
-    try:
-        regular_file(place)
-        arrays, names = read(place, model)
-    except OSError as error:
-        raise InputError(f"{place}: cannot be read: {error.strerror or error}") from None
+    arrays, names = _read(place, model, "qva", check_units(units))
     motion = {x: _matrix(x, arrays[x], model, f"{place}: ") for x in "qva"}
     rows = {x: len(values) for x, values in motion.items()}
     if len(set(rows.values())) > 1:
@@ -154,6 +191,64 @@ def read_trajectory(path: str | os.PathLike[str], model: Model) -> Trajectory:
         _check_unit(model, motion["q"], f"{place}: ")
     t = _times(arrays.get("t"), rows["q"], f"{place}: ")
     return Trajectory(t, **motion, joint_names=None if names is None else model.joint_names, model=model)
+
+
+def read_positions(
+    path: str | os.PathLike[str], model: Model, *, units: str | None = None, missing: str = "refuse"
+) -> Positions:
+    """Read q alone, with gaps: what was measured.
+
+    Parameters
+    ----------
+    path : path
+        A .csv, .npz or .nc file; what it holds of v and a is left aside.
+    model : Model
+        Whose coordinates the columns are.
+    units : "deg" or "rad", optional
+        Of angles where the file does not say; rad if not given.
+    missing : "refuse" or "neutral"
+        What to do where a CSV file has no column of a coordinate: an error, or its neutral value at all times.
+
+    Returns
+    -------
+    Positions
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from kinegrad.samples import two_link
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "reach.csv")
+    ...     _ = file.write_text("Time (s);shoulder;elbow\\n0;0;90\\n0,5;45;\\n")
+    ...     read_positions(file, two_link(), units="deg").q.round(3)
+    array([[0.   , 1.571],
+           [0.785,   nan]])
+    """
+    engine.check_model(model)
+    place = checked_path(path)
+    partly = engine.one_of("missing", missing, ["refuse", "neutral"]) == "neutral"
+    arrays, _ = _read(place, model, "q", check_units(units), partly)
+    q = np.array(engine.real("q", arrays["q"]))
+    check_shape(f"{place}: ", "q", q.shape, model)
+    if not len(q):
+        raise InputError(f"{place}: has no instants; expected at least one")
+    held = tuple[str, ...]()
+    if partly:
+        absent = np.asarray(np.isnan(q).all(axis=0))
+        held = tuple(name for name, none in zip(model.coordinate_names, absent, strict=True) if none)
+        q[:, absent] = neutral(model)[absent]
+    return Positions(_times(arrays.get("t"), len(q), f"{place}: "), q, held, model)
+
+
+def _read(
+    place: Path, model: Model, wanted: str, units: str | None, partly: bool = False
+) -> tuple[dict[str, Any], Sequence[str] | None]:
+    read = _READERS[file_format(place)]
+    try:
+        regular_file(place)
+        return read(place, model, wanted, units, **({"partly": True} if partly and read is read_csv else {}))
+    except OSError as error:
+        raise InputError(f"{place}: cannot be read: {error.strerror or error}") from None
 
 
 def write_trajectory(
@@ -271,7 +366,7 @@ def _write(path: Any, model: Model, t: ArrayLike | None, given: Mapping[str, Arr
         raise InputError(f"{place}: cannot be written: {found}, which is no text") from None
 
 
-_READERS: dict[str, Callable[[Path, Model], tuple[dict[str, Any], Sequence[str] | None]]] = {
+_READERS: dict[str, Callable[..., tuple[dict[str, Any], Sequence[str] | None]]] = {
     ".csv": read_csv,
     ".npz": read_npz,
     ".nc": read_netcdf,

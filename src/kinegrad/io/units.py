@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from kinegrad.errors import InputError, shown
 from kinegrad.model.units import NUMBER
 
-__all__ = ["joint_factor", "time_factor"]
+__all__ = ["check_units", "default_factor", "joint_factor", "time_factor"]
 
 RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated with respect to time
 
@@ -63,6 +65,24 @@ def joint_factor(x: str, kind: str, units: str) -> float | None:
     dimension = "length" if kind == "prismatic" else "angle"
     wanted = {dimension: 1, "time": -RATES[x]} if RATES[x] else {dimension: 1}
     return _first(units.split(" or "), wanted)
+
+
+def check_units(units: Any) -> str | None:
+    """The argument `units` of readers: None, "rad" or "deg"."""
+    if units is None:
+        return None
+    if isinstance(units, str) and units in ("rad", "deg"):
+        return str(units)
+    raise InputError(f"`units` is {shown(units)}; expected 'deg' or 'rad', of angles whose unit the file does not say")
+
+
+def default_factor(kind: str, units: str) -> float:
+    """What turns angles of a joint of this kind, and their rates, into radians; 1 of what is no angle.
+
+    >>> default_factor("revolute", "deg") == math.pi / 180, default_factor("prismatic", "deg")
+    (True, 1.0)
+    """
+    return math.pi / 180 if units == "deg" and kind not in ("prismatic", "quaternion") else 1.0
 
 
 def time_factor(units: str) -> float | None:

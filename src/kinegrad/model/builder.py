@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
+from kinegrad.model.by_name import spread
 from kinegrad.model.coordinates import HINGES, POSE, CoupledCoordinate, Quaternion
 from kinegrad.model.elements import Element, check_element_name
 from kinegrad.model.frames import Frame, check_frame_name
@@ -92,7 +93,8 @@ class ModelBuilder:
             given by its numbers is refused with the link's name (an :class:`Inertia` refuses when it is made).
         **numbers
             ``position_limits`` (pair), ``velocity_limits``, ``effort_limits``, ``stiffness``, ``rest``, ``damping``,
-            ``armature``; for a composite joint one value for all its primitives, or one for each.  A ball whose
+            ``armature``; for a composite joint one value for all its primitives, one for each, or by their
+            letters: ``damping={"x": 0.1}``.  A ball whose
             coordinates are a quaternion has three, about its own axes, and neither position limits, stiffness nor
             armature.
 
@@ -128,7 +130,7 @@ class ModelBuilder:
                     found = f"link {shown(label)} has the name of a frame of model {shown(self._name)}"
                     raise ModelError(f"{found}; choose another name")
         ball = isinstance(joint, BallJoint)
-        values = {what: self._numbers(name, what, numbers.pop(what, default), len(primitives), ball)
+        values = {what: self._numbers(name, what, numbers.pop(what, default), names, ball)
                   for what, default in _NUMBERS.items()}  # fmt: skip
         if numbers:
             unknown = shown(next(iter(numbers)))[1:-1]
@@ -357,10 +359,15 @@ class ModelBuilder:
         return links.index(frame.link), frame.placement
 
     @staticmethod
-    def _numbers(name: str, what: str, value: Any, count: int, ball: bool) -> Any:
+    def _numbers(name: str, what: str, value: Any, names: Sequence[str], ball: bool) -> Any:
         """Numbers of all primitives; a ball's hinges of the pose have none."""
-        given = count - POSE if ball else count
+        given = len(names) - POSE if ball else len(names)
         shape = (given, 2) if what == "position_limits" else (given,)
+        if isinstance(value, Mapping):
+            labels = [
+                each.removeprefix(f"{name}.") for each in ([*names[: -len(HINGES)], *names[-POSE:]] if ball else names)
+            ]
+            value = spread(what, value, labels, name, core=shape[1:], default=_NUMBERS[what], kind="part")
         try:
             numbers = np.broadcast_to(real_array(what, value, "numbers"), shape)
         except ValueError:

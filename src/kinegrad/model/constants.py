@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,9 @@ from kinegrad.errors import InputError, shown
 from kinegrad.model.dh import DH, DHTable
 from kinegrad.model.elements import Element, element_numbers
 from kinegrad.model.frames import Frame, placements
+from kinegrad.model.lengths import link_length
 from kinegrad.model.model import Model
+from kinegrad.model.names import closest
 from kinegrad.model.numbers import STEP, carry_slopes, slope
 from kinegrad.model.placement import rotate
 
@@ -59,6 +60,8 @@ class Constant:
             return 0.0
         if self.what in _DH:
             return float(getattr(dh_row(model, self.where[0])[0], self.what))
+        if self.what == "length":
+            return link_length(model, self.where[0]).length
         if self.what == "pitch":
             return model.joints[self.where[0]].pitch
         if self.what == "elements":
@@ -72,9 +75,48 @@ class Constant:
         """Slopes of the fields it enters."""
         if self.what in _DH:
             return _dh_slopes(model, self.where[0], self.what)
+        if self.what == "length":
+            return self._slopes_of_length(model)
         if self.what == "elements" or (self.what == "frames" and model.elements):
             return self._slopes_by_step(model)
         return self._slopes_of_field(model)
+
+    def touches(self, model: Model) -> list[tuple[str, tuple[int, ...]]]:
+        """The numbers of the model that it moves, as (what, where): itself, or all that a length moves."""
+        if self.what != "length":
+            return [(self.what, self.where)]
+        found = link_length(model, self.where[0])
+        return [(found.what, (k, axis, 3)) for k in found.places for axis in range(3)]
+
+    def _slopes_of_length(self, model: Model) -> dict[str, Array]:
+        found = link_length(model, self.where[0])
+        now = placements(model.frames) if found.what == "frames" else getattr(model, found.what)
+        full = np.zeros(now.shape)
+        full[list(found.places), :3, 3] = found.direction
+        if found.what != "frames" or not model.elements:
+            return {found.what: full}
+        fields: dict[str, Any] = {}  # elements may be attached to the frame
+        with carry_slopes():
+            self.set(model, fields, lambda now: now + 1j * STEP)  # type: ignore[arg-type, return-value]
+            return {"elements": slope(element_numbers(model.replace(**fields))), found.what: full}
+
+    def _set_length(self, model: Model, fields: dict[str, Any], new: Callable[[float], float]) -> None:
+        found = link_length(model, self.where[0])
+        change = (new(found.length) - found.length) * found.direction
+        if found.what == "frames":
+            frames = fields.setdefault("frames", dict(model.frames))
+            for k in found.places:
+                name = list(frames)[k]
+                T = np.array(frames[name].placement)
+                T = T.astype(np.result_type(T, change))
+                T[:3, 3] += change
+                frames[name] = Frame(frames[name].link, T)
+            return
+        now = fields[found.what] if found.what in fields else getattr(model, found.what)
+        values = np.array(now)
+        values = values.astype(np.result_type(values, change), copy=False)
+        values[list(found.places), :3, 3] += change
+        fields[found.what] = values
 
     def _of_element(self, model: Model) -> tuple[Element, str]:
         """The element, and the name of its constant."""
@@ -117,6 +159,8 @@ class Constant:
             fields["dh"] = table.with_row(i, moved)
             for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
                 fields.setdefault(what, getattr(model, what).copy())[i] = value
+        elif self.what == "length":
+            self._set_length(model, fields, new)
         elif self.what == "elements":
             elements = fields.setdefault("elements", dict(model.elements))
             name = list(elements)[self.where[0]]
@@ -161,6 +205,9 @@ def find_constant(model: Model, name: str) -> Constant:
             i = model.link_names.index(owner)
             if quantity == "mass":
                 return Constant(name, "mass", (i,))
+            if quantity == "length":
+                link_length(model, i)
+                return Constant(name, "length", (i,))
             head, _, tail = quantity.partition(".")
             if head == "com" and tail in _AXES:
                 return Constant(name, "com", (i, _AXES[tail]))
@@ -198,7 +245,9 @@ def find_constant(model: Model, name: str) -> Constant:
     raise InputError(f"constant {shown(name)} does not exist in model {shown(model.name)}; {_hint(model, name)}")
 
 
-def check_apart(parameters: Mapping[str, Sequence[tuple[Constant, float]]], alone: Collection[str]) -> None:
+def check_apart(
+    model: Model, parameters: Mapping[str, Sequence[tuple[Constant, float]]], alone: Collection[str]
+) -> None:
     """Refuse parameters that do not leave each other alone, so that a model would not have the values it was given.
 
     A parameter that is `alone` says what a constant is; no other may move it.  A combination says what to add: two of
@@ -209,10 +258,11 @@ def check_apart(parameters: Mapping[str, Sequence[tuple[Constant, float]]], alon
     rows: dict[int, tuple[str, Constant]] = {}
     for name, terms in parameters.items():
         for constant, _ in terms:
-            for other, twin in movers.setdefault((constant.what, constant.where), []):
-                if other == name or name in alone or other in alone:
-                    raise _not_apart(other, twin, name, constant, "are one constant")
-            movers[constant.what, constant.where].append((name, constant))
+            for key in constant.touches(model):
+                for other, twin in movers.setdefault(key, []):
+                    if (other == name and twin is not constant) or name in alone or other in alone:
+                        raise _not_apart(other, twin, name, constant, "are one constant")
+                movers[key].append((name, constant))
             if constant.what in _DH:
                 rows.setdefault(constant.where[0], (name, constant))
     for (what, where), ((name, constant), *_) in movers.items():
@@ -236,7 +286,7 @@ def _not_apart(one: str, constant: Constant, two: str, twin: Constant, why: str)
 
 def _hint(model: Model, name: str) -> str:
     """The closest constants there are."""
-    of_link = ("mass", *(f"com.{x}" for x in _AXES), *(f"inertia.{xy}" for xy in _MOMENTS),
+    of_link = ("mass", "length", *(f"com.{x}" for x in _AXES), *(f"inertia.{xy}" for xy in _MOMENTS),
                *(f"load.{what}.{x}" for what in _LOAD for x in _AXES))  # fmt: skip
     of_joint = (*_PER_JOINT, *_DH, *(f"{what}.{x}" for what in ("placement", "tip") for x in (*_AXES, *_TURNS)))
     owners = dict.fromkeys(model.joint_names, of_joint)
@@ -247,11 +297,15 @@ def _hint(model: Model, name: str) -> str:
     owners |= {name: element.constants for name, element in model.elements.items()}
     owners["gravity"] = (*_AXES, *owners.get("gravity", ()))
     parts = _splits(name)
-    near = [owner for owner, _ in parts if owner in owners]
-    near = near or [x for owner, _ in parts for x in difflib.get_close_matches(owner, owners, n=2, cutoff=0.6)]
-    known = [f"{owner}.{quantity}" for owner in near for quantity in owners[owner]]
-    close = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
-    return f"did you mean {' or '.join(map(shown, close))}?" if close else "see Design for the names there are"
+    near = [(owner, rest) for owner, rest in parts if owner in owners]
+    if near:
+        owner, rest = near[0]
+        close, own = closest(rest, owners[owner], 2), owners[owner]
+        if not close:
+            return f"{shown(owner)} has {', '.join(own[:12])}{', …' if len(own) > 12 else ''}"
+        return f"did you mean {' or '.join(shown(f'{owner}.{x}') for x in close)}?"
+    alike = [f"{x}.{rest}" for owner, rest in parts for x in closest(owner, owners, 2) if rest in owners[x]]
+    return f"did you mean {' or '.join(map(shown, alike))}?" if alike else "see Design for the names there are"
 
 
 def _check_screw(model: Model, i: int, quantity: str) -> None:

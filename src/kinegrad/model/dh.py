@@ -9,6 +9,7 @@ commute, so  A = P · motion(q) · F  with the constants on either side of the m
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import ModelError, shown
+from kinegrad.errors import ModelError, UnitsWarning, shown
 from kinegrad.model.joints import Joint, prismatic, revolute, screw
 from kinegrad.model.names import as_tuple
 from kinegrad.model.numbers import real_number
@@ -27,6 +28,7 @@ __all__ = ["DH", "DHTable"]
 
 Array = NDArray[np.float64]
 CONVENTIONS = ("distal", "proximal")
+LARGE_ANGLE = 4 * np.pi  # rad, which nobody means; 15° and more in degrees
 VARIABLES = ("theta", "-theta", "d", "-d")
 
 
@@ -88,6 +90,22 @@ def check_convention(convention: Any) -> str:
     if not isinstance(convention, str) or convention not in CONVENTIONS:
         raise ModelError(f"`convention` is {shown(convention)}; expected 'distal' or 'proximal'")
     return convention
+
+
+def warn_of_degrees(rows: Sequence[DH]) -> None:
+    """Warn where angles are beyond two turns, which nobody means in radians: α = 90."""
+    angles = ((i, what, _real(row, what)) for i, row in enumerate(rows) for what in ("theta", "alpha"))
+    found = [each for each in angles if abs(each[2]) > LARGE_ANGLE]
+    if found:
+        i, what, x = found[0]
+        others = f", and {len(found) - 1} more, which look" if len(found) > 1 else ", which looks"
+        message = f"`{what}` of row {i} is {x:g}{others} like degrees; angles are in rad: np.radians({x:g})"
+        warnings.warn(message, UnitsWarning, stacklevel=3)
+
+
+def _real(row: DH, what: str) -> float:
+    """A number of a row, without the slope it may carry."""
+    return float(np.real(getattr(row, what)))
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from kinegrad.errors import LONGEST, InputError, ModelError, shown
+
+CLOSE = 0.7  # of difflib's ratio: "elbw" is as close to "elbow" as 0.89, "xiang2008" to "anderson2002" as 0.48
 
 
 def check_names(what: str, names: Sequence[str], n: int) -> tuple[str, ...]:
@@ -48,11 +50,29 @@ def as_tuple(what: str, values: Any, expected: str) -> tuple[Any, ...]:
     raise ModelError(f"`{what}` is {shown(values)}; expected {expected}")
 
 
+def closest(name: Any, names: Iterable[str], count: int = 3) -> list[str]:
+    """The names that somebody who wrote `name` may have meant: mistyped ones, or those that it is a part of.
+
+    >>> closest("elbw", ["elbow", "shoulder"]), closest("elbow", ["right_elbow.x", "neck"])
+    (['elbow'], ['right_elbow.x'])
+    >>> closest("xiang2008", ["anderson2002"])
+    []
+    """
+    if not isinstance(name, str):
+        return []
+    text, some = name[:LONGEST], list(names)
+    plain = {each.lower(): each for each in reversed(some)}
+    near = difflib.get_close_matches(text.lower(), plain, n=count, cutoff=CLOSE)
+    if not near and len(text) > 2:
+        near = [each.lower() for each in some if text.lower() in each.lower()][:count]
+    return [plain[each] for each in near]
+
+
 def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:
     """The position of `name`, or an InputError with the closest names there are."""
     if isinstance(name, str) and name in names:
         return names.index(name)
-    close = difflib.get_close_matches(name[:LONGEST], names, n=3, cutoff=0.4) if isinstance(name, str) else []
+    close = closest(name, names)
     some = ", ".join(shown(x)[1:-1] for x in names[:8]) or f"no {what}s yet"
     hint = (
         f"did you mean {' or '.join(map(shown, close))}?"

@@ -14,9 +14,12 @@ from typing import Any
 from kinegrad.motion.motion import Motion, check_times
 
 # names, by the module that has them: SciPy's splines and sparse matrices take longer to import than all of kinegrad
-_LAZY = {
-    "SplineBasis": "kinegrad.motion.bspline",
-}
+_PROBLEM = (
+    "Above", "Acceleration", "Apart", "Boundary", "Effort", "Fixed", "Follow", "Foot", "Guided", "Held", "Jerk", "Kept",
+    "Limits", "MotionProblem", "MotionSolution", "Periodic", "Phase", "Posture", "Power", "Reach", "Symmetric", "Time",
+    "UserTerm",
+)  # fmt: skip
+_LAZY = {"SplineBasis": "kinegrad.motion.bspline"} | dict.fromkeys(_PROBLEM, "kinegrad.motion.problem")
 
 
 def __getattr__(name: str) -> Any:
@@ -30,4 +33,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = ["Motion", "SplineBasis", "check_times"]
+__all__ = ["Motion", "SplineBasis", "check_times", *_PROBLEM]

@@ -14,6 +14,7 @@ from kinegrad.model import DH, Inertia, Model
 from kinegrad.model.model import STANDARD_GRAVITY
 from kinegrad.model.names import find_name
 from kinegrad.model.numbers import real_number
+from kinegrad.samples.human_limits import limits_of
 
 __all__ = ["human43"]
 
@@ -66,6 +67,10 @@ def human43(
     ``pelvis.rz``; the third, about y, is a joint of its own in each of the three branches: ``right_pelvis``,
     ``left_pelvis``, ``lumbar``.
 
+    Joints have anatomical ranges and strengths, ``position_limits`` and ``effort_limits``:
+    :mod:`kinegrad.samples.human_limits` says which, and where they are from.  The six freedoms of the whole body have
+    neither.  Nothing but motion prediction and random configurations minds them.
+
     Parameters
     ----------
     lengths : mapping of str to float, optional
@@ -105,6 +110,7 @@ def human43(
     table = [DH(row.theta, row.d, row.a, row.alpha, row.variable) for row in rows]
     thickness = real_number("`thickness`", thickness)
     kilograms = _changed("masses", MASSES, masses)
+    ranges, strengths = limits_of([row.joint for row in rows])
     return Model.from_dh(
         table,
         branches=(PHI, PSI),
@@ -113,6 +119,8 @@ def human43(
         link_names=[row.limb or row.joint for row in rows],
         inertias=[_limb(kilograms, thickness, row.limb, dh) for row, dh in zip(rows, table, strict=True)],
         gravity=gravity,
+        position_limits=ranges,
+        effort_limits=strengths,
     )
 
 

@@ -12,7 +12,7 @@ from kinegrad.errors import InputError
 from kinegrad.model import Frame, Inertia, Model, ModelBuilder, free, prismatic, revolute, rotate, translate, universal
 from kinegrad.model.numbers import real_number
 
-__all__ = ["four_bar", "slider_crank", "stewart_platform"]
+__all__ = ["five_bar", "four_bar", "slider_crank", "stewart_platform"]
 
 Array = NDArray[np.float64]
 ACROSS = "-y"  # turns about −y take x towards z: angles as drawn on paper, gravity down the page
@@ -62,6 +62,51 @@ def four_bar(
     _rod(builder, "rocker", None, translate(d) @ rotate(ACROSS, at_rocker), c, rho)
     model = builder.build()
     return model, ConstraintSet(model, [Loop("coupler", other="rocker", directions="xz", name="pin")])
+
+
+def five_bar(
+    *, ground: float = 0.2, proximal: float = 0.3, distal: float = 0.4, density: float = 2.0
+) -> tuple[Model, ConstraintSet]:
+    """A planar five-bar arm in the vertical x-z plane: two motors in the ground move one point in two directions.
+
+    Two arms, each of a proximal and a distal slender rod, stand on pivots at (∓ground/2, 0, 0); the loop pins the far
+    ends of the distal rods together.  At q = 0 both proximal rods point up, and the ends meet above the middle.
+
+    Parameters
+    ----------
+    ground, proximal, distal : float
+        Distance of the two pivots, and lengths of the rods, m.
+    density : float
+        Of the rods, kg/m.
+
+    Returns
+    -------
+    model : Model
+        Four hinges ``left``, ``left_elbow``, ``right``, ``right_elbow``, of which ``left`` and ``right`` are driven;
+        link frames are at the far ends of the rods.
+    constraints : ConstraintSet
+        The loop ``pin``: two rows, along x and z of the right distal rod.
+
+    Examples
+    --------
+    >>> model, constraints = five_bar()
+    >>> model.joint_names, model.actuator_names, constraints.m
+    (('left', 'left_elbow', 'right', 'right_elbow'), ('left', 'right'), 2)
+    >>> bool(abs(constraints.error([0, 0, 0, 0])).max() < 1e-15)
+    True
+    """
+    given = {"ground": ground, "proximal": proximal, "distal": distal, "density": density}
+    d, a, b, rho = (_length(name, value) for name, value in given.items())
+    if not np.real(2 * b) > np.real(d):
+        found = f"`distal` is {np.real(b):g} m, and `ground` {np.real(d):g} m"
+        raise InputError(f"{found}; expected rods that meet: more than half of it")
+    builder = ModelBuilder("five_bar")
+    inwards = np.arccos(d / (2 * b)) - pi / 2  # from straight up to the middle
+    for side, sign in (("left", -1), ("right", 1)):
+        _rod(builder, side, None, translate(sign * d / 2) @ rotate(ACROSS, pi / 2), a, rho)
+        _rod(builder, f"{side}_elbow", side, rotate(ACROSS, -sign * inwards), b, rho)
+    model = builder.build().replace(actuation=["left", "right"])
+    return model, ConstraintSet(model, [Loop("left_elbow", other="right_elbow", directions="xz", name="pin")])
 
 
 def slider_crank(

@@ -45,7 +45,8 @@ from kinegrad.simulate.contact_slopes import ContactAdjoint
 from kinegrad.simulate.contact_steps import ContactMotion
 from kinegrad.simulate.contacts import UnilateralContact
 from kinegrad.simulate.explicit import SCHEMES, Scheme, Stages, finish_step, make_stages
-from kinegrad.simulate.fixed import check_reached, check_size, gregory, in_python, prepare
+from kinegrad.simulate.fixed import check_reached, gregory, in_python
+from kinegrad.simulate.fixed_preparation import check_size, prepare
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
 from kinegrad.simulate.projection import check_project

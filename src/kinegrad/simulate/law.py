@@ -20,16 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.design.dynamics import (
-    forward_dynamics_along,
-    forward_dynamics_design_derivatives,
-    hybrid_dynamics_along,
-    hybrid_dynamics_design_derivatives,
-)
+from kinegrad.design.dynamics import forward_dynamics_along, forward_dynamics_design_derivatives
+from kinegrad.design.hybrid import hybrid_dynamics_along, hybrid_dynamics_design_derivatives
 from kinegrad.design.running import loads_of
-from kinegrad.dynamics import forward_dynamics, hybrid_dynamics
-from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from kinegrad.dynamics import forward_dynamics
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError, SingularError
+from kinegrad.forward_derivatives import forward_dynamics_derivatives
+from kinegrad.hybrid import hybrid_dynamics
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion.splines import SPLINES, within

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 
 from kinegrad.design.dynamics import constants_gradient, share_of_parameters
 from kinegrad.dynamics import forward_dynamics
-from kinegrad.dynamics_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import SolveError
+from kinegrad.forward_derivatives import forward_dynamics_derivatives
 from kinegrad.motion import Motion
 from kinegrad.objectives.objective import Objective, add_terms
 from kinegrad.simulate.fixed import check_reached, first_divergence, gregory

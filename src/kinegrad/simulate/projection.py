@@ -91,7 +91,7 @@ def nearest(constraints: ConstraintSet, q: Array) -> Placed:
             phi, G = constraints.closure(found)
         except (InputError, SingularError):
             break
-        change = saddle.least_norm(G @ B, phi[..., None])[..., 0]
+        change = saddle.pushed(G @ B, phi[..., None])[..., 0]
         trial = multipliers - change
         moved = (B @ trial[..., None])[..., 0]
         there = integrate(model, q, moved)
@@ -139,7 +139,7 @@ def closed_slopes(
         moved[..., -design.p :] += constraint_design_derivatives(design, constraints, placed.q).derror_dp
     moved = moved if kept is None else moved - kept
     found = dq + np.linalg.solve(mass_matrix(model, q), right)
-    return np.asarray(found - B @ saddle.least_norm(G @ B, moved + G @ found))
+    return np.asarray(found - B @ saddle.pushed(G @ B, moved + G @ found))
 
 
 def linearised(
@@ -153,9 +153,9 @@ def linearised(
     off = off if kept is None else off - kept
     B, rows = weights(constraints, q), constraints.derivatives(q, v)
     G = rows.derror_dq
-    change = B @ saddle.least_norm(G @ B, off)
+    change = B @ saddle.pushed(G @ B, off)
     moving = moving - np.asarray(rows.dvelocity_dq) @ change
-    return np.asarray(dq - change), np.asarray(dv - B @ saddle.least_norm(G @ B, moving))
+    return np.asarray(dq - change), np.asarray(dv - B @ saddle.pushed(G @ B, moving))
 
 
 def slope_errors(

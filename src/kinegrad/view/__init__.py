@@ -1,28 +1,14 @@
-"""The place of the browser viewer to come; until then, what :mod:`kinegrad.plot` draws can be reached here as well.
+"""Models in the browser: to look at, to move, to play; and pages that do so by themselves.
 
->>> from kinegrad import plot, view
->>> view.draw_skeleton is plot.draw_skeleton
-True
+Viewer        a page with the model, sliders, a clock, plots, and colours for what torques feel
+export_page   the same model and motion as one file that needs nothing else
+picture       a shaded picture for a paper; save_picture, as a file; film, a GIF or MP4 of a motion
+
+The first two need the package viser: ``pip install 'kinegrad[view]'``.  Other figures are in :mod:`kinegrad.plot`.
 """
 
-from kinegrad.plot import (
-    draw_branch_graph,
-    draw_joint_graph,
-    draw_skeleton,
-    plot_comparison,
-    plot_curves,
-    plot_error_maps,
-    plot_skeleton,
-    plot_torques,
-)
+from kinegrad.view.export import export_page
+from kinegrad.view.picture import film, picture, save_picture
+from kinegrad.view.viewer import Viewer
 
-__all__ = [
-    "draw_branch_graph",
-    "draw_joint_graph",
-    "draw_skeleton",
-    "plot_comparison",
-    "plot_curves",
-    "plot_error_maps",
-    "plot_skeleton",
-    "plot_torques",
-]
+__all__ = ["Viewer", "export_page", "film", "picture", "save_picture"]

@@ -473,6 +473,7 @@ def test_a_second_process_does_not_compile_again(tmp_path):
     assert output(child(CALL, "float64", **setting)) == "1 0\n"
 
 
+@pytest.mark.slow
 @compiled_only
 def test_processes_that_save_different_signatures_do_not_disturb_each_other(tmp_path):
     """Numba's index had the one's signature point at the other's code."""
@@ -483,6 +484,7 @@ def test_processes_that_save_different_signatures_do_not_disturb_each_other(tmp_
     assert len(list(tmp_path.glob("compiled-*/*"))) == 2
 
 
+@pytest.mark.slow
 @compiled_only
 def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path):
     """A flipped bit in any part, or half a file, as a crash of the machine may leave it."""
@@ -500,6 +502,7 @@ def test_a_damaged_file_is_compiled_again_and_replaced(tmp_path):
     assert output(child(CALL, "float64", **setting)) == "1 0\n"
 
 
+@pytest.mark.slow
 @compiled_only
 @owners_only
 def test_planted_code_does_not_run(tmp_path):

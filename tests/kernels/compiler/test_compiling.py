@@ -94,6 +94,7 @@ check()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_interrupts_at_any_moment_are_raised_and_break_nothing(tmp_path, seed):
     """Each is raised (the child says so before the next is sent), and in the end the kernel computes what it should."""
@@ -113,6 +114,7 @@ def test_interrupts_at_any_moment_are_raised_and_break_nothing(tmp_path, seed):
         finished(process)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("catching", [True, False])
 def test_a_program_can_end_while_a_kernel_is_compiled(tmp_path, catching):
     """After the compilation: LLVM must not run while the process takes itself apart."""

@@ -214,6 +214,7 @@ cli.main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
 @pytest.mark.parametrize("there", [True, False])
 def test_a_signal_leaves_nothing(tmp_path, name, there):

@@ -112,6 +112,7 @@ def test_rms_file_has_every_entry(run):
     assert all(float(row["rms_central"]) == 0 for row in zero)
 
 
+@pytest.mark.slow
 def test_a_second_run_differs_in_times_only(run, results, tmp_path):
     report = zhakatayev2023.reproduce(tmp_path, quick=True, instants=13, adaptive_instants=2)
     again = json.loads(report.results.read_text(encoding="utf-8"))

@@ -1,4 +1,5 @@
-"""A report as one HTML page that needs nothing else: figures inside it, no scripts, nothing from the network."""
+"""A report as one HTML page that needs nothing else: figures inside it, nothing from the network, and no scripts but
+those that play a motion (:mod:`kinegrad.papers.report.animation`)."""
 
 from __future__ import annotations
 
@@ -122,6 +123,10 @@ class Page:
         data = base64.b64encode(png).decode("ascii")
         image = f'<img src="data:image/png;base64,{data}" alt="{escape(alt or label)}">'
         self._body.append(f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>")
+
+    def animation(self, html: str) -> None:
+        """A motion that plays, as :func:`kinegrad.papers.report.animation.animation` makes it."""
+        self._body.append(html)
 
     def table(
         self,

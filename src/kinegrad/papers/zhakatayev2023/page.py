@@ -11,9 +11,9 @@ from kinegrad.model import Topology
 from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
 from kinegrad.papers.zhakatayev2023 import experiment as paper
 from kinegrad.papers.zhakatayev2023.experiment import BREAKDOWN, Entry, Experiment, Timing
+from kinegrad.plot import draw_branch_graph, draw_joint_graph
 from kinegrad.plot.sensitivities import Curve, plot_comparison, plot_curves, plot_error_maps
 from kinegrad.plot.skeleton import plot_skeleton
-from kinegrad.view import draw_branch_graph, draw_joint_graph
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

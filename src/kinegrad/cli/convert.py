@@ -1,0 +1,37 @@
+"""``kinegrad convert``: a model of any format, as a kinegrad TOML file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import kinegrad as kg
+from kinegrad.cli.console import find_file, open_console, plain
+from kinegrad.cli.info import Massless, ModelName, Project, Root, Turned, file_options
+
+__all__ = ["convert"]
+
+
+def convert(
+    model: ModelName,
+    out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="Where it goes.")],
+    root: Root = None,
+    quaternion: Turned = False,
+    massless: Massless = False,
+    project_inertia: Project = False,
+) -> None:
+    """Write a model as a kinegrad TOML file, which every other command reads without options.
+
+    Constraints, loads and a design go with it. What of the file is not in the model is listed.
+    """
+    found = find_file(model, **file_options(root, quaternion, massless, project_inertia))
+    console = open_console()
+    if found is None:
+        kg.save(kg.samples.SAMPLES[model](), out)
+    else:
+        kg.save(found, out)
+        if len(found.report):
+            console.print(plain(found.report), soft_wrap=True)
+    console.print(f"model: {plain(out)}", soft_wrap=True)

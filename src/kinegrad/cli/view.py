@@ -1,0 +1,70 @@
+"""``kinegrad view``: a model in the browser, or as a page, a picture or a film."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+import kinegrad as kg
+from kinegrad.cli.console import find_sample, open_console, plain
+from kinegrad.cli.info import ModelName
+
+__all__ = ["view"]
+
+
+def view(
+    model: ModelName,
+    motion: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A motion to play: a .csv, .npz or .nc file.")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="PAGE.html", help="Write one page that plays offline, and open nothing.")
+    ] = None,
+    png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a picture of the first posture.")] = None,
+    gif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a film of the motion.")] = None,
+    mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="The same as MP4; needs ffmpeg.")] = None,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for what is written.")] = False,
+    port: Annotated[int, typer.Option(metavar="N", help="Where to serve; 0 takes a free port.")] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Look at a model, and at its motion: in the browser, or as a page, a picture or a film.
+
+    In the browser there is a slider for each coordinate, play and pause, plots with a cursor in step, and a click on a
+    link colours the body by what the torques feel of its joint.
+    """
+    from kinegrad import io, view
+
+    mechanism, console = find_sample(model), open_console()
+    played = None if motion is None else io.read_trajectory(motion, mechanism).motion()
+    written = []
+    if png is not None:
+        first = None if played is None else played.q[0]
+        written.append(view.save_picture(mechanism, png, first, dark=dark))
+    for target in (gif, mp4):
+        if target is not None:
+            if played is None:
+                raise kg.InputError("a film needs a motion; give its file with --motion")
+            written.append(view.film(mechanism, played, target, dark=dark))
+    try:
+        if export is not None:
+            written.append(view.export_page(mechanism, played, export, dark=dark))
+        for path in written:
+            console.print(f"wrote {plain(path)}")
+        if not written:
+            _serve(view.Viewer(mechanism, played, port=port), console, browser)
+    except ImportError as error:
+        raise kg.InputError(str(error)) from error
+
+
+def _serve(viewer: kg.view.Viewer, console: Console, browser: bool) -> None:
+    """Until Ctrl-C."""
+    import webbrowser
+
+    with viewer:
+        console.print(f"{plain(viewer.model.name)} is at [bold]{viewer.url}[/]; Ctrl-C ends it")
+        if browser:
+            webbrowser.open(viewer.url)
+        viewer.wait()

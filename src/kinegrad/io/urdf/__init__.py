@@ -1,0 +1,5 @@
+"""URDF: the robots of ROS."""
+
+from kinegrad.io.urdf.building import read
+
+__all__ = ["read"]

@@ -1,0 +1,288 @@
+"""From the XML of a URDF file to links and joints: numbers checked, nothing put together yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.errors import ModelError, shown
+from kinegrad.io.model_file import Note
+from kinegrad.io.nearest_inertia import nearest_inertia
+from kinegrad.io.strict_xml import Element, XmlFile
+from kinegrad.io.urdf.shapes import PlacedSolid, ShapeReader
+from kinegrad.model import Inertia, rotate, translate
+from kinegrad.model.inertia import check_inertia
+
+__all__ = ["JointRecord", "LinkRecord", "Mimic", "Robot", "origin", "read_robot"]
+
+Array = NDArray[np.float64]
+KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+LIMITED = ("revolute", "prismatic")
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_UNLIMITED = (-np.inf, np.inf)
+
+
+@dataclass(eq=False)
+class LinkRecord:
+    """A link: its body in its frame, None if it has none; whether that is known; what it looks like."""
+
+    name: str
+    element: Element
+    inertia: Inertia | None = None
+    sound: bool = True
+    shapes: list[PlacedSolid] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Mimic:
+    """A joint follows another: q = multiplier · q_joint + offset."""
+
+    joint: str
+    multiplier: float
+    offset: float
+    element: Element
+
+
+@dataclass(eq=False)
+class JointRecord:
+    """A joint: what it connects, where it is in its parent link, how it moves."""
+
+    name: str
+    element: Element
+    kind: str
+    parent: str
+    child: str
+    placement: Array
+    axis: Array
+    position_limits: tuple[float, float] = _UNLIMITED
+    velocity_limit: float = np.inf
+    effort_limit: float = np.inf
+    damping: float = 0.0
+    mimic: Mimic | None = None
+
+
+@dataclass(eq=False)
+class Robot:
+    """All that a file says, and notes of what is left out."""
+
+    name: str
+    links: dict[str, LinkRecord]
+    joints: dict[str, JointRecord]
+    notes: list[Note]
+
+
+def read_robot(file: XmlFile, shapes: ShapeReader, *, project: bool) -> Robot:
+    """All links and joints; problems stay with the file."""
+    root, notes = file.root, shapes.notes
+    robot = Robot(file.word(root, "name"), {}, {}, notes)
+    links = file.by_name(root.all("link"), "link")
+    joints = file.by_name(root.all("joint"), "joint")
+    if not root.all("link"):
+        file.problem(root, "has no <link>; expected at least one")
+    for part in file.strange(root, ("name", "version"), ("link", "joint", "material", *_OTHERS)):
+        _unexpanded(file, part)
+        notes.append(_left_out(root, part))
+    for element in root.all(*_OTHERS):
+        notes.append(_other(element))
+    shapes.read_materials(root)
+    for name, element in links.items():
+        robot.links[name] = _link(file, name, element, shapes, project)
+    for name, element in joints.items():
+        robot.joints[name] = _joint(file, name, element, notes)
+    return robot
+
+
+def origin(file: XmlFile, element: Element) -> Array:
+    """The transform of the child <origin>: a shift xyz, then turns about fixed axes, roll x, pitch y, yaw z."""
+    place = file.only(element, "origin")
+    if place is None:
+        return np.eye(4)
+    file.strange(place, ("xyz", "rpy"))
+    shift = file.numbers(place, "xyz", 3, (0.0, 0.0, 0.0))
+    roll, pitch, yaw = file.numbers(place, "rpy", 3, (0.0, 0.0, 0.0))
+    if not np.isfinite([*shift, roll, pitch, yaw]).all():
+        return np.eye(4)
+    turned: Array = translate(*shift) @ rotate("z", yaw) @ rotate("y", pitch) @ rotate("x", roll)
+    return turned
+
+
+# --- links ------------------------------------------------------------------------------------------------------
+
+
+def _link(file: XmlFile, name: str, element: Element, shapes: ShapeReader, project: bool) -> LinkRecord:
+    record = LinkRecord(name, element)
+    for part in file.strange(element, ("name",), ("inertial", "visual", "collision")):
+        _unexpanded(file, part)
+        shapes.notes.append(_left_out(element, part))
+    inertial = file.only(element, "inertial")
+    if inertial is not None:
+        before = len(file.problems)
+        record.inertia = _inertia(file, name, inertial, shapes.notes, project)
+        record.sound = len(file.problems) == before
+    for tag in ("visual", "collision"):
+        for drawn in element.all(tag):
+            solid = shapes.read(drawn, origin(file, drawn), collision=tag == "collision")
+            record.shapes += [solid] if solid is not None else []
+    return record
+
+
+def _inertia(file: XmlFile, name: str, element: Element, notes: list[Note], project: bool) -> Inertia | None:
+    """The body of a link in the link's frame; None if it is wrong."""
+    for part in file.strange(element, (), ("origin", "mass", "inertia")):
+        notes.append(_left_out(element, part))
+    place = origin(file, element)
+    mass_of = file.only(element, "mass", required=True)
+    moments_of = file.only(element, "inertia", required=True)
+    if mass_of is None or moments_of is None:
+        return None
+    file.strange(mass_of, ("value",))
+    file.strange(moments_of, _MOMENTS)
+    mass = file.number(mass_of, "value", least=0.0, unit="kg")
+    xx, xy, xz, yy, yz, zz = (file.number(moments_of, each) for each in _MOMENTS)
+    moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if not (np.isfinite(mass) and np.isfinite(moments).all()):
+        return None
+    at_com = np.zeros(3)
+    try:
+        body = Inertia(*check_inertia(mass, at_com, moments))
+    except ModelError as error:
+        wrong = str(error).removeprefix("inertia: ")
+        if not project:
+            file.problem(
+                moments_of, f"{wrong}; correct it, or read with inertia='project' for the nearest possible one"
+            )
+            return None
+        body = nearest_inertia(mass, at_com, moments)
+        moved = float(np.abs(body.inertia - moments).max())
+        text = f"the inertia of link {shown(name)} was replaced by the nearest possible one, {moved:.3g} kg·m² away"
+        notes.append(Note("inertia projected", f"{text}: {wrong}", moments_of.line))
+    found: Inertia | None = file.guard(element, body.moved, place)
+    return found
+
+
+# --- joints -----------------------------------------------------------------------------------------------------
+
+
+def _joint(file: XmlFile, name: str, element: Element, notes: list[Note]) -> JointRecord:
+    kind = file.choice(element, "type", KINDS)
+    known = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration")
+    for part in file.strange(element, ("name", "type"), known):
+        _unexpanded(file, part)
+        notes.append(_left_out(element, part))
+    ends = []
+    for tag in ("parent", "child"):
+        end = file.only(element, tag, required=True)
+        if end is not None:
+            file.strange(end, ("link",))
+        ends.append("" if end is None else file.word(end, "link"))
+    parent, child = ends
+    record = JointRecord(name, element, kind, parent, child, origin(file, element), np.array([1.0, 0.0, 0.0]))
+    axis = file.only(element, "axis")
+    if axis is not None:
+        file.strange(axis, ("xyz",))
+        given = file.numbers(axis, "xyz", 3)
+        if kind not in ("fixed", "floating") and np.isfinite(given).all():
+            if not given.any():
+                file.problem(axis, f'xyz="{axis.get("xyz")}" has no direction; expected one that is not zero')
+            else:
+                record.axis = given
+    if kind not in ("fixed", ""):
+        _limits(file, record, notes)
+        _dynamics(file, record, notes)
+    _mimic(file, record, notes)
+    for tag in ("safety_controller", "calibration"):
+        for each in element.all(tag):
+            text = f"joint {shown(name)} has a <{tag}>, which is of its controller"
+            notes.append(Note(tag.replace("_", " "), text, each.line, matters=False))
+    return record
+
+
+def _limits(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
+    limit = file.only(joint.element, "limit", required=joint.kind in LIMITED)
+    if limit is None:
+        return
+    for part in file.strange(limit, ("lower", "upper", "effort", "velocity")):
+        notes.append(_left_out(limit, part))
+    required = None if joint.kind in LIMITED else np.inf
+    joint.effort_limit = file.number(limit, "effort", required, least=0.0)
+    joint.velocity_limit = file.number(limit, "velocity", required, least=0.0)
+    given = [x for x in ("lower", "upper") if x in limit.attributes]
+    lower, upper = (file.number(limit, x, 0.0) for x in ("lower", "upper"))
+    if joint.kind not in LIMITED:
+        if given and (lower or upper):
+            text = f"joint {shown(joint.name)} is {joint.kind} and has limits of its position"
+            notes.append(Note("position limits", text, limit.line, matters=False))
+        return
+    if not given:
+        text = f"joint {shown(joint.name)} has neither 'lower' nor 'upper', so that both are 0, as URDF says"
+        notes.append(Note("position limits", text, limit.line, matters=False))
+    if lower > upper:
+        file.problem(limit, f"lower {lower:g} is above upper {upper:g}; exchange or correct them")
+    elif np.isfinite([lower, upper]).all():
+        joint.position_limits = lower, upper
+
+
+def _dynamics(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
+    dynamics = file.only(joint.element, "dynamics")
+    if dynamics is None:
+        return
+    for part in file.strange(dynamics, ("damping", "friction")):
+        notes.append(_left_out(dynamics, part, matters=True))
+    damping = file.number(dynamics, "damping", 0.0, least=0.0)
+    friction = file.number(dynamics, "friction", 0.0, least=0.0)
+    if friction:
+        unit = "N" if joint.kind == "prismatic" else "N·m"
+        text = f"joint {shown(joint.name)} has Coulomb friction of {friction:g} {unit}, which is not smooth"
+        notes.append(Note("joint friction", text, dynamics.line))
+    if joint.kind in ("planar", "floating"):
+        if damping:
+            text = f"joint {shown(joint.name)} is {joint.kind} and has one damping of all its motions, {damping:g}"
+            notes.append(Note("damping", text, dynamics.line))
+        return
+    joint.damping = damping
+
+
+def _mimic(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
+    mimic = file.only(joint.element, "mimic")
+    if mimic is None:
+        return
+    file.strange(mimic, ("joint", "multiplier", "offset"))
+    numbers = file.number(mimic, "multiplier", 1.0), file.number(mimic, "offset", 0.0)
+    of = file.word(mimic, "joint")
+    if joint.kind == "fixed":
+        text = f"joint {shown(joint.name)} is fixed and has a <mimic>"
+        notes.append(Note("mimic of a fixed joint", text, mimic.line, matters=False))
+    elif joint.kind in ("planar", "floating"):
+        file.problem(mimic, f"is in a {joint.kind} joint; expected it in one that has one coordinate")
+    elif of and np.isfinite(numbers).all():
+        joint.mimic = Mimic(of, *numbers, mimic)
+
+
+# --- what is left out -------------------------------------------------------------------------------------------
+
+_OTHERS = ("gazebo", "transmission", "sensor", "ros2_control")
+
+
+def _other(element: Element) -> Note:
+    """A note of a known extension of URDF."""
+    about = element.get("name") or element.get("reference")
+    text = f"<{element.tag}>{f' of {shown(about)}' if about else ''} is left out"
+    joints = sorted({x.tag for x in element.walk() if x.tag.startswith("joint:") or x.tag == "implicitSpringDamper"})
+    if element.tag == "gazebo" and any(tag.startswith("joint:") for tag in joints):
+        return Note("gazebo joint", f"{text}: it holds {', '.join(joints)}", element.line)
+    return Note(element.tag, text, element.line, matters=False)
+
+
+def _left_out(element: Element, part: Element | str, *, matters: bool = False) -> Note:
+    if isinstance(part, Element):
+        text = f"{element.label} holds {part.own_label}, which is not of URDF"
+        return Note(f"<{part.tag}>", text, part.line, matters)
+    value = shown(element.attributes[part])
+    return Note(f"attribute {part}", f"{element.label} has {part}={value}, which is not of URDF", element.line, matters)
+
+
+def _unexpanded(file: XmlFile, part: Element | str) -> None:
+    if isinstance(part, Element) and part.tag.startswith("xacro:"):
+        file.problem(part, "is a macro that was not expanded; make a URDF file of it with the program xacro")

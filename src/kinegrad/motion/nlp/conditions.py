@@ -1,0 +1,177 @@
+"""The conditions of an optimum, checked by ourselves: a solver's word is not proof.
+
+At a minimum of the scaled program, where the constraints are regular, there are multipliers λ of rows and z of bounds
+with (Karush, Kuhn and Tucker)
+
+    ∇f + Jᵀλ + z = 0,          optimality: the largest component of what is left
+    limits and bounds kept,    violation: the largest excess
+    λ⁺ᵢ (uᵢ − gᵢ) = 0,  λ⁻ᵢ (gᵢ − lᵢ) = 0,  and the same of z:    complementarity: the largest product
+
+λ⁺ and λ⁻ being the positive and the negative part.  Both the first and the third grow with the multipliers, so they
+are divided by s = max(100, mean |multiplier|) / 100, as IPOPT does [waechter2006, (6)].  A multiplier of a limit that
+is infinite cannot be: it is set to zero.  Those of equations have any sign; that of a fixed variable is what remains
+of its component.
+
+A maximum fulfils these conditions, too.  What tells a minimum is the Hessian of the Lagrangian along the directions
+that keep all active limits to first order: with Z a basis of the null space of the active rows, the least eigenvalue
+of ZᵀHZ is not negative.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.results import Result
+
+__all__ = [
+    "Conditions",
+    "curvature",
+    "estimated_multipliers",
+    "matrix",
+    "optimality_conditions",
+    "stationarity",
+    "violation_of",
+]
+
+Array = NDArray[np.float64]
+DENSE = 250  # variables up to which dense work is done
+SCALE = 100.0
+
+
+@dataclass(frozen=True, eq=False)
+class Conditions(Result):
+    """What is left of the conditions, scaled."""
+
+    optimality: float
+    violation: float
+    complementarity: float
+
+    @property
+    def worst(self) -> float:
+        """The largest of the three."""
+        return max(self.optimality, self.violation, self.complementarity)
+
+
+def matrix(values: Array, pattern: tuple[Any, Any], shape: tuple[int, int]) -> Any:
+    """Values of a pattern as a sparse matrix, by columns."""
+    from scipy.sparse import csc_array
+
+    rows, columns = pattern
+    starts = np.searchsorted(columns, np.arange(shape[1] + 1))
+    return csc_array((values, rows, starts), shape=shape)
+
+
+def violation_of(lower: Array, upper: Array, x: Array, g_lower: Array, g_upper: Array, g: Array) -> float:
+    """The largest excess over a bound or a limit."""
+    worst = [np.max(side, initial=0.0) for side in (lower - x, x - upper, g_lower - g, g - g_upper)]
+    return float(max(worst))
+
+
+def possible(multipliers: Array, lower: Array, upper: Array) -> Array:
+    """Multipliers without those parts whose limit is infinite."""
+    low = np.where(np.isfinite(lower), -np.inf, 0.0)
+    high = np.where(np.isfinite(upper), np.inf, 0.0)
+    return np.clip(multipliers, low, high)
+
+
+def stationarity(scaled: Any, gradient: Array, jacobian: Array, g_multipliers: Array, x_multipliers: Array) -> float:
+    """The largest component of ∇f + Jᵀλ + z, over s."""
+    y = possible(g_multipliers, scaled.g_lower, scaled.g_upper)
+    z = possible(x_multipliers, scaled.lower, scaled.upper)
+    left = gradient + scaled.jacobian_matrix(jacobian).T @ y + z
+    left[scaled.lower == scaled.upper] = 0.0
+    return float(np.abs(left).max(initial=0.0) / _size(y, z))
+
+
+def optimality_conditions(
+    scaled: Any, x: Array, g: Array, gradient: Array, jacobian: Array, g_multipliers: Array, x_multipliers: Array
+) -> Conditions:
+    """What is left of the conditions at x with some multipliers, all scaled."""
+    y = possible(g_multipliers, scaled.g_lower, scaled.g_upper)
+    z = possible(x_multipliers, scaled.lower, scaled.upper)
+    products = [0.0]
+    for value, low, high, multiplier in ((g, scaled.g_lower, scaled.g_upper, y), (x, scaled.lower, scaled.upper, z)):
+        free = low < high
+        below, above = free & (multiplier < 0), free & (multiplier > 0)
+        products.append(np.abs(multiplier[below] * (value - low)[below]).max(initial=0.0))
+        products.append(np.abs(multiplier[above] * (high - value)[above]).max(initial=0.0))
+    return Conditions(
+        stationarity(scaled, gradient, jacobian, y, z),
+        violation_of(scaled.lower, scaled.upper, x, scaled.g_lower, scaled.g_upper, g),
+        float(max(products) / _size(y, z)),
+    )
+
+
+def _size(y: Array, z: Array) -> float:
+    count = len(y) + len(z)
+    return max(SCALE, float(np.abs(y).sum() + np.abs(z).sum()) / max(count, 1)) / SCALE
+
+
+def active(scaled: Any, x: Array, g: Array, near: float) -> tuple[Array, Array]:
+    """Which side of each row and bound holds: −1 lower, 1 upper, 2 both, 0 neither."""
+    sides = []
+    for value, low, high in ((g, scaled.g_lower, scaled.g_upper), (x, scaled.lower, scaled.upper)):
+        at_low, at_high = value - low <= near, high - value <= near
+        sides.append(np.where(at_low & at_high, 2.0, np.where(at_high, 1.0, np.where(at_low, -1.0, 0.0))))
+    return sides[0], sides[1]
+
+
+def estimated_multipliers(
+    scaled: Any, x: Array, g: Array, gradient: Array, jacobian: Array, near: float
+) -> tuple[Array, Array] | None:
+    """Multipliers λ and z of the limits that hold at x that leave least of ∇f + Jᵀλ + z; None if that is too much work.
+
+    Linear least squares with the signs that the active sides allow.
+    """
+    from scipy.optimize import lsq_linear
+
+    rows, bounds = active(scaled, x, g, near)
+    free = np.flatnonzero(scaled.lower < scaled.upper)
+    which, edges = np.flatnonzero(rows), free[bounds[free] != 0]
+    y, z = np.zeros(scaled.m), np.zeros(scaled.n)
+    if len(which) + len(edges) == 0:
+        return y, z
+    if len(free) > 2 * DENSE or len(which) > 2 * DENSE:
+        return None
+    normals = np.zeros((scaled.n, len(which) + len(edges)))
+    normals[:, : len(which)] = scaled.jacobian_matrix(jacobian).tocsr()[which].toarray().T
+    normals[edges, len(which) + np.arange(len(edges))] = 1.0
+    sides = np.concatenate([rows[which], bounds[edges]])
+    low = np.where(sides == 1, 0.0, -np.inf)
+    high = np.where(sides == -1, 0.0, np.inf)
+    found = lsq_linear(normals[free], -gradient[free], (low, high), method="bvls", tol=1e-14).x
+    y[which], z[edges] = found[: len(which)], found[len(which) :]
+    return y, z
+
+
+def curvature(
+    scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float,
+    multipliers: tuple[Array, Array] | None = None,
+) -> float:  # fmt: skip
+    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
+
+    Interior points stay away from limits with a small multiplier, by the barrier parameter divided by it: such a limit
+    is active if its multiplier is larger than its distance.
+    """
+    from scipy.linalg import eigvalsh, null_space
+
+    rows, bounds = active(scaled, x, g, near)
+    if multipliers is not None:
+        of_rows = np.minimum(g - scaled.g_lower, scaled.g_upper - g)
+        of_bounds = np.minimum(x - scaled.lower, scaled.upper - x)
+        rows = np.where(np.abs(multipliers[0]) > of_rows, 1.0, rows)
+        bounds = np.where(np.abs(multipliers[1]) > of_bounds, 1.0, bounds)
+    free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
+    if len(free) > DENSE:
+        return np.nan
+    lower = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)).toarray()[np.ix_(free, free)]
+    full = lower + np.tril(lower, -1).T
+    normals = scaled.jacobian_matrix(jacobian).tocsr()[np.flatnonzero(rows)].toarray()[:, free]
+    basis = null_space(normals, rcond=1e-9) if len(normals) else np.eye(len(free))
+    if not basis.shape[1]:
+        return np.inf
+    return float(eigvalsh(basis.T @ full @ basis).min())

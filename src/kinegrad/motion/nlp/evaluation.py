@@ -1,0 +1,317 @@
+"""A program as solvers see it: scaled, each function evaluated once at each point, nothing lost that goes wrong.
+
+    f̂ = f / s_f,   ∇f̂ = s ∇f / s_f,   ĝᵢ = gᵢ / sᵢ,   Ĵᵢⱼ = Jᵢⱼ sⱼ / sᵢ,   Ĥ(σ, λ̂)ⱼₖ = H(σ / s_f, λ̂ᵢ / sᵢ)ⱼₖ sⱼ sₖ
+
+Interfaces of solvers to Python take an exception in a callback for a failed evaluation, and may then report success;
+some turn Ctrl-C into a status.  So nothing passes through them: what a program raises is kept here, every later call
+ends at once, and :func:`solve` raises it when the solver has returned.  Three things can happen to a call:
+
+* it gives finite numbers;
+* :class:`NotEvaluable`: there is nothing at this point, which a solver is told so that it tries a shorter step;
+* :class:`Stopped`: the solve is to end, because of an error, Ctrl-C, or because the caller wants it.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.errors import InputError, SingularError, SolveError, said
+from kinegrad.motion.nlp.conditions import matrix, stationarity, violation_of
+from kinegrad.motion.nlp.differences import Differences
+from kinegrad.motion.nlp.program import NonlinearProgram
+from kinegrad.motion.nlp.solution import Evaluations, Iterate, NonlinearSolution
+
+__all__ = ["Evaluator", "Interrupts", "NotEvaluable", "Stopped"]
+
+Array = NDArray[np.float64]
+POINTS = 2  # that are remembered: the iterate, and the step that is tried
+
+
+class NotEvaluable(Exception):
+    """There are no finite values at a point."""
+
+
+class Stopped(Exception):
+    """The solve is to end."""
+
+
+class Evaluator:
+    """The scaled program, what is known of it at the last points, and how the solve has gone so far.
+
+    Parameters
+    ----------
+    program : NonlinearProgram
+    gradient : str
+        "exact", "forward" or "central".
+    hessian : str
+        "exact", "gauss-newton" or "limited-memory".
+    told : callable of Iterate
+        Is told of each iteration.
+    tolerance : float
+    keep : bool
+        Whether to keep x of every iteration.
+    """
+
+    def __init__(
+        self,
+        program: NonlinearProgram,
+        *,
+        gradient: str = "exact",
+        hessian: str = "exact",
+        told: Callable[[Iterate], None] = lambda iterate: None,
+        tolerance: float = 1e-6,
+        keep: bool = False,
+    ) -> None:
+        self.program, self.told, self.tolerance = program, told, tolerance
+        self.n, self.m = int(program.n), int(program.m)
+        self.x_scale, self.g_scale = (np.array(x, dtype=float) for x in (program.x_scale, program.g_scale))
+        self.f_scale = float(program.f_scale)
+        self.lower, self.upper = (np.asarray(x, dtype=float) / self.x_scale for x in (program.x_lower, program.x_upper))
+        self.g_lower, self.g_upper = (
+            np.asarray(g, dtype=float) / self.g_scale for g in (program.g_lower, program.g_upper)
+        )
+        self.jacobian_pattern = _indices(program.jacobian_pattern)
+        self.hessian_pattern = _indices(program.hessian_pattern)
+        (rows, columns), (low, left) = self.jacobian_pattern, self.hessian_pattern
+        self._jacobian_scale = self.x_scale[columns] / self.g_scale[rows]
+        self._hessian_scale = self.x_scale[low] * self.x_scale[left]
+        self._second = program.gauss_newton if hessian == "gauss-newton" else program.hessian  # type: ignore[attr-defined]
+        self._jacobian: Any = None
+        self._differences = None if gradient == "exact" else Differences(self, gradient)
+        self._points: dict[bytes, dict[str, Any]] = {}
+        self._counts = dict.fromkeys(("objective", "gradient", "constraints", "jacobian", "hessian"), 0)
+        self.error: BaseException | None = None
+        self.interrupted = self.ended = False
+        self.trouble, self.failures = "", 0
+        self.history: list[Iterate] = []
+        self.iterates: list[Array] | None = [] if keep else None
+        self.best: tuple[Array, Array, Array] | None = None  # x, λ, z, scaled
+        self.last: tuple[Array, Array, Array] | None = None
+        self._best_rank = (np.inf, np.inf)
+        self.started, self.before = time.perf_counter(), 0.0  # s, of solves that this one continues
+        self.earlier, self.iterations_before = Evaluations(), 0
+
+    # --- values -------------------------------------------------------------------------------------------------
+
+    def objective(self, x: Array) -> float:
+        """f̂."""
+        return float(self._at(x, "objective", (), self.f_scale))
+
+    def gradient(self, x: Array) -> Any:
+        """∇f̂, (n,)."""
+        if self._differences is not None:
+            return self._remembered(x, "gradient", self._differences.gradient)
+        return self._at(x, "gradient", (self.n,), self.f_scale / self.x_scale)
+
+    def constraints(self, x: Array) -> Any:
+        """ĝ, (m,)."""
+        if not self.m:
+            return np.zeros(0)
+        return self._at(x, "constraints", (self.m,), self.g_scale)
+
+    def jacobian(self, x: Array) -> Any:
+        """Ĵ, the values of its pattern."""
+        if not self.m:
+            return np.zeros(0)
+        if self._differences is not None:
+            return self._remembered(x, "jacobian", self._differences.jacobian)
+        return self._at(x, "jacobian", self._jacobian_scale.shape, 1 / self._jacobian_scale)
+
+    def hessian(self, x: Array, sigma: float, multipliers: Array) -> Array:
+        """Ĥ, the values of its pattern."""
+        arguments = (self.unscaled(x), float(sigma) / self.f_scale, _fixed(multipliers / self.g_scale))
+        values = self._call("hessian", self._second, arguments, self._hessian_scale.shape)
+        scaled: Array = values * self._hessian_scale
+        return scaled
+
+    def fresh_objective(self, x: Array) -> float:
+        """f̂ at a point that is not to be remembered."""
+        return float(self._call("objective", self.program.objective, (self.unscaled(x),), ()) / self.f_scale)
+
+    def fresh_constraints(self, x: Array) -> Array:
+        """The same of ĝ."""
+        values: Array = (
+            self._call("constraints", self.program.constraints, (self.unscaled(x),), (self.m,)) / self.g_scale
+        )
+        return values
+
+    def unscaled(self, x: Array) -> Array:
+        """x in its own units, as programs get it."""
+        return _fixed(x * self.x_scale)
+
+    def _at(self, x: Array, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+        """A function of x alone, evaluated once at each point."""
+
+        def evaluate(x: Array) -> Any:
+            return self._call(name, getattr(self.program, name), (self.unscaled(x),), shape) / scale
+
+        return self._remembered(x, name, evaluate)
+
+    def _remembered(self, x: Array, name: str, evaluate: Callable[[Array], Any]) -> Any:
+        self.check()
+        key = x.tobytes()
+        known = self._points.get(key)
+        if known is None:
+            known = {}
+            while len(self._points) >= POINTS:
+                del self._points[next(iter(self._points))]
+        else:
+            del self._points[key]
+        self._points[key] = known  # the last to be forgotten
+        if name not in known:
+            try:
+                known[name] = evaluate(x)
+            except NotEvaluable as trouble:
+                known[name] = trouble
+        if isinstance(known[name], NotEvaluable):
+            raise known[name]
+        return known[name]
+
+    def _call(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
+        """What a function of the program gives, if it is finite and of the right shape."""
+        self.check()
+        self._counts[name] += 1
+        try:
+            with np.errstate(all="ignore"):  # what overflows is not finite, and is told
+                values = engine.real(f"program.{name}", function(*arguments))
+            if values.shape != shape:
+                raise InputError(f"`program.{name}` gives an array of shape {values.shape}; expected {shape}")
+        except (SingularError, SolveError) as error:
+            raise self._nothing(f"{name} cannot be evaluated: {said(error)}") from None
+        except BaseException as error:  # Ctrl-C and a wish to exit, too: no solver may see them
+            self.error = error
+            raise Stopped from None
+        self.check()
+        if not np.isfinite(values).all():
+            raise self._nothing(self._where(name, values))
+        return values
+
+    def _nothing(self, text: str) -> NotEvaluable:
+        self.failures += 1
+        self.trouble = text
+        return NotEvaluable(text)
+
+    def _where(self, name: str, values: Array) -> str:
+        """Which of some values is not finite, in words."""
+        if values.ndim == 0:
+            return f"the objective is {values}"
+        k = int(np.argmin(np.isfinite(values)))
+        program = self.program
+        if name == "constraints":
+            what = program.row_name(k)
+        elif name == "gradient":
+            what = f"the slope of the objective by {program.variable_name(k)}"
+        elif name == "jacobian":
+            i, j = (int(x[k]) for x in self.jacobian_pattern)
+            what = f"the slope of {program.row_name(i)} by {program.variable_name(j)}"
+        else:
+            i, j = (int(x[k]) for x in self.hessian_pattern)
+            what = f"the curvature by {program.variable_name(i)} and {program.variable_name(j)}"
+        return f"{what} is {values[k]}"
+
+    @property
+    def evaluations(self) -> Evaluations:
+        """How often the program was called."""
+        return Evaluations(**self._counts) + self.earlier
+
+    def go_on(self, solution: NonlinearSolution) -> None:
+        """Count from where another solve has ended."""
+        self.before, self.earlier, self.history = solution.seconds, solution.evaluations, list(solution.history)
+        self.iterations_before = solution.iterations
+        if self.iterates is not None and solution.iterates is not None:
+            self.iterates = list(solution.iterates)
+        elif self.history:
+            self.iterates = None  # those before are not there
+
+    # --- how it goes --------------------------------------------------------------------------------------------
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the solve is to end."""
+        return self.error is not None or self.interrupted or self.ended
+
+    def check(self) -> None:
+        """Raise :class:`Stopped` if the solve is to end."""
+        if self.stopping:
+            raise Stopped
+
+    def seconds(self) -> float:
+        return self.before + time.perf_counter() - self.started
+
+    def record(self, x: Array, g_multipliers: Array | None, x_multipliers: Array | None) -> None:
+        """An iteration has ended at x: into the history, to whoever wants to know, and kept if it is the best."""
+        f, g = self.objective(x), self.constraints(x)
+        outside = violation_of(self.lower, self.upper, x, self.g_lower, self.g_upper, g)
+        if g_multipliers is None or x_multipliers is None:
+            left, given = np.nan, (np.zeros(self.m), np.zeros(self.n))
+        else:
+            given = (g_multipliers.copy(), x_multipliers.copy())
+            left = stationarity(self, self.gradient(x), self.jacobian(x), *given)
+        k = self.history[-1].iteration + 1 if self.history else 0
+        iterate = Iterate(k, f * self.f_scale, outside, left, self.seconds())
+        self.history.append(iterate)
+        if self.iterates is not None:
+            self.iterates.append(np.array(self.unscaled(x)))
+        rank = (outside if outside > 10 * self.tolerance else 0.0, f)
+        self.last = (x.copy(), *given)
+        if rank <= self._best_rank or self.best is None:
+            self.best, self._best_rank = (x.copy(), *given), rank
+        try:
+            self.told(iterate)
+        except BaseException as error:  # of the caller's function, Ctrl-C among them
+            self.error = error
+            raise Stopped from None
+
+    def jacobian_matrix(self, values: Array) -> Any:
+        """Values of the Jacobian's pattern as a sparse matrix, (m, n), until the next is asked for."""
+        if self._jacobian is None:
+            self._jacobian = matrix(values, self.jacobian_pattern, (self.m, self.n))
+        self._jacobian.data = values
+        return self._jacobian
+
+
+class Interrupts:
+    """Ctrl-C during a solve: the first one asks it to end, the second is raised.
+
+    Only in the main thread, where Python delivers signals, and only instead of Python's own handler: a program that
+    has another one knows what it wants, and what that raises is kept like any exception of a callback.
+    """
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.evaluator = evaluator
+        self._installed = False
+
+    def __enter__(self) -> Interrupts:
+        main = threading.current_thread() is threading.main_thread()
+        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+            signal.signal(signal.SIGINT, self._note)
+            self._installed = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        if self.evaluator.interrupted:
+            raise KeyboardInterrupt
+        self.evaluator.interrupted = True
+
+
+def _fixed(x: Array) -> Array:
+    x.flags.writeable = False
+    return x
+
+
+def _indices(pattern: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    rows, columns = (np.asarray(x, dtype=np.int64) for x in pattern)
+    return rows, columns

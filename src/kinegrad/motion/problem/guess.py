@@ -1,0 +1,234 @@
+"""Where a search begins: postures where phases begin and end, and straight lines between them.
+
+A posture fulfils, as well as it can, the rows that hold there (least squares within the limits of q), near a
+hint.  Control points lie on the straight line between two postures, at the means of their knots, so that the guess
+*is* that line but for conditions at its ends.  The feet that stand share the weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.constraints import ConstraintSet
+from kinegrad.errors import InputError, shown
+from kinegrad.motion.motion import Motion
+from kinegrad.motion.problem import checks
+from kinegrad.motion.problem.program import MotionProgram
+from kinegrad.motion.problem.transcription import Transcription
+
+Array = NDArray[np.float64]
+NEAR = 0.03  # weight of the distance from the hint, rad or m, against rows in m or rad
+FAR = 2e-3  # m or rad: how far from a target the nearest posture may be before the target is out of reach
+
+
+def standing(program: MotionProgram, postures: Any = None, durations: Any = None) -> Array:
+    """A guess x, (n,)."""
+    parts = program.parts
+    hints = _hints(parts, postures)
+    corners = [posture(parts, k, hints[k])[0] for k in range(len(parts.phases) + 1)]
+    return from_postures(program, corners, durations)
+
+
+def from_postures(program: MotionProgram, corners: list[Array], durations: Any = None) -> Array:
+    """Straight lines between postures of splines."""
+    parts = program.parts
+    x = np.clip(np.zeros(program.n), program.x_lower, program.x_upper)
+    times = _durations(parts, durations)
+    for p, phase in enumerate(parts.phases):
+        variables = parts.variables.phases[p]
+        line = corners[p] + phase.basis.greville[:, None] * (corners[p + 1] - corners[p])
+        there = variables.points >= 0
+        x[variables.points[there]] = line[there]
+        if variables.duration >= 0:
+            x[variables.duration] = times[p]
+        fill_forces(parts, p, x)
+        known = variables.parameters >= 0
+        x[variables.parameters[known]] = variables.parameter_values[known]
+    return np.asarray(np.clip(x, program.x_lower, program.x_upper))
+
+
+def fill_forces(parts: Transcription, p: int, x: Array) -> None:
+    """Feet share the weight."""
+    part = parts.parts[p]
+    if not part.feet:
+        return
+    weight = part.model.total_mass * float(np.linalg.norm(part.model.gravity))
+    for _, name in part.feet:
+        assert part.forced is not None
+        normal = part.forced.rows(name).start + 2
+        if normal in part.forced_rows:
+            x[parts.variables.forces[p][:, part.forced_rows.index(normal)]] = weight / len(part.feet)
+
+
+def _hints(parts: Transcription, postures: Any) -> list[Array]:
+    """A posture near which to look, for the start and the end of each phase."""
+    names, count = parts.model.coordinate_names, len(parts.phases) + 1
+    found = [np.zeros(parts.model.nv) for _ in range(count)]
+    if postures is None:
+        return found
+    keys = {"start": 0, "end": count - 1} | {phase.name: k + 1 for k, phase in enumerate(parts.phases)}
+    given = postures if isinstance(postures, Mapping) else None
+    if given is None or not set(given) <= set(keys):
+        raise InputError(f"`postures` is {shown(postures)}; expected a dictionary from {shown(list(keys))}, the "
+                         "ends of phases by their names, to coordinates")  # fmt: skip
+    for key, q in given.items():
+        for i, value in checks.per_name(f"postures[{key!r}]", q, names, parts.model.name).items():
+            found[keys[key]][i] = checks.number(f"postures[{key!r}], {names[i]}", value)
+    return found
+
+
+def _durations(parts: Transcription, durations: Any) -> Array:
+    limits = np.array([phase.duration for phase in parts.phases])
+    if durations is None:
+        return np.clip(np.ones(len(limits)), limits[:, 0], limits[:, 1])
+    if isinstance(durations, Mapping):
+        names = [phase.name for phase in parts.phases]
+        found = np.clip(np.ones(len(limits)), limits[:, 0], limits[:, 1])
+        for k, T in checks.per_name("durations", durations, names, parts.model.name, "phase").items():
+            found[k] = checks.number("durations", T, least=0.0, above=True)
+        return found
+    given = np.atleast_1d(engine.real("durations", durations))
+    if given.shape != (len(limits),) or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"`durations` is {shown(durations)}; expected {len(limits)} times above zero, s")
+    return given
+
+
+def posture(parts: Transcription, corner: int, hint: Array) -> tuple[Array, Array, list[str]]:
+    """Splines' values where phases meet, (splines,); what is left of its rows, and their names."""
+    from scipy.optimize import least_squares
+
+    p, end = (corner, 0) if corner < len(parts.phases) else (corner - 1, -1)
+    where, builder = parts.where, parts.builder
+    ids = [builder.root(int(builder.point(p, end, k))) for k in range(where.count)]
+    low, high = builder.lower[ids], builder.upper[ids]
+    hinted = np.array([where.sign[i] * hint[i] for i in where.leaders])
+    start = np.clip(hinted, low, high)
+    items = _rows_at(parts, corner)
+    fixed = high - low <= 1e-9 * (1 + np.abs(np.where(np.isfinite(low), low, 0.0)))
+    if not items or fixed.all():
+        error = _errors(items, _coordinates(parts, start)) if items else np.zeros(0)
+        return start, error, [name for *_, names in items for name in names]
+    free = np.flatnonzero(~fixed)
+    spread = _matrix(parts)
+
+    def at(u: Array) -> Array:
+        whole = start.copy()
+        whole[free] = u
+        return _coordinates(parts, whole)
+
+    def residual(u: Array) -> Array:
+        return np.concatenate([_errors(items, at(u)), NEAR * weight * (u - start[free])])
+
+    def slope(u: Array) -> Array:
+        q = at(u)
+        rows = [rows_of.jacobian(q)[list(rows)] for rows_of, rows, *_ in items]
+        return np.concatenate([np.concatenate(rows) @ spread[:, free], NEAR * weight * np.eye(len(free))])
+
+    inside = np.clip(start[free], low[free] + 1e-9, np.maximum(high[free] - 1e-9, low[free] + 2e-9))
+    weight, u = 1.0, inside
+    for _ in range(3):
+        u = least_squares(residual, u, slope, bounds=(low[free], high[free] + 1e-8), max_nfev=200).x
+        u = np.clip(u, low[free] + 1e-10, high[free] - 1e-10 + 1e-8)
+        weight *= 1e-2
+    found = start.copy()
+    found[free] = np.clip(u, low[free], high[free])
+    return found, _errors(items, _coordinates(parts, found)), [name for *_, names in items for name in names]
+
+
+def _matrix(parts: Transcription) -> Array:
+    """∂q/∂(splines), (nv, splines)."""
+    where, out = parts.where, np.zeros((parts.model.nv, parts.where.count))
+    for i in range(parts.model.nv):
+        if where.spline[i] >= 0:
+            out[i, where.spline[i]] = where.sign[i]
+    return out
+
+
+def _coordinates(parts: Transcription, u: Array) -> Array:
+    return _matrix(parts) @ u + parts.where.offset
+
+
+def _rows_at(parts: Transcription, corner: int) -> list[tuple[ConstraintSet, tuple[int, ...], Array, Array, list[str]]]:
+    """Rows that hold where phases meet."""
+    found = []
+    for p, s in ((corner, 0.0), (corner - 1, 1.0)):
+        if 0 <= p < len(parts.parts):
+            part = parts.parts[p]
+            for one in part.kept:
+                if s in one.instants:
+                    k = one.item.instants.index(s)
+                    rows = ConstraintSet(part.model, [one.item.constraint])
+                    names = [f"{one.item.label} {one.item.constraint.rows[r]}" for r in one.rows]
+                    found.append(
+                        (rows, one.rows, one.item.lower[k, list(one.rows)], one.item.upper[k, list(one.rows)], names)
+                    )
+    return found
+
+
+def _errors(items: list[Any], q: Array) -> Array:
+    """By how much rows are off."""
+    parts = []
+    for rows_of, rows, lower, upper, _ in items:
+        value = rows_of.error(q)[list(rows)]
+        parts.append(value - np.clip(value, lower, upper))
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+def check_reachable(parts: Transcription) -> None:
+    """Refuse targets that no posture within the limits comes near to, from several hints."""
+    rng = np.random.default_rng(20080206)
+    for corner in range(len(parts.phases) + 1):
+        best = None
+        for attempt in range(6):
+            hint = np.zeros(parts.model.nv) if attempt == 0 else rng.uniform(-0.6, 0.6, parts.model.nv)
+            _, error, names = posture(parts, corner, hint)
+            if not len(error):
+                best = None
+                break
+            worst = int(np.argmax(np.abs(error)))
+            if best is None or abs(error[worst]) < best[0]:
+                best = (abs(float(error[worst])), names[worst])
+            if best[0] < FAR:
+                best = None
+                break
+        if best is not None:
+            last = len(parts.phases)
+            when = (
+                "the start"
+                if corner == 0
+                else "the end"
+                if corner == last
+                else f"the end of {parts.phases[corner - 1].name!r}"
+            )
+            raise InputError(
+                f"what is asked for at {when} is out of reach: the nearest posture found within all limits leaves "
+                f"{best[1]} off by {best[0]:.3g} m or rad; expected targets that can be met together"
+            )
+
+
+def from_motion(program: MotionProgram, motion: Motion, durations: Any = None) -> Array:
+    """Control points nearest to a motion, which is stretched over all phases."""
+    parts = program.parts
+    if motion.coordinate_names != parts.model.coordinate_names or motion.q.ndim != 2:
+        raise InputError(f"`guess` is {motion!r}; expected a motion of the coordinates of {parts.model.name!r}")
+    times = _durations(parts, durations)
+    total = motion.t[-1] - motion.t[0]
+    if durations is None and len(times) == 1:
+        least, most = parts.phases[0].duration  # type: ignore[misc]
+        times = np.clip([total], least, most)
+    x = from_postures(program, [np.zeros(parts.where.count)] * (len(parts.phases) + 1), times)
+    begins = np.concatenate([[0.0], np.cumsum(times)]) / times.sum()
+    for p, phase in enumerate(parts.phases):
+        variables = parts.variables.phases[p]
+        s = np.linspace(0, 1, 4 * phase.basis.control_points)
+        t = motion.t[0] + (begins[p] + s * (begins[p + 1] - begins[p])) * total
+        q = motion(np.clip(t, motion.t[0], motion.t[-1])).q[:, list(parts.where.leaders)]
+        points = np.linalg.lstsq(phase.basis.values(s), q, rcond=None)[0]
+        there = variables.points >= 0
+        x[variables.points[there]] = points[there]
+    return np.asarray(np.clip(x, program.x_lower, program.x_upper))

@@ -1,0 +1,167 @@
+"""Nodes of a phase: from the unknowns to z, and back from derivatives by z to derivatives by unknowns.
+
+At parts s of a phase of duration T, the d-th time derivative of coordinate i is a sum over the k + 1 control points
+that count there, x_{d,i} = σ_i Σ_α b_{d,α} P_{c(i),α} / T^d plus a constant for d = 0: c(i) is the spline that
+coordinate i follows, with the sign σ_i.  Let ℓ(z, T) be what all functions of a node add to the Lagrangian, with
+gradient g and Hessian H by z.  Integrals over time make it depend on T directly, ℓ = λᵀr + T w ψ, with ℓ_T = w ψ and
+c = w ψ_z.  With ż = ∂z/∂T = −d x_d / T (zero for forces and parameters), by (2) of ``motion/bspline.py``
+
+    ∂ℓ/∂P_α    = Σ_d g_d b_{d,α} / T^d                              ∂ℓ/∂T = ℓ_T + g·ż
+    ∂²ℓ/∂P²    = Σ_{d,e} b_{d,α} H_de b_{e,β} / T^{d+e}             (one product of matrices for all pairs)
+    ∂²ℓ/∂P∂T   = Σ_d b_{d,α} / T^d (H ż + c − (d/T) g)_d
+    ∂²ℓ/∂T²    = żᵀ H ż + 2 c·ż + Σ_d d (d + 1) g_d·x_d / T²                                                         (1)
+
+Everything is done for all nodes at once.  Where the numbers go in the sparse matrices is worked out beforehand, as a
+list of places for a list of numbers; numbers for one place are added up by one ``np.bincount``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.motion.bspline import SplineBasis
+from kinegrad.motion.problem.functions import NodeFunction
+from kinegrad.motion.problem.quantities import Mechanics
+
+Array = NDArray[np.float64]
+Index = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """A function of a grid: rows of constraints with bounds, or a term of the objective with quadrature weights."""
+
+    function: NodeFunction
+    lower: Array | None = None  # (K, R): rows
+    upper: Array | None = None
+    scale: Array | None = None  # (R,)
+    weights: Array | None = None  # (K,): of an integral over the phase, by its duration; a term
+    label: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseVariables:
+    """Where the unknowns of a phase are; −1 is a constant."""
+
+    points: Index  # (control points, splines)
+    values: Array  # (control points, splines): those that are constant
+    duration: int
+    duration_value: float
+    parameters: Index  # (p,)
+    parameter_values: Array
+    spline: Index  # (nv,): which spline a coordinate follows; −1: none
+    sign: Array  # (nv,)
+    offset: Array  # (nv,): where it is constant, its value
+
+
+class Grid:
+    """Instants of a phase, what is computed there, and functions of it."""
+
+    def __init__(
+        self, basis: SplineBasis, s: Array, mechanics: Mechanics, variables: PhaseVariables, forces: Index,
+        orders: int, blocks: Sequence[Block], name: str = "",
+    ) -> None:  # fmt: skip
+        self.basis, self.s, self.mechanics, self.variables, self.forces = basis, s, mechanics, variables, forces
+        self.layout = mechanics.layout(orders)
+        self.blocks, self.name, self.orders = tuple(blocks), name, orders
+        self.columns, self.b = basis.window(s, orders)
+        self.K, self.width = self.columns.shape
+        spline = np.maximum(variables.spline, 0)
+        which = variables.points[self.columns[:, None, :], spline[None, :, None]]
+        self.which = np.where(variables.spline[None, :, None] >= 0, which, -1)  # (K, nv, width)
+        self._memory: dict[str, Any] = {}
+
+    # --- values ---------------------------------------------------------------------------------------------------
+
+    def duration(self, x: Array) -> float:
+        v = self.variables
+        return float(x[v.duration]) if v.duration >= 0 else v.duration_value
+
+    def parameters(self, x: Array) -> Array:
+        v = self.variables
+        return np.where(v.parameters >= 0, x[v.parameters], v.parameter_values) if len(v.parameters) else np.zeros(0)
+
+    def control_points(self, x: Array) -> Array:
+        """(control points, splines)."""
+        v = self.variables
+        return np.where(v.points >= 0, x[v.points], v.values)
+
+    def z(self, x: Array) -> Array:
+        """(K, size)."""
+        v, layout = self.variables, self.layout
+        z = np.empty((self.K, layout.size))
+        P, T = self.control_points(x)[self.columns], self.duration(x)  # (K, width, splines)
+        moving = v.spline >= 0
+        for d in range(self.orders):
+            u = np.matmul(self.b[d][:, None, :], P)[:, 0] / T**d
+            part = z[:, layout.state(d)]
+            part[:] = v.offset if d == 0 else 0.0
+            part[:, moving] += v.sign[moving] * u[:, v.spline[moving]]
+        if layout.forces:
+            z[:, layout.force] = x[self.forces]
+        z[:, layout.parameter] = self.parameters(x)
+        return z
+
+    def rates(self, z: Array, T: float) -> Array:
+        """ż: how the state changes with T, (K, states)."""
+        out = np.zeros((self.K, self.layout.states))
+        for d in range(1, self.orders):
+            part = self.layout.state(d)
+            x = z[:, part]
+            out[:, part] = -d * x / T
+        return out
+
+    def _at(self, x: Array) -> Mechanics:
+        return self.mechanics if self.mechanics.design is None else self.mechanics.at(self.parameters(x))
+
+    def _remember(self, name: str, x: Array, make: Any) -> Any:
+        """One-point cache."""
+        key = x.tobytes()
+        known = self._memory.get(name)
+        if known is None or known[0] != key:
+            known = self._memory[name] = (key, make())
+        return known[1]
+
+    def y(self, x: Array) -> Array:
+        """(K, all)."""
+        return np.asarray(self._remember("y", x, lambda: self._at(x).values(self.layout, self.z(x))))
+
+    def J(self, x: Array) -> Array:
+        """∂(τ, φ)/∂z, (K, torques + errors, size)."""
+        return np.asarray(self._remember("J", x, lambda: self._at(x).first(self.layout, self.z(x))))
+
+    def add_second(self, x: Array, mu: Array, H: Array) -> None:
+        """Second derivatives of τ and φ, weighted by mu (K, torques + errors), added to H."""
+        nt = self.layout.torques
+        self._at(x).add_second(self.layout, self.z(x), mu[:, :nt], mu[:, nt:], H)
+
+    @property
+    def rows(self) -> list[Block]:
+        """Blocks that are constraints."""
+        return [block for block in self.blocks if block.weights is None]
+
+    @property
+    def terms(self) -> list[Block]:
+        """Blocks that are parts of the objective."""
+        return [block for block in self.blocks if block.weights is not None]
+
+    # --- what depends on what -------------------------------------------------------------------------------------
+
+    def patterns(self) -> tuple[Mask, Mask]:
+        """Of each part of τ and φ: which coordinates, (c, nv), and which of forces and parameters, (c, …), it has."""
+        layout, mechanics = self.layout, self.mechanics
+        forced, watched = mechanics.moved
+        states = np.zeros((layout.torques + layout.errors, layout.nv), dtype=bool)
+        others = np.zeros((len(states), layout.forces + layout.parameters), dtype=bool)
+        if layout.torques:
+            states[: layout.torques] = mechanics.torque_pattern
+            others[: layout.torques, : layout.forces] = forced.T
+        states[layout.torques :] = watched
+        others[:, layout.forces :] = True
+        return states, others

@@ -1,0 +1,299 @@
+"""What is computed of a motion at its nodes: torques, and errors of constraints; with first and second derivatives.
+
+At a node the motion is known by z = (q, v, a, …, f, p): its state, as many time derivatives as are needed, the forces f
+of contacts and loops, and design parameters p.  From z follow the torques and the errors
+
+    τ = M(q) a + c(q, v) − loads − G(q)ᵀ f,        φ = φ(q)                                                          (1)
+
+with G the Jacobian of the rows that have forces.  Let μ and ν be weights of τ and φ.  First derivatives are those of
+inverse dynamics and of constraints, and
+
+    ∂τ/∂q ∋ −Σ f ∂²φ/∂q²  (the curvature),        ∂τ/∂f = −Gᵀ                                                        (2)
+
+Second derivatives of μᵀτ + νᵀφ are those of inverse dynamics weighted by μ, less those of fᵀG(q)μ, which is the
+velocity of the rows at speeds μ weighted by f (``_kernels/constraint_hessian.py``), and the curvature weighted by ν.
+
+With respect to design parameters, first derivatives and those mixed with q, v and a of inverse dynamics are exact
+kernels.  Second derivatives with respect to p, and mixed ones of constraint rows, are differences of exact gradients
+with respect to p: (4 D(h) − D(2h)) / 3 with D central.  Torques and rows are polynomials of degree three or less in
+masses, first moments, inertias and lengths, for which a central difference of a gradient is exact but for rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.constrained.hessian import row_hessian
+from kinegrad.constraints import ConstraintSet
+from kinegrad.design import (
+    Design,
+    constraint_design_derivatives,
+    constraint_jacobian_design_derivatives,
+    inverse_dynamics_design_derivatives,
+    inverse_dynamics_design_hessian,
+)
+from kinegrad.dynamics import inverse_dynamics
+from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
+from kinegrad.dynamics_hessian import inverse_dynamics_hessian
+from kinegrad.loads import Loads
+from kinegrad.model import Model
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+STEP = 1e-3  # of a parameter, by its size, for second derivatives with respect to it
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the parts of z and of y = (z, τ, φ) are, at one node."""
+
+    nv: int
+    orders: int  # q, v, a, jerk: how many of them
+    forces: int
+    parameters: int
+    torques: int  # nv, or none
+    errors: int
+
+    @property
+    def states(self) -> int:
+        """Numbers of the state."""
+        return self.orders * self.nv
+
+    @property
+    def size(self) -> int:
+        """Numbers of z."""
+        return self.states + self.forces + self.parameters
+
+    @property
+    def all(self) -> int:
+        """Numbers of y."""
+        return self.size + self.torques + self.errors
+
+    def state(self, order: int) -> slice:
+        return slice(order * self.nv, (order + 1) * self.nv)
+
+    @property
+    def force(self) -> slice:
+        return slice(self.states, self.states + self.forces)
+
+    @property
+    def parameter(self) -> slice:
+        return slice(self.states + self.forces, self.size)
+
+    @property
+    def tau(self) -> slice:
+        return slice(self.size, self.size + self.torques)
+
+    @property
+    def error(self) -> slice:
+        return slice(self.size + self.torques, self.all)
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanics:
+    """The model of a phase, its loads, and its rows: those with forces, and those whose errors are looked at."""
+
+    model: Model
+    loads: Loads | None = None
+    forced: ConstraintSet | None = None
+    forced_rows: tuple[int, ...] = ()  # those that carry a force; others are redundant
+    watched: ConstraintSet | None = None
+    design: Design | None = None
+    torques: bool = True
+
+    def layout(self, orders: int) -> Layout:
+        """Sizes."""
+        watched = 0 if self.watched is None else self.watched.m
+        parameters = 0 if self.design is None else self.design.p
+        nv = self.model.nv
+        return Layout(nv, orders, len(self.forced_rows), parameters, nv if self.torques else 0, watched)
+
+    def at(self, p: Array) -> Mechanics:
+        """The same with other parameters."""
+        if self.design is None or np.array_equal(p, self.design.values):
+            return self
+        design = self.design.at(p)
+        sets = {
+            name: None if (old := getattr(self, name)) is None else ConstraintSet(design.model, old.constraints)
+            for name in ("forced", "watched")
+        }
+        loads = self.loads if design.loads is None else design.loads
+        return replace(self, model=design.model, design=design, loads=loads, **sets)  # type: ignore[arg-type]
+
+    # --- what depends on what ------------------------------------------------------------------------------------
+
+    @cached_property
+    def moved(self) -> tuple[Mask, Mask]:
+        """Which coordinates move each row, (m, nv), of the rows with forces and of those that are watched."""
+        return _moved(self.model, self.forced)[list(self.forced_rows)], _moved(self.model, self.watched)
+
+    @cached_property
+    def torque_pattern(self) -> Mask:
+        """Which coordinates each torque depends on, (nv, nv)."""
+        rows, columns = self.model.pattern
+        found = np.zeros((self.model.nv,) * 2, dtype=bool)
+        found[rows, columns] = True
+        for moved in self.moved[0]:
+            found |= np.outer(moved, moved)
+        return found
+
+    # --- values and derivatives ----------------------------------------------------------------------------------
+
+    def _full(self, f: Array) -> Array:
+        assert self.forced is not None
+        whole = np.zeros((len(f), self.forced.m))
+        whole[:, list(self.forced_rows)] = f
+        return whole
+
+    def values(self, layout: Layout, z: Array) -> Array:
+        """y, (K, all), of z, (K, size)."""
+        y = np.empty((len(z), layout.all))
+        y[:, : layout.size] = z
+        q = z[:, layout.state(0)]
+        if self.torques:
+            tau = inverse_dynamics(self.model, q, z[:, layout.state(1)], z[:, layout.state(2)], loads=self.loads)
+            if self.forced_rows:
+                tau -= self.forced.force(q, self._full(z[:, layout.force]))  # type: ignore[union-attr]
+            y[:, layout.tau] = tau
+        if self.watched is not None:
+            y[:, layout.error] = self.watched.error(q)
+        return y
+
+    def first(self, layout: Layout, z: Array) -> Array:
+        """∂(τ, φ)/∂z, (K, torques + errors, size)."""
+        J = np.zeros((len(z), layout.torques + layout.errors, layout.size))
+        q, nt = z[:, layout.state(0)], layout.torques
+        if self.torques:
+            v, a = z[:, layout.state(1)], z[:, layout.state(2)]
+            d = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads, packed=True)
+            rows, columns = self.model.pattern
+            for order, x in enumerate((d.dtau_dq, d.dtau_dv, d.dtau_da)):
+                J[:, rows, columns + order * layout.nv] = x.values  # type: ignore[union-attr]
+            if self.forced_rows:
+                f, G = self._full(z[:, layout.force]), self.forced.jacobian(q)  # type: ignore[union-attr]
+                J[:, :nt, layout.state(0)] -= self.forced.curvature(q, f)  # type: ignore[union-attr]
+                J[:, :nt, layout.force] = -G[:, list(self.forced_rows)].swapaxes(1, 2)
+            if self.design is not None:
+                J[:, :nt, layout.parameter] = self._torque_slopes(layout, z)
+        if self.watched is not None:
+            J[:, nt:, layout.state(0)] = self.watched.jacobian(q)
+            if self.design is not None:
+                J[:, nt:, layout.parameter] = constraint_design_derivatives(self.design, self.watched, q).derror_dp
+        return J
+
+    def _torque_slopes(self, layout: Layout, z: Array) -> Array:
+        """∂τ/∂p, (K, nv, p)."""
+        design = self.design
+        assert design is not None
+        state = [z[:, layout.state(k)] for k in range(3)]
+        slopes = inverse_dynamics_design_derivatives(design, *state, loads=_own_loads(design, self.loads))
+        if self.forced_rows:
+            assert self.forced is not None
+            dG = constraint_jacobian_design_derivatives(design, self.forced, state[0])
+            slopes = slopes - np.einsum("kmnp,km->knp", dG, self._full(z[:, layout.force]), optimize=True)
+        return np.asarray(slopes)
+
+    def add_second(self, layout: Layout, z: Array, mu: Array, nu: Array, H: Array) -> None:
+        """Add the second derivatives of μᵀτ + νᵀφ to H, (K, size, size)."""
+        q, n = z[:, layout.state(0)], layout.nv
+        if self.torques and mu.any():
+            v, a = z[:, layout.state(1)], z[:, layout.state(2)]
+            d = inverse_dynamics_hessian(self.model, q, v, a, mu, loads=self.loads, packed=True)
+            rows, columns = self.model.pattern
+            H[:, rows, columns] += d.d2_dqdq.values  # type: ignore[union-attr]
+            H[:, rows + n, columns + n] += d.d2_dvdv.values  # type: ignore[union-attr]
+            for order, x in ((1, d.d2_dqdv), (2, d.d2_dqda)):
+                H[:, rows, columns + order * n] += x.values  # type: ignore[union-attr]
+                H[:, columns + order * n, rows] += x.values  # type: ignore[union-attr]
+            if self.forced_rows:
+                self._add_forces(layout, z, mu, H)
+        if self.watched is not None and nu.any():
+            H[:, layout.state(0), layout.state(0)] += self.watched.curvature(q, nu)
+        if self.design is not None:
+            self._add_parameters(layout, z, mu, nu, H)
+
+    def _add_forces(self, layout: Layout, z: Array, mu: Array, H: Array) -> None:
+        """Less the second derivatives of fᵀG(q)μ."""
+        assert self.forced is not None
+        q, f, forced = z[:, layout.state(0)], self._full(z[:, layout.force]), self.forced
+        none = np.zeros_like(f)
+        pulled = row_hessian(forced, (q, mu, np.zeros_like(mu)), (none, f, none), None)[0]
+        H[:, layout.state(0), layout.state(0)] -= pulled
+        turned = np.asarray(forced.derivatives(q, mu).dvelocity_dq)[:, list(self.forced_rows)]
+        H[:, layout.force, layout.state(0)] -= turned
+        H[:, layout.state(0), layout.force] -= turned.swapaxes(1, 2)
+
+    def _add_parameters(self, layout: Layout, z: Array, mu: Array, nu: Array, H: Array) -> None:
+        design = self.design
+        assert design is not None
+        p = layout.parameter
+        mixed = np.zeros((len(z), layout.size, layout.parameters))
+        if self.torques and mu.any():
+            state = [z[:, layout.state(k)] for k in range(3)]
+            q, v, a = state
+            d = inverse_dynamics_design_hessian(design, q, v, a, mu, loads=_own_loads(design, self.loads))
+            for order, x in enumerate((d.d2_dqdp, d.d2_dvdp, d.d2_dadp)):
+                mixed[:, layout.state(order)] = x
+        for k in range(layout.parameters):
+            mixed[:, :, k] += self._difference(layout, z, mu, nu, k)
+        half = 0.5 * (mixed[:, p] + mixed[:, p].swapaxes(1, 2))
+        mixed[:, p] = half
+        H[:, :, p] += mixed
+        others = slice(0, layout.states + layout.forces)
+        H[:, p, others] += mixed[:, others].swapaxes(1, 2)
+
+    def _difference(self, layout: Layout, z: Array, mu: Array, nu: Array, k: int) -> Array:
+        """How the gradient changes with parameter k, but for the part of inverse dynamics by q, v and a, (K, size)."""
+        design = self.design
+        assert design is not None
+        here = design.values
+        h = STEP * max(abs(here[k]), 0.1)
+
+        def gradient(step: float) -> Array:
+            values = here.copy()
+            values[k] += step
+            return self.at(values)._row_gradient(layout, z, mu, nu)
+
+        first, second = ((gradient(m * h) - gradient(-m * h)) / (2 * m * h) for m in (1, 2))
+        return np.asarray((4 * first - second) / 3)
+
+    def _row_gradient(self, layout: Layout, z: Array, mu: Array, nu: Array) -> Array:
+        """The gradient of −fᵀG(q)μ + νᵀφ by q and f, and of all of it by p."""
+        g = np.zeros((len(z), layout.size))
+        q = z[:, layout.state(0)]
+        if self.torques and self.forced_rows:
+            assert self.forced is not None
+            f = self._full(z[:, layout.force])
+            g[:, layout.state(0)] -= np.einsum("kij,ki->kj", self.forced.curvature(q, f), mu)
+            g[:, layout.force] -= self.forced.velocity(q, mu)[:, list(self.forced_rows)]
+        if self.torques:
+            g[:, layout.parameter] += np.einsum("knp,kn->kp", self._torque_slopes(layout, z), mu)
+        if self.watched is not None:
+            assert self.design is not None
+            g[:, layout.state(0)] += np.einsum("kmj,km->kj", self.watched.jacobian(q), nu)
+            slopes = constraint_design_derivatives(self.design, self.watched, q).derror_dp
+            g[:, layout.parameter] += np.einsum("kmp,km->kp", slopes, nu)
+        return g
+
+
+def _own_loads(design: Design, loads: Loads | None) -> Loads | None:
+    """Loads that are not the design's own."""
+    return None if design.loads is not None else loads
+
+
+def _moved(model: Model, rows: ConstraintSet | None) -> Mask:
+    """Where the Jacobian is not zero at some posture, (m, nv): kernels give exact zeros elsewhere."""
+    if rows is None:
+        return np.zeros((0, model.nv), dtype=bool)
+    q = np.random.default_rng(20080206).uniform(-1, 1, (3, model.nq))
+    return np.asarray((np.abs(rows.jacobian(q)) > 0).any(axis=0))
+
+
+def moving(model: Model, rows: ConstraintSet) -> Any:
+    """As above, of a set."""
+    return _moved(model, rows)

@@ -1,0 +1,643 @@
+"""What a motion is required to be: phases, boundary conditions, limits, points and contacts.
+
+Descriptions know no model; each is immutable, and checked for what it says by itself.  Names and sizes are checked
+when a :class:`MotionProblem` is made of them, before anything is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from kinegrad.constraints.descriptions import Constraint
+from kinegrad.errors import InputError, shown
+from kinegrad.loads import Loads
+from kinegrad.motion.bspline import SplineBasis
+from kinegrad.motion.problem import checks
+from kinegrad.results import owned, same
+
+__all__ = [
+    "Above",
+    "Apart",
+    "Boundary",
+    "Fixed",
+    "Foot",
+    "Guided",
+    "Held",
+    "Kept",
+    "Limits",
+    "Periodic",
+    "Phase",
+    "Reach",
+    "Requirement",
+    "Symmetric",
+]
+
+
+class Requirement:
+    """Base of the descriptions: frozen dataclasses that compare by value, and pickle."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        names = [x.name for x in fields(self)]  # type: ignore[arg-type]
+        return all(same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays have none
+
+    def _set(self, **values: Any) -> None:
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def _own(self, *names: str) -> None:
+        """Copies that nobody can write to."""
+        self._set(**{name: owned(getattr(self, name)) for name in names})
+
+
+@dataclass(frozen=True, eq=False)
+class Phase(Requirement):
+    """A stretch of the motion with one spline, one set of contacts and one set of loads.
+
+    Parameters
+    ----------
+    name : str
+    duration : float, or (least, most)
+        s; one number fixes it.
+    segments : int, or array_like of shape (segments + 1,)
+        Of the splines: how many of equal length, or where they meet, from 0 to 1.
+    degree : int
+        Of the splines, 3 to 5.
+    nodes : int
+        How many times within a segment dynamics and limits are looked at: 1 is the breakpoints alone.  One is a trap
+        where contact forces are unknown (docs/motion.md, *Between the nodes*).
+    attached : mapping of str to float, or to (mass, point), optional
+        Point masses, kg, that a link or frame carries in this phase, at its origin or at a point of its frame, m.
+    loads : Loads, optional
+        External loads in this phase, one for all times.
+    continuity : int
+        Up to which derivative the motion goes on from the phase before: 2, accelerations too, or 1, speeds.
+
+    Examples
+    --------
+    >>> Phase("lift", duration=(0.5, 3.0), segments=12, attached={"hand": 5.0}).basis
+    SplineBasis(12 equal segments of degree 3)
+    """
+
+    name: str = "motion"
+    duration: float | tuple[float, float] = (0.05, 10.0)
+    segments: int | ArrayLike = 20
+    degree: int = 3
+    nodes: int = 2
+    attached: Mapping[str, Any] = field(default_factory=dict)
+    loads: Loads | None = None
+    continuity: int = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise InputError(f"`name` of a Phase is {shown(self.name)}; expected text")
+        where = f"duration of phase {self.name!r}"
+        if isinstance(self.duration, bool | str | bytes) or self.duration is None:
+            raise InputError(f"`{where}` is {shown(self.duration)}; expected a time, or the least and the most, s")
+        if np.ndim(self.duration) == 0:
+            T = checks.number(where, self.duration, least=0.0, above=True)
+            ends = (T, T)
+        else:
+            ends = checks.pair(where, self.duration, "a time, or the least and the most, s")
+        if not ends[0] > 0 or not np.isfinite(ends).all():
+            raise InputError(f"`{where}` is {shown(self.duration)}; expected finite times above 0 s")
+        for what, lowest, highest in (("nodes", 1, 20), ("continuity", 1, 2)):
+            x = getattr(self, what)
+            if isinstance(x, bool) or not isinstance(x, int | np.integer) or not lowest <= x <= highest:
+                found = f"`{what}` of phase {self.name!r} is {shown(x)}"
+                raise InputError(f"{found}; expected a whole number from {lowest} to {highest}")
+        if not isinstance(self.attached, Mapping):
+            raise InputError(f"`attached` of phase {self.name!r} is {shown(self.attached)}; expected a dictionary")
+        masses = {}
+        for link, given in self.attached.items():
+            place = f"attached[{link!r}] of phase {self.name!r}"
+            mass, point = given if isinstance(given, tuple | list) and len(given) == 2 else (given, (0.0, 0.0, 0.0))
+            masses[link] = (checks.number(place, mass, least=0.0), tuple(checks.vector(place, point).tolist()))
+        if self.loads is not None and not isinstance(self.loads, Loads):
+            raise InputError(f"`loads` of phase {self.name!r} is a {type(self.loads).__name__}; expected Loads(…)")
+        self._set(duration=ends, attached=masses, basis=SplineBasis(self.segments, self.degree))
+        self._set(segments=owned(self.segments) if np.ndim(self.segments) else self.segments)
+
+    basis: SplineBasis = field(init=False, compare=False, repr=False)
+
+
+def _interval(requirement: Any) -> None:
+    name = type(requirement).__name__
+    if requirement.phase is not None and not isinstance(requirement.phase, str):
+        raise InputError(f"`phase` of {name} is {shown(requirement.phase)}; expected the name of a phase")
+    if hasattr(requirement, "during"):
+        during = checks.pair(f"during of {name}", requirement.during, "a part of the phase, from 0 to 1")
+        if during[0] < 0 or during[1] > 1:
+            raise InputError(f"`during` of {name} is {shown(requirement.during)}; expected a part of (0, 1)")
+        requirement._set(during=during)
+
+
+def _placed(requirement: Any, *, link: str = "link", point: str = "point") -> None:
+    name, where = type(requirement).__name__, getattr(requirement, link)
+    if not isinstance(where, str):
+        raise InputError(f"`{link}` of {name} is {shown(where)}; expected the name of a link or frame")
+    at = checks.vector(f"{point} of {name}({where!r})", getattr(requirement, point))
+    requirement._set(**{point: tuple(at.tolist())})
+
+
+def _letters(requirement: Any) -> None:
+    letters, name = requirement.directions, type(requirement).__name__
+    good = isinstance(letters, str) and letters and set(letters) <= set("xyz") and len(set(letters)) == len(letters)
+    if not good:
+        raise InputError(f"`directions` of {name} is {shown(letters)}; expected some of 'xyz', each once")
+
+
+@dataclass(frozen=True, eq=False)
+class Boundary(Requirement):
+    """Coordinates, speeds and accelerations at the start or the end of the motion, or of a phase.
+
+    Parameters
+    ----------
+    when : str
+        ``"start"`` or ``"end"``.
+    q, v, a : array_like, float or mapping of str to float or (lower, upper), optional
+        For all coordinates, or by name; rad or m, and their time derivatives.
+    phase : str, optional
+        Whose start or end; of the whole motion if not given.
+
+    Examples
+    --------
+    >>> Boundary("start", q={"knee": 0.3, "hip": (-0.5, 0.5)}, v=0.0).when
+    'start'
+    """
+
+    when: str
+    q: Any = None
+    v: Any = None
+    a: Any = None
+    phase: str | None = None
+
+    def __post_init__(self) -> None:
+        _when(self)
+        _interval(self)
+        if self.q is None and self.v is None and self.a is None:
+            raise InputError("a Boundary has none of `q`, `v`, `a`; expected at least one of them")
+        self._own("q", "v", "a")
+
+
+def _when(requirement: Any) -> None:
+    if requirement.when not in ("start", "end"):
+        name = type(requirement).__name__
+        raise InputError(f"`when` of {name} is {shown(requirement.when)}; expected 'start' or 'end'")
+
+
+@dataclass(frozen=True, eq=False)
+class Limits(Requirement):
+    """Bounds, beside those that the model has by itself.
+
+    Parameters
+    ----------
+    q, v, a, tau, power : float, array_like of shape (n,) or (n, 2), or mapping of str, optional
+        One number x is ±x; two are the lower and the upper one.  Rad or m and time derivatives; N·m or N; W.
+        Those of `tau` and `power` are of actuators, by name where the model has an actuation.
+    phase : str, optional
+        In which phase; in all if not given.
+
+    Notes
+    -----
+    Bounds on q, v and a are put on the control points of the splines and of their derivatives, and so hold at all
+    times; those of torque and power are looked at where :class:`Phase` has nodes.
+
+    Examples
+    --------
+    >>> Limits(tau=10.0, q={"knee": (0.0, 2.4)}).tau
+    10.0
+    """
+
+    q: Any = None
+    v: Any = None
+    a: Any = None
+    tau: Any = None
+    power: Any = None
+    phase: str | None = None
+
+    def __post_init__(self) -> None:
+        _interval(self)
+        self._own("q", "v", "a", "tau", "power")
+
+
+@dataclass(frozen=True, eq=False)
+class Fixed(Requirement):
+    """Coordinates that do not move: they are no unknowns.
+
+    Parameters
+    ----------
+    q : mapping of str to float
+        rad or m.
+
+    Examples
+    --------
+    >>> Fixed({"right_toes": 0.0, "left_toes": 0.0}).q["left_toes"]
+    0.0
+    """
+
+    q: Mapping[str, float]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.q, Mapping) or not self.q:
+            raise InputError(f"`q` of Fixed is {shown(self.q)}; expected a dictionary from coordinates to numbers")
+        self._set(q={name: checks.number(f"q of Fixed, {name}", x) for name, x in self.q.items()})
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetric(Requirement):
+    """Coordinates that follow others: q_name = sign · q_other at all times.
+
+    Parameters
+    ----------
+    pairs : mapping of str to str, or to (str, sign)
+        From the coordinate that follows to the one it follows; the sign is 1 or −1.
+
+    Examples
+    --------
+    >>> Symmetric({"left_knee": "right_knee", "left_hip.z": ("right_hip.z", -1)}).pairs["left_hip.z"]
+    ('right_hip.z', -1.0)
+    """
+
+    pairs: Mapping[str, Any]
+
+    def __post_init__(self) -> None:
+        self._set(pairs=signed_pairs("pairs of Symmetric", self.pairs))
+
+
+def signed_pairs(what: str, given: Any) -> dict[str, tuple[str, float]]:
+    """Names with a name and a sign each."""
+    if not isinstance(given, Mapping) or not given:
+        raise InputError(f"`{what}` is {shown(given)}; expected a dictionary from coordinates to coordinates")
+    found = {}
+    for name, other in given.items():
+        partner, sign = other if isinstance(other, tuple | list) and len(other) == 2 else (other, 1.0)
+        if not isinstance(name, str) or not isinstance(partner, str) or sign not in (1, -1):
+            raise InputError(f"`{what}` has {shown(name)}: {shown(other)}; expected a coordinate, or one and ±1")
+        found[name] = (partner, float(sign))
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Periodic(Requirement):
+    """The motion ends as it began: q(T) = q(0) + advance, v(T) = v(0), a(T) = a(0); or as its mirror image began.
+
+    Parameters
+    ----------
+    advance : mapping of str to float or (lower, upper), optional
+        By how much coordinates are further at the end, rad or m; others by nothing.
+    mirror : mapping of str to str, or to (str, sign), optional
+        q_name(T) = sign · q_other(0) for these, as of a step with the other leg.
+    orders : int
+        2: accelerations too; 1: q and v.
+
+    Examples
+    --------
+    >>> Periodic(advance={"pelvis.ty": 0.6}).orders
+    2
+    """
+
+    advance: Mapping[str, Any] = field(default_factory=dict)
+    mirror: Mapping[str, Any] = field(default_factory=dict)
+    orders: int = 2
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.advance, Mapping):
+            raise InputError(f"`advance` of Periodic is {shown(self.advance)}; expected a dictionary")
+        if self.orders not in (1, 2) or isinstance(self.orders, bool):
+            raise InputError(f"`orders` of Periodic is {shown(self.orders)}; expected 1 or 2")
+        self._own("advance")
+        self._set(mirror=signed_pairs("mirror of Periodic", self.mirror) if self.mirror else {})
+
+
+@dataclass(frozen=True, eq=False)
+class Held(Requirement):
+    """A point of a link that stays at a place of the world, without a force.
+
+    Parameters
+    ----------
+    link : str
+        A link, or a frame fixed in one.
+    at : array_like, shape (3,)
+        World, m.
+    point : array_like, shape (3,)
+        In the frame of the link, m.
+    directions : str
+        Which of x, y, z.
+    phase : str, optional
+    during : (float, float)
+        From which part of the phase to which.
+
+    Examples
+    --------
+    >>> Held("hand", (0.3, 0.0, 1.0), directions="z").directions
+    'z'
+    """
+
+    link: str
+    at: ArrayLike
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    directions: str = "xyz"
+    phase: str | None = None
+    during: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        _placed(self)
+        _placed(self, point="at")
+        _letters(self)
+        _interval(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Reach(Requirement):
+    """A point of a link that is at a place of the world at the start or the end.
+
+    Parameters
+    ----------
+    link : str
+    at : array_like, shape (3,)
+        World, m.
+    when : str
+        ``"start"`` or ``"end"``.
+    point : array_like, shape (3,)
+    directions : str
+    phase : str, optional
+        Whose start or end; of the whole motion if not given.
+
+    Examples
+    --------
+    >>> Reach("hand", (0.3, 0.0, 1.0), "end").when
+    'end'
+    """
+
+    link: str
+    at: ArrayLike
+    when: str = "end"
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    directions: str = "xyz"
+    phase: str | None = None
+
+    def __post_init__(self) -> None:
+        _placed(self)
+        _placed(self, point="at")
+        _letters(self)
+        _when(self)
+        _interval(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Guided(Requirement):
+    """A point of a link that follows a path.
+
+    Parameters
+    ----------
+    link : str
+    path : callable, or array_like of shape (k, 3)
+        From parts of the phase, (m,) from 0 to 1, to places of the world, (m, 3); or places equally far apart in time,
+        between which it goes straight.
+    point : array_like, shape (3,)
+    directions : str
+    tolerance : float
+        By how much it may be off, m.
+    phase : str, optional
+    during : (float, float)
+
+    Examples
+    --------
+    >>> Guided("hand", [[0.3, 0, 1], [0.5, 0, 1]]).places(np.array([0.5]))
+    array([[0.4, 0. , 1. ]])
+    """
+
+    link: str
+    path: Callable[[Any], Any] | ArrayLike
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    directions: str = "xyz"
+    tolerance: float = 0.0
+    phase: str | None = None
+    during: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        _placed(self)
+        _letters(self)
+        _interval(self)
+        self._set(tolerance=checks.number("tolerance of Guided", self.tolerance, least=0.0))
+        if not callable(self.path):
+            x = np.asarray(owned(self.path))
+            if x.ndim != 2 or x.shape[1] != 3 or len(x) < 2 or x.dtype.kind not in "iuf" or not np.isfinite(x).all():
+                raise InputError(f"`path` of Guided has shape {x.shape}; expected finite places (k, 3), k from 2 on")
+            self._set(path=owned(x.astype(float)))
+
+    def places(self, s: Any) -> Any:
+        """World places at parts of the phase, (m, 3)."""
+        if callable(self.path):
+            found = np.asarray(self.path(np.array(s)), dtype=float)
+            if found.shape != (len(s), 3) or not np.isfinite(found).all():
+                raise InputError(f"`path` of Guided returns shape {found.shape}; expected finite ({len(s)}, 3)")
+            return found
+        points = np.asarray(self.path)
+        at = np.linspace(0, 1, len(points))
+        return np.stack([np.interp(s, at, points[:, k]) for k in range(3)], axis=-1)
+
+
+@dataclass(frozen=True, eq=False)
+class Above(Requirement):
+    """A point of a link that stays above the ground, above any plane, or beside a point of another link.
+
+    normal · (p − p_other) ≥ height, at the nodes of the phase.
+
+    Parameters
+    ----------
+    link : str
+    height : float
+        m.
+    point : array_like, shape (3,)
+    normal : array_like, shape (3,)
+        World.
+    other : str, optional
+        A link or frame; the world if not given.
+    other_point : array_like, shape (3,)
+        In its frame, m.
+    phase : str, optional
+    during : (float, float)
+
+    Examples
+    --------
+    >>> Above("left_foot", 0.02).normal
+    (0.0, 0.0, 1.0)
+    """
+
+    link: str
+    height: float = 0.0
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    normal: ArrayLike = (0.0, 0.0, 1.0)
+    other: str | None = None
+    other_point: ArrayLike = (0.0, 0.0, 0.0)
+    phase: str | None = None
+    during: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        _placed(self)
+        if self.other is not None:
+            _placed(self, link="other", point="other_point")
+        self._set(
+            height=checks.number("height of Above", self.height),
+            normal=tuple(checks.direction("normal of Above", self.normal).tolist()),
+            other_point=tuple(checks.vector("other_point of Above", self.other_point).tolist()),
+        )
+        _interval(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Apart(Requirement):
+    """A point of a link that stays away from an obstacle: a ball, or a cylinder without ends.
+
+    Parameters
+    ----------
+    link : str
+    distance : float
+        From the centre or the axis, m.
+    center : array_like, shape (3,)
+        World, m; or in the frame of `other`.
+    point : array_like, shape (3,)
+    axis : array_like, shape (3,), optional
+        World direction of the cylinder; without it the obstacle is a ball.
+    other : str, optional
+        A link or frame that carries the centre.
+    phase : str, optional
+    during : (float, float)
+
+    Examples
+    --------
+    >>> Apart("hand", 0.2, center=(0.5, 0.0, 0.5)).distance
+    0.2
+    """
+
+    link: str
+    distance: float
+    center: ArrayLike = (0.0, 0.0, 0.0)
+    point: ArrayLike = (0.0, 0.0, 0.0)
+    axis: ArrayLike | None = None
+    other: str | None = None
+    phase: str | None = None
+    during: tuple[float, float] = (0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        _placed(self)
+        if self.other is not None and not isinstance(self.other, str):
+            raise InputError(f"`other` of Apart is {shown(self.other)}; expected the name of a link or frame")
+        self._set(
+            distance=checks.number("distance of Apart", self.distance, least=0.0, above=True),
+            center=tuple(checks.vector("center of Apart", self.center).tolist()),
+        )
+        if self.axis is not None:
+            self._set(axis=tuple(checks.direction("axis of Apart", self.axis).tolist()))
+        _interval(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Kept(Requirement):
+    """A constraint that the motion keeps: a cut joint, two hands on one box, a rod.
+
+    Parameters
+    ----------
+    constraint : Contact, Loop, Distance, Coupling or Given
+    forces : bool
+        Whether it has forces, unknown at every node, as a cut joint has [xiang2008] (38); else it is kept by the
+        torques alone.
+    phase : str, optional
+
+    Examples
+    --------
+    >>> from kinegrad import Loop
+    >>> Kept(Loop("coupler", other="rocker", directions="xz"), forces=True).forces
+    True
+    """
+
+    constraint: Constraint
+    forces: bool = False
+    phase: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.constraint, Constraint):
+            found = shown(self.constraint)
+            raise InputError(f"`constraint` of Kept is {found}; expected Contact, Loop, Distance, Coupling or Given")
+        if not isinstance(self.forces, bool | np.bool_):
+            raise InputError(f"`forces` of Kept is {shown(self.forces)}; expected True or False")
+        _interval(self)
+
+
+@dataclass(frozen=True, eq=False)
+class Foot(Requirement):
+    """A sole that stands on the ground, with a wrench that is unknown at every node, inside its friction cone.
+
+    The *sole frame* is in the middle of the sole, z away from the ground.  The wrench is what the ground exerts, F at
+    its origin and M about it, along the axes of where it stands.  It fulfils F_z ≥ 0; friction, by a pyramid inside the
+    cone; |M_y| ≤ ½ size_x F_z and |M_x| ≤ ½ size_y F_z, so that the centre of pressure is within the sole; and
+    |M_z| ≤ torsion F_z.
+
+    Parameters
+    ----------
+    link : str
+        A link, or a frame fixed in one.
+    sole : array_like, shape (4, 4) or (3,)
+        Where the sole frame is in the world while the model is in `posture`: a transform, or its origin with the axes
+        of the world.
+    size : (float, float), optional
+        Of the sole along x and y of its frame, m.  None is a point, which transmits a force only.
+    friction : float
+        Coefficient μ.
+    torsion : float
+        m; by which F_z is multiplied to bound the moment about the normal.
+    faces : int
+        Of the pyramid, from 3 on; its edges are on the cone.
+    at : array_like, shape (4, 4) or (3,), optional
+        Where it stands; if not given, where it is in `posture`.
+    posture : array_like, shape (n,), or mapping of str to float, optional
+        Zero if not given.
+    phase : str, optional
+        While which it stands; always if not given.
+
+    Examples
+    --------
+    >>> Foot("right_foot", (0.09, 0.085, -0.87), size=(0.08, 0.27)).friction
+    0.6
+    """
+
+    link: str
+    sole: ArrayLike
+    size: tuple[float, float] | None = None
+    friction: float = 0.6
+    torsion: float = 0.05
+    faces: int = 4
+    at: ArrayLike | None = None
+    posture: Any = None
+    phase: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.link, str):
+            raise InputError(f"`link` of Foot is {shown(self.link)}; expected the name of a link or frame")
+        where = f"Foot({self.link!r})"
+        if self.size is not None:
+            extent = checks.vector(f"size of {where}", self.size, 2)
+            if not (extent > 0).all():
+                raise InputError(f"`size` of {where} is {shown(self.size)}; expected two lengths above 0 m, or None")
+            self._set(size=tuple(extent.tolist()))
+        if isinstance(self.faces, bool) or not isinstance(self.faces, int | np.integer) or not 3 <= self.faces <= 64:
+            raise InputError(f"`faces` of {where} is {shown(self.faces)}; expected a whole number from 3 to 64")
+        self._set(
+            sole=owned(checks.transform(f"sole of {where}", self.sole)),
+            friction=checks.number(f"friction of {where}", self.friction, least=0.0, above=True),
+            torsion=checks.number(f"torsion of {where}", self.torsion, least=0.0, above=True),
+            posture=owned(self.posture),
+        )
+        if self.at is not None:
+            self._set(at=owned(checks.transform(f"at of {where}", self.at)))
+        _interval(self)

@@ -1,0 +1,165 @@
+"""What solving a motion problem gives: a motion, its torques and forces, and how good they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.motion.motion import Motion
+from kinegrad.motion.nlp import NonlinearSolution
+from kinegrad.motion.problem.between import Excess, fine_grid
+from kinegrad.motion.problem.program import MotionProgram
+from kinegrad.results import Result
+
+if TYPE_CHECKING:
+    from kinegrad.motion.problem.problem import MotionProblem
+
+__all__ = ["MotionSolution"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MotionSolution(Result):
+    """A predicted motion.
+
+    Attributes
+    ----------
+    problem : MotionProblem
+    nonlinear : NonlinearSolution
+        The unknowns, multipliers, iterations and messages of the solver.
+    motion : Motion
+        At the nodes of all phases, with torques and forces, and between them by the splines themselves.
+    phases : tuple of Motion
+        The same phase by phase; where two meet, torques can jump.
+    duration : float
+        Of all of it, s.
+    durations : ndarray, shape (phases,)
+    objective : float
+    parameters : dict of str to float
+        Of the design, if there is one.
+    between : tuple of Excess
+        The largest excess of each family of rows between the nodes.
+    refinements : int
+        How often points were added.
+    """
+
+    problem: MotionProblem = field(compare=False)
+    nonlinear: NonlinearSolution
+    motion: Motion
+    phases: tuple[Motion, ...]
+    duration: float
+    durations: Array
+    objective: float
+    parameters: dict[str, float]
+    between: tuple[Excess, ...]
+    refinements: int = 0
+
+    @property
+    def x(self) -> Array:
+        """The unknowns."""
+        return self.nonlinear.x
+
+    @property
+    def iterations(self) -> int:
+        """Of the solver."""
+        return self.nonlinear.iterations
+
+    @property
+    def success(self) -> bool:
+        """Whether the solver found an optimum, and all is within tolerance between the nodes, too."""
+        return self.nonlinear.success and all(one.within for one in self.between)
+
+    @property
+    def status(self) -> str:
+        """That of the solver, or "between-nodes" where it succeeded and the fine grid says otherwise."""
+        return self.nonlinear.status if not self.nonlinear.success or self.success else "between-nodes"
+
+    @cached_property
+    def message(self) -> str:
+        """What happened, in a sentence."""
+        outside = [one for one in self.between if not one.within]
+        if not self.nonlinear.success or not outside:
+            return self.nonlinear.message
+        each = "; ".join(
+            f"{one.family} by {one.value:.3g} (of {one.tolerance:g}; {one.row} at s = {one.s:.3g} of {one.phase!r})"
+            for one in outside
+        )
+        return (
+            f"the solver succeeded, but between the nodes limits are exceeded: {each}; use refine=True or more segments"
+        )
+
+    def __repr__(self) -> str:
+        what = f"T = {self.duration:.6g} s, objective {self.objective:.6g}"
+        return f"MotionSolution({self.status}: {what}; {self.iterations} iterations of {self.nonlinear.solver})"
+
+
+class SplinePath:
+    """q, v, a and τ of a solution at any time; it pickles."""
+
+    def __init__(self, program: MotionProgram, x: Array, phases: tuple[int, ...]) -> None:
+        self._parts = (program.parts.problem, np.array(x), phases)
+        self._program = program
+        self._times = np.concatenate([[0.0], np.cumsum(program.durations(x)[list(phases)])])
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _path, self._parts
+
+    def __call__(self, t: Array) -> dict[str, Array]:
+        _, x, phases = self._parts
+        n = self._program.parts.model.nv
+        out = {name: np.empty((len(t), n)) for name in ("q", "v", "a", "tau")}
+        which = np.clip(np.searchsorted(self._times, t, side="right") - 1, 0, len(phases) - 1)
+        for k, p in enumerate(phases):
+            here = which == k
+            if here.any():
+                T = self._times[k + 1] - self._times[k]
+                s = np.clip((t[here] - self._times[k]) / T, 0.0, 1.0)
+                grid = fine_grid(self._program, p, s)
+                y = grid.y(x)
+                for d, name in enumerate("qva"):
+                    out[name][here] = y[:, grid.layout.state(d)]
+                out["tau"][here] = y[:, grid.layout.tau]
+        return out
+
+
+def _path(problem: Any, x: Array, phases: tuple[int, ...]) -> SplinePath:
+    return SplinePath(problem.program, x, phases)
+
+
+def motion_of(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> Motion:
+    """The motion of one or several phases in a row, at their nodes."""
+    parts, path = program.parts, SplinePath(program, x, phases)
+    T = program.durations(x)
+    times: list[Array] = []
+    begin = 0.0
+    for p in phases:
+        t = begin + parts.parts[p].nodes * T[p]
+        times.append(t if not times else t[1:])
+        begin += T[p]
+    t = np.concatenate(times)
+    state = path(t)
+    forced = [parts.parts[p].forced for p in phases]
+    names: list[str] = []
+    for rows in forced:
+        names += [] if rows is None else [name for name in rows.row_names if name not in names]
+    forces = None
+    if names:
+        forces = np.zeros((len(t), len(names)))
+        first = 0
+        for k, p in enumerate(phases):
+            part = parts.parts[p]
+            start = first if k == 0 else first - 1
+            if part.forced is not None:
+                columns = [names.index(part.forced.row_names[r]) for r in part.forced_rows]
+                forces[start : start + len(part.nodes)] = 0.0
+                forces[start : start + len(part.nodes), columns] = x[parts.variables.forces[p]]
+            first = start + len(part.nodes)
+    model = parts.model if len(phases) > 1 else parts.parts[phases[0]].model
+    return Motion(
+        model, t, state["q"], state["v"], state["a"], state["tau"], forces=forces, row_names=tuple(names), _path=path
+    )  # fmt: skip

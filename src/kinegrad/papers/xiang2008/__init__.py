@@ -1,0 +1,1 @@
+"""[xiang2008] reproduced."""

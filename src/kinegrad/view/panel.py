@@ -1,0 +1,230 @@
+"""The controls beside the model: clock, sliders, switches, and plots with a cursor in step."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.model.units import kind_units
+
+if TYPE_CHECKING:
+    from kinegrad.view.viewer import Viewer
+
+__all__ = ["Panel"]
+
+Array = NDArray[np.float64]
+NONE = "none"
+CURVES = ("#0072b2", "#d55e00", "#009e73")
+SPEEDS = {"¼×": 0.25, "½×": 0.5, "1×": 1.0, "2×": 2.0}
+SWITCHES = {
+    "names": "link names",
+    "axes": "joint axes",
+    "com": "centre of mass",
+    "ground": "ground",
+    "forces": "forces",
+}
+FIRST_ON = ("ground", "forces")
+QUANTITIES = ("torques", "coordinates", "speeds", "sensitivities")
+
+
+class Panel:
+    """What a visitor can set, and what is told beside the picture."""
+
+    def __init__(self, viewer: Viewer) -> None:
+        self.viewer, gui = viewer, viewer.server.gui
+        gui.configure_theme(show_logo=False)
+        gui.main_panel.dock_right()
+        self._own = threading.local()  # set while the panel itself moves a slider
+        model, shown = viewer.model, viewer.shown
+        mass = f", {model.total_mass:.4g} kg" if model.total_mass else ""
+        self.about = gui.add_markdown(f"**{_escaped(model.name)}** · {model.nv} degrees of freedom{mass}")
+        if shown.motion is not None:
+            self._add_clock(gui, shown)
+        with gui.add_folder("Which joints feel it?"):
+            self.joint = gui.add_dropdown("∂τ/∂q of", (NONE, *model.speed_names), hint="or click a link")
+            self.felt = gui.add_markdown("Click a link, or choose a coordinate.")
+        self.joint.on_update(lambda _: self._chosen())
+        if shown.motion is not None:
+            self._add_plot(gui)
+        with gui.add_folder("Show", expand_by_default=False):
+            for what, text in SWITCHES.items():
+                switch = gui.add_checkbox(text, what in FIRST_ON)
+                switch.on_update(lambda event, what=what: viewer.scene.show(what, event.target.value))
+        self._add_sliders(gui)
+
+    @property
+    def speed(self) -> float:
+        """How fast time passes."""
+        return SPEEDS[self._speed.value]
+
+    @property
+    def loop(self) -> bool:
+        """Whether the motion begins again at its end."""
+        return bool(self._loop.value)
+
+    # --- parts --------------------------------------------------------------------------------------------------
+
+    def _add_clock(self, gui: Any, shown: Any) -> None:
+        first, last = (float(x) for x in shown.motion.t[[0, -1]])
+        with gui.add_folder("Motion"):
+            self._button = gui.add_button("Play")
+            self._time = gui.add_slider("time, s", first, last, max((last - first) / 1000, 1e-9), first)
+            self._speed = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1×")
+            self._loop = gui.add_checkbox("repeat", True)
+        viewer = self.viewer
+        self._button.on_click(lambda _: viewer.pause() if viewer.playing else viewer.play())
+        self._time.on_update(lambda _: self._by_visitor(lambda: self._scrub()))
+        self._speed.on_update(lambda _: viewer.set_time(viewer.time))
+
+    def _add_plot(self, gui: Any) -> None:
+        names = self.viewer.model.speed_names
+        with gui.add_folder("Plot"):
+            self._quantity = gui.add_dropdown("of", QUANTITIES)
+            start = np.argsort(-np.abs(self.viewer.shown.tau).max(axis=0))[:3]
+            self._curves = [
+                gui.add_dropdown(
+                    f"curve {k + 1}", (NONE, *names), initial_value=names[start[k]] if k < len(start) else NONE
+                )
+                for k in range(len(CURVES))
+            ]
+            self._figure = gui.add_uplot(aspect=1.4, **self._drawn())
+        for choice in (self._quantity, *self._curves):
+            choice.on_update(lambda _: self.plot())
+
+    def _add_sliders(self, gui: Any) -> None:
+        shown, model = self.viewer.shown, self.viewer.model
+        start, ranges = shown.tangent(shown.q), shown.slider_ranges()
+        units = [kind_units("q", model.joints[i].kind) for i in _joint_of_speeds(model)]
+        with gui.add_folder("Coordinates", expand_by_default=model.nv <= 12):
+            self._home = gui.add_button("Back to the first posture")
+            self._sliders = [
+                gui.add_slider(f"{name}, {unit}", float(low), float(high), float(high - low) / 1000, float(x))
+                for name, unit, (low, high), x in zip(model.speed_names, units, ranges, start, strict=True)
+            ]
+        for slider in self._sliders:
+            slider.on_update(lambda _: self._by_visitor(self._slid))
+        self._home.on_click(lambda _: self.viewer.set_posture(shown.q))
+
+    # --- what a visitor does ------------------------------------------------------------------------------------
+
+    def _by_visitor(self, act: Any) -> None:
+        """Do something unless the panel itself moved the slider: a browser never reports those, callbacks here do."""
+        if not getattr(self._own, "busy", False):
+            act()
+
+    def _scrub(self) -> None:
+        self.viewer.pause()
+        self.viewer.set_time(float(self._time.value))
+
+    def _slid(self) -> None:
+        x = np.array([slider.value for slider in self._sliders], dtype=float)
+        self.viewer.set_posture(self.viewer.shown.posture(x))
+
+    def _chosen(self) -> None:
+        name = self.joint.value
+        self.viewer.choose(None if name == NONE else self.viewer.model.speed_names.index(name))
+
+    # --- what is shown ------------------------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Everything that follows the posture and the time."""
+        viewer = self.viewer
+        self._own.busy = True
+        try:
+            with viewer.server.atomic():
+                for slider, x in zip(self._sliders, viewer.shown.tangent(viewer.q), strict=True):
+                    if slider.value != x:
+                        slider.value = float(np.clip(x, slider.min, slider.max))
+                if viewer.shown.motion is not None:
+                    self._time.value = viewer.time
+                    self._button.label = "Pause" if viewer.playing else "Play"
+                    self._figure.data = self._with_cursor(self._figure.data)
+                self._tell()
+        finally:
+            self._own.busy = False
+
+    def plot(self) -> None:
+        """Draw the chosen curves anew."""
+        if self.viewer.shown.motion is not None:
+            drawn = self._drawn()
+            with self.viewer.server.atomic():
+                for name in ("series", "title", "scales", "data"):
+                    setattr(self._figure, name, drawn[name])
+
+    def _tell(self) -> None:
+        viewer, chosen = self.viewer, self.viewer.chosen
+        names = viewer.model.speed_names
+        if chosen is None:
+            self.felt.content = "Click a link, or choose a coordinate."
+            return
+        if self.joint.value != names[chosen]:
+            self.joint.value = names[chosen]
+        column = viewer.shown.sensitivity(viewer._q, viewer._v, viewer._a, chosen)
+        strongest = np.argsort(-np.abs(column))[:5]
+        rows = "\n".join(f"| {_escaped(names[k])} | {column[k]:.4g} |" for k in strongest if column[k])
+        told = f"| joint | ∂τ/∂q |\n|---|---|\n{rows}" if rows else "No torque changes with it here."
+        self.felt.content = f"Red: the torque grows with **{_escaped(names[chosen])}**; blue: it falls.\n\n{told}"
+
+    def _drawn(self) -> dict[str, Any]:
+        """Data, series and title of the plot."""
+        viewer, motion, model = self.viewer, self.viewer.shown.motion, self.viewer.model
+        assert motion is not None
+        quantity = self._quantity.value
+        values = self._values(quantity)
+        chosen = [model.speed_names.index(c.value) for c in self._curves if c.value != NONE] or [0]
+        curves = [np.ascontiguousarray(values[:, k], dtype=float) for k in chosen]
+        of = f" ∂τ/∂q of {model.speed_names[viewer.chosen or 0]}" if quantity == "sensitivities" else ""
+        series: list[dict[str, Any]] = [{"label": "time, s"}]
+        colors = (CURVES * len(chosen))[: len(chosen)]
+        series += [
+            {"label": model.speed_names[k], "stroke": color, "width": 2}
+            for k, color in zip(chosen, colors, strict=True)
+        ]
+        series.append({"label": "now", "stroke": "#808080", "width": 1, "points": {"show": False}})
+        times = np.asarray(motion.t, dtype=float)
+        data = (times, *curves, np.full(len(times), np.nan))
+        self._low, self._high = _span(curves)
+        scales = {"x": {"time": False}, "y": {"auto": False, "range": (self._low, self._high)}}
+        return {"data": self._with_cursor(data), "series": tuple(series), "title": quantity + of, "scales": scales}
+
+    def _values(self, quantity: str) -> Array:
+        """What is drawn over time, (m, nv)."""
+        shown = self.viewer.shown
+        motion = shown.motion
+        assert motion is not None
+        if quantity == "torques":
+            return shown.tau
+        if quantity == "coordinates":
+            return shown.tangent(motion.q)
+        if quantity == "speeds":
+            return np.asarray(motion.v)
+        return shown.sensitivity(motion.q, motion.v, motion.a, self.viewer.chosen or 0)
+
+    def _with_cursor(self, data: tuple[Array, ...]) -> tuple[Array, ...]:
+        """The same curves with an upright line at the time that is shown: two samples beside each other."""
+        times, *curves, _ = data
+        line = np.full(len(times), np.nan)
+        k = int(np.clip(np.searchsorted(times, self.viewer.time), 1, len(times) - 1))
+        line[k - 1], line[k] = self._low, self._high
+        return (times, *curves, line)
+
+
+def _span(curves: list[Array]) -> tuple[float, float]:
+    """From below the lowest value of all curves to above the highest."""
+    low, high = min(float(x.min()) for x in curves), max(float(x.max()) for x in curves)
+    spare = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
+    return low - spare, high + spare
+
+
+def _joint_of_speeds(model: Any) -> list[int]:
+    """A joint for each speed, whose kind says its unit."""
+    moved = list(model.layout.speed_of)
+    return [moved.index(speed) for speed in range(model.nv)]
+
+
+def _escaped(text: str) -> str:
+    """Text in which Markdown sees no marks."""
+    return "".join(f"\\{c}" if c in r"\`*_{}[]<>()#+-.!|" else c for c in text)

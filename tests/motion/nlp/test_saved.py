@@ -1,0 +1,159 @@
+"""Solutions in files: equal when they come back, refused when they are damaged, continued after a crash."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from kinegrad import InputError
+from kinegrad.motion.nlp import load_solution, save_solution, solve
+from kinegrad.motion.nlp import saved as module
+from tests.kernels.child import child, ended
+from tests.motion.nlp.programs import hs
+
+
+def test_there_and_back(tmp_path):
+    program, x0, *_ = hs(71)
+    for keep in (False, True):
+        found = solve(program, x0, keep_iterates=keep)
+        save_solution(found, tmp_path / "a.npz")
+        again = load_solution(tmp_path / "a.npz")
+        assert again == found
+        assert again.seconds == found.seconds
+        assert solve(program, warm_start=again).success
+
+
+def test_a_checkpoint_is_continued(tmp_path, monkeypatch):
+    """Interrupted at its tenth iteration, a solve goes on where it was: history and counters, too."""
+    monkeypatch.setattr(module, "EVERY", 0.0)
+    program, x0, f, _ = hs(38)
+    path = tmp_path / "a.npz"
+
+    def stop(iterate):
+        if iterate.iteration == 10:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    first = solve(program, x0, progress=stop, checkpoint=path)
+    assert first.status == "interrupted"
+    assert load_solution(path) == first
+    second = solve(program, None, checkpoint=path)
+    assert second.success
+    assert second.f == pytest.approx(f, abs=1e-6)
+    assert second.history[: len(first.history)] == first.history
+    assert second.iterations > first.iterations
+    assert second.evaluations.gradient > first.evaluations.gradient
+    assert second.seconds > first.seconds
+    program.calls.clear()
+    third = solve(program, x0, checkpoint=path)
+    assert third == second  # it has ended
+    assert len(program.calls) <= 10  # the point is judged again, nothing is solved
+
+
+def test_what_is_optimal_loosely_is_continued_to_a_sharper_tolerance(tmp_path):
+    program, x0, *_ = hs(71)
+    loose = solve(program, x0, checkpoint=tmp_path / "a.npz", tolerance=1e-2)
+    sharp = solve(program, x0, checkpoint=tmp_path / "a.npz", tolerance=1e-8)
+    assert loose.success
+    assert sharp.success
+    assert sharp.optimality < 1e-7
+    assert sharp.iterations > loose.iterations
+
+
+def test_a_crash_leaves_the_last_iterate(tmp_path):
+    """The process is killed within an evaluation; what it had written is whole, and is continued."""
+    script = """
+import os, signal, sys
+from kinegrad.motion.nlp import saved, solve
+from tests.motion.nlp.programs import hs
+saved.EVERY = 0.0
+program, x0, *_ = hs(38)
+own, calls = program.gradient, []
+def gradient(x):
+    calls.append(x)
+    if len(calls) == 12:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return own(x)
+program.gradient = gradient
+solve(program, x0, checkpoint=sys.argv[1])
+"""
+    path = tmp_path / "a.npz"
+    code, _, error = ended(child(script, path))
+    assert code == -signal.SIGKILL, error
+    found = load_solution(path)
+    assert (found.status, found.message) == ("interrupted", "saved during the solve")
+    assert len(found.history) >= 9
+    program, x0, f, _ = hs(38)
+    again = solve(program, x0, checkpoint=path)
+    assert again.success
+    assert again.f == pytest.approx(f, abs=1e-6)
+    assert again.history[: len(found.history)] == found.history
+
+
+def test_files_of_other_programs_are_refused(tmp_path):
+    program, x0, *_ = hs(71)
+    solve(program, x0, checkpoint=tmp_path / "a.npz")
+    other, y0, *_ = hs(43)
+    with pytest.raises(InputError, match="has 4 variables and 2 rows; the program has 4 and 3: it is of another"):
+        solve(other, y0, checkpoint=tmp_path / "a.npz")
+    own = program.objective
+    program.objective = lambda x: own(x) + 1e-3
+    with pytest.raises(InputError, match="whose objective or constraints have other values at the saved point"):
+        solve(program, x0, checkpoint=tmp_path / "a.npz")
+
+
+def test_damaged_files_are_refused_by_name(tmp_path):
+    """Cut or flipped anywhere, a file is refused, or is read as what it was."""
+    program, x0, *_ = hs(71)
+    found, path = solve(program, x0), tmp_path / "a.npz"
+    save_solution(found, path)
+    whole, random, texts = path.read_bytes(), np.random.default_rng(1), []
+    for _ in range(60):
+        damaged = bytearray(whole)
+        if random.random() < 0.5:
+            damaged = damaged[: random.integers(len(whole))]
+        else:
+            damaged[random.integers(len(whole))] ^= 1 << int(random.integers(8))
+        path.write_bytes(bytes(damaged))
+        try:
+            assert load_solution(path) == found
+        except InputError as refused:
+            texts.append(str(refused))
+    assert len(texts) > 30
+    assert all(str(path) in text for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"x": np.zeros(3)}, "array 'x_multipliers' has shape"),
+        ({"x": np.full(4, np.nan)}, "array 'x' has numbers that are not finite"),
+        ({"g": np.zeros(2, dtype=int)}, "array 'g' is int64"),
+        ({"extra": np.zeros(2)}, "has arrays"),
+        ({"text": np.frombuffer(b"[]", dtype=np.uint8)}, "is not of the format"),
+        ({"text": np.frombuffer(b'{"format"', dtype=np.uint8)}, "is not of the format"),
+    ],
+)
+def test_contents_that_cannot_be(tmp_path, change, text):
+    program, x0, *_ = hs(71)
+    path = tmp_path / "a.npz"
+    save_solution(solve(program, x0), path)
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    np.savez(path, **arrays | change)
+    with pytest.raises(InputError, match=text):
+        load_solution(path)
+
+
+def test_paths(tmp_path):
+    program, x0, *_ = hs(71)
+    with pytest.raises(InputError, match="cannot be read: No such file"):
+        load_solution(tmp_path / "none.npz")
+    with pytest.raises(InputError, match="is a folder; expected a regular file"):
+        load_solution(tmp_path)
+    with pytest.raises(InputError, match="`path` is a NoneType"):
+        load_solution(None)
+    with pytest.raises(InputError, match="and there is no folder"):
+        solve(program, x0, checkpoint=tmp_path / "none" / "a.npz")
+    with pytest.raises(InputError, match="`solution` is a int"):
+        save_solution(3, tmp_path / "a.npz")

@@ -1,0 +1,164 @@
+"""Ranges and strengths of the human, the human in the sagittal plane, the five-bar arm."""
+
+import numpy as np
+import pytest
+
+import kinegrad as kg
+from kinegrad import InputError, samples
+
+NECK_AND_ARMS = ("neck", "shoulder", "elbow", "wrist", "clavicle")
+
+
+def place(model, q, link, point=(0, 0, 0)):
+    return kg.point_motion(model, q, link=link, point=point).position
+
+
+def posture(model, **angles):
+    """q with some joints at their limits: name=0 the lower, 1 the upper; dots are written __."""
+    q = np.zeros(model.n)
+    for name, side in angles.items():
+        i = model.joint_index(name.replace("__", "."))
+        q[i] = model.position_limits[i, side]
+    return q
+
+
+# --- the human of 43 ----------------------------------------------------------------------------------------
+
+
+def test_every_joint_but_the_roots_has_a_range_and_a_strength():
+    human = samples.human43()
+    root = np.array([name.startswith("pelvis.") for name in human.joint_names])
+    assert np.isfinite(human.position_limits).all(axis=1).tolist() == (~root).tolist()
+    assert np.isfinite(human.effort_limits).tolist() == (~root).tolist()
+    lower, upper = human.position_limits[~root].T
+    assert ((lower <= 0) & (upper >= 0)).all()  # the person can stand
+    assert (upper - lower > np.radians(19)).all()
+
+
+def test_left_and_right_are_mirror_images():
+    """Both sides at the same limit: feet, hands and head lie mirrored, x to −x."""
+    human = samples.human43()
+    for name in (x for x in human.joint_names if x.startswith("right_")):
+        i, j = human.joint_index(name), human.joint_index(name.replace("right", "left"))
+        turned = name.endswith((".y", ".z", "_pelvis"))
+        assert human.effort_limits[i] == human.effort_limits[j]
+        for side in (0, 1):
+            q = np.zeros(43)
+            q[i] = human.position_limits[i, side]
+            q[j] = human.position_limits[j, 1 - side if turned else side]
+            for link in ("hand", "toes"):
+                right, left = place(human, q, f"right_{link}"), place(human, q, f"left_{link}")
+                np.testing.assert_allclose(left * [-1, 1, 1], right, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("joint", "side", "link", "axis", "sign"),
+    [
+        ("right_hip.x", 0, "right_foot", 1, +1),  # flexion: the foot to the front
+        ("right_hip.y", 0, "right_foot", 0, +1),  # abduction: outwards
+        ("right_knee", 1, "right_foot", 1, -1),  # flexion: the foot to the back
+        ("right_ankle.x", 0, "right_toes", 2, +1),  # dorsiflexion: the toes up
+        ("right_shoulder.x", 0, "right_hand", 2, +1),  # flexion: the hand over the head
+        ("right_shoulder.y", 0, "right_hand", 0, +1),
+        ("right_elbow.x", 0, "right_hand", 1, +1),
+        ("right_wrist.x", 0, "right_hand", 1, +1),  # radial: the thumb's side is in front
+        ("right_wrist.y", 1, "right_hand", 0, -1),  # flexion: the palm to the thigh
+        ("right_clavicle.y", 0, "right_clavicle", 2, +1),
+        ("right_clavicle.z", 1, "right_clavicle", 1, +1),
+        ("neck.x", 1, "head", 1, +1),
+    ],
+)
+def test_the_larger_range_is_the_anatomical_one(joint, side, link, axis, sign):
+    """What the table calls flexion, abduction and so on moves the limb where people move it."""
+    human = samples.human43()
+    q = np.zeros(43)
+    i = human.joint_index(joint)
+    q[i] = human.position_limits[i, side]
+    assert sign * (place(human, q, link) - place(human, np.zeros(43), link))[axis] > 0.01
+
+
+def test_the_foot_turns_inwards_further_than_outwards():
+    """Inversion lowers the outer edge of the right foot."""
+    human = samples.human43()
+    q = np.zeros(43)
+    i = human.joint_index("right_ankle.y")
+    q[i] = human.position_limits[i, 1]
+    outer = [0, 0, -0.05]  # z of the foot's frame points to the left
+    assert place(human, np.zeros(43), "right_foot", outer)[0] > place(human, np.zeros(43), "right_foot")[0]
+    assert place(human, q, "right_foot", outer)[2] < place(human, np.zeros(43), "right_foot")[2] - 0.02
+    assert human.position_limits[i, 1] > -human.position_limits[i, 0]
+
+
+def test_limits_are_kept_by_copies_and_files():
+    import pickle
+
+    human = samples.human43()
+    for twin in (human.replace(gravity=(0, 0, 0)), human.attach("head", 1.0), pickle.loads(pickle.dumps(human))):
+        np.testing.assert_array_equal(twin.position_limits, human.position_limits)
+        np.testing.assert_array_equal(twin.effort_limits, human.effort_limits)
+    weaker = human.replace(effort_limits={"right_knee": 50.0}, position_limits={"right_knee": (0, 1)})
+    assert weaker.effort_limits[9] == 50
+    assert weaker.position_limits[9].tolist() == [0, 1]
+
+
+# --- the human in the sagittal plane ------------------------------------------------------------------------
+
+
+def test_sagittal_human_has_the_fractions_of_the_book():
+    human = samples.human_sagittal(height=2.0, mass=100.0)
+    masses = dict(zip(human.link_names, human.mass, strict=True))
+    expected = {"trunk": 57.8, "thigh": 20, "shank": 9.3, "foot": 2.9, "upper_arm": 5.6, "forearm": 4.4}
+    assert {name: masses[name] for name in expected} == pytest.approx(expected)
+    assert human.total_mass == pytest.approx(100)
+    assert place(human, np.zeros(8), "crown") == pytest.approx([0, 0, 2.0])
+    assert place(human, np.zeros(8), "toe") == pytest.approx([0.75 * 0.304, 0, 0])
+    thigh = human.link_inertia("thigh")
+    assert thigh.inertia[1, 1] == pytest.approx(20 * (0.323 * 0.49) ** 2)
+    assert thigh.com == pytest.approx([0, 0, -0.433 * 0.49])
+
+
+def test_sagittal_human_stands_over_its_feet():
+    human = samples.human_sagittal()
+    x, _, z = kg.center_of_mass(human, np.zeros(8))
+    assert place(human, np.zeros(8), "heel")[0] < x < place(human, np.zeros(8), "toe")[0]
+    assert z / 1.75 == pytest.approx(0.58, abs=0.01)  # of the height; 0.56 to 0.58 in textbooks
+
+
+@pytest.mark.parametrize(
+    ("joint", "frame", "axis", "sign"),
+    [("hip", "toe", 0, 1), ("knee", "toe", 0, -1), ("ankle", "toe", 2, 1), ("shoulder", "grip", 0, 1),
+     ("elbow", "grip", 0, 1), ("trunk.ry", "crown", 0, 1)],
+)  # fmt: skip
+def test_sagittal_human_bends_as_people_do(joint, frame, axis, sign):
+    human = samples.human_sagittal()
+    q = np.zeros(8)
+    i = human.joint_index(joint)
+    q[i] = 0.3
+    assert sign * (place(human, q, frame) - place(human, np.zeros(8), frame))[axis] > 0.01
+    assert joint == "trunk.ry" or human.position_limits[i, 1] > 0.6
+
+
+@pytest.mark.parametrize("arguments", [{"height": 0}, {"mass": -1}, {"height": np.nan}, {"mass": "75"}])
+def test_sagittal_human_refuses(arguments):
+    with pytest.raises(kg.KinegradError, match=next(iter(arguments))):
+        samples.human_sagittal(**arguments)
+
+
+# --- the five-bar arm ---------------------------------------------------------------------------------------
+
+
+def test_five_bar_has_two_degrees_of_freedom_and_two_motors():
+    model, loop = samples.five_bar()
+    assert np.linalg.matrix_rank(loop.jacobian(np.zeros(4))) == 2
+    assert model.nu == 2
+    q = kg.assemble(model, loop, [0.3, 0, -0.2, 0], keep=["left", "right"])
+    assert q[[0, 2]] == pytest.approx([0.3, -0.2])
+    np.testing.assert_allclose(place(model, q, "left_elbow"), place(model, q, "right_elbow"), atol=1e-10)
+
+
+def test_five_bar_is_symmetric():
+    model, _ = samples.five_bar(ground=0.3, proximal=0.2, distal=0.5)
+    left, right = place(model, np.zeros(4), "left"), place(model, np.zeros(4), "right")
+    np.testing.assert_allclose(left * [-1, 1, 1], right, atol=1e-15)
+    with pytest.raises(InputError, match=r"`distal` is 0\.1 m, and `ground` 0\.2 m"):
+        samples.five_bar(distal=0.1)

@@ -1,0 +1,175 @@
+"""The viewer without a browser: what is sent to it, what it refuses, and how it ends."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+import kinegrad as kg
+from kinegrad.view import Viewer, export_page, film, picture, save_picture
+from kinegrad.view.shown import Shown
+from tests.limits import LIMIT
+
+
+def swing(model, count=31, duration=1.0):
+    t = np.linspace(0, duration, count)
+    wave = [
+        0.3 * np.outer(f(2 * t), np.ones(model.nv)) * 2**k for k, f in enumerate((np.sin, np.cos, lambda x: -np.sin(x)))
+    ]
+    return kg.Motion(model, t, *wave)
+
+
+@pytest.fixture
+def viewer():
+    arm = kg.samples.two_link()
+    with Viewer(arm, swing(arm), loads=kg.Loads(force={"forearm": [0, -10, 0]})) as viewer:
+        yield viewer
+
+
+def places(viewer):
+    return np.array([node.position for node in viewer.scene.links])
+
+
+def test_links_are_where_forward_kinematics_says(viewer):
+    for t in (0.0, 0.35, 1.0):
+        viewer.set_time(t)
+        q = viewer.shown.motion([t]).q[0]
+        np.testing.assert_allclose(
+            places(viewer), kg.forward_kinematics(viewer.model, q).transform[:, :3, 3], atol=1e-12
+        )
+
+
+def test_turns_of_the_nodes_are_those_of_the_links():
+    model = kg.samples.puma560()
+    with Viewer(model) as viewer:
+        for q in np.random.default_rng(2).uniform(-np.pi, np.pi, (10, 6)):
+            viewer.set_posture(q)
+            for node, pose in zip(viewer.scene.links, kg.forward_kinematics(model, q).transform, strict=True):
+                w, x, y, z = node.wxyz
+                vector = np.array([x, y, z])
+                cross = np.cross(np.eye(3), vector)
+                turn = np.eye(3) * (w * w - vector @ vector) + 2 * np.outer(vector, vector) + 2 * w * cross
+                np.testing.assert_allclose(turn, pose[:3, :3], atol=1e-12)
+
+
+def test_sliders_follow_and_lead(viewer):
+    viewer.set_posture([0.2, -0.4])
+    assert [slider.value for slider in viewer.panel._sliders] == pytest.approx([0.2, -0.4])
+    for callback in viewer.panel._sliders[0]._impl.update_cb:
+        viewer.panel._sliders[0]._impl.value = 0.5
+        callback(None)
+    np.testing.assert_allclose(viewer.q, [0.5, -0.4])
+
+
+def test_forces_begin_at_their_points_and_point_along(viewer):
+    viewer.set_time(0.4)
+    q = viewer.q
+    tip = kg.forward_kinematics(viewer.model, q).transform[1, :3, 3]
+    (arrow,) = viewer.scene.forces
+    np.testing.assert_allclose(arrow.position, tip, atol=1e-12)
+    w, x, y, z = arrow.wxyz
+    np.testing.assert_allclose(
+        [2 * (x * z + w * y), 2 * (y * z - w * x), 1 - 2 * (x * x + y * y)], [0, -1, 0], atol=1e-12
+    )
+
+
+def test_colours_show_what_feels_the_chosen_joint():
+    human = kg.samples.human43()
+    with Viewer(human) as viewer:
+        knee = human.speed_index("right_knee")
+        viewer.choose(knee)
+        colours = {
+            part.link: tuple(mesh.color) for mesh, part in zip(viewer.scene.meshes, viewer.scene.parts, strict=True)
+        }
+        grey = colours[human.link_index("left_hand")]
+        assert colours[human.joint_index("right_knee")] != grey  # its own torque does
+        viewer.choose(None)
+        assert tuple(viewer.scene.meshes[0].color) != grey
+
+
+def test_it_plays_pauses_and_begins_again(viewer):
+    viewer.play()
+    wait_until(lambda: viewer.time > 0.05)
+    viewer.pause()
+    held = viewer.time
+    assert not viewer.playing
+    viewer.set_time(1.0)
+    viewer.play()
+    assert viewer.time < 0.5 or held  # from its beginning
+    viewer.pause()
+
+
+def wait_until(done):
+    end = time.monotonic() + LIMIT
+    while not done():
+        assert time.monotonic() < end, "nothing happened"
+        time.sleep(0.01)
+
+
+def test_nothing_is_left_when_it_is_closed():
+    before = set(threading.enumerate())
+    viewer = Viewer(kg.samples.two_link())
+    viewer.close()
+    viewer.close()
+    wait_until(lambda: not [x for x in set(threading.enumerate()) - before if x.name == "kinegrad-view-clock"])
+
+
+def test_quaternions_and_couplings_have_sliders():
+    builder = kg.ModelBuilder("tumbler")
+    builder.add("ball", None, kg.spherical(quaternion=True), link="body", inertia=kg.Inertia.solid_box(1.0, (1, 2, 3))
+                if hasattr(kg.Inertia, "solid_box") else kg.Inertia.point(1.0, [0.1, 0.2, 0.3]))  # fmt: skip
+    model = builder.build()
+    scene = Shown(model)
+    assert scene.slider_ranges().shape == (3, 2)
+    x = np.array([0.3, -0.2, 0.5])
+    np.testing.assert_allclose(scene.tangent(scene.posture(x)), x, atol=1e-12)
+
+
+BAD = {
+    "model": (lambda: Viewer("arm"), "`model`"),
+    "motion": (lambda: Viewer(kg.samples.two_link(), "walk.csv"), "`motion` is 'walk.csv'; expected a Motion"),
+    "other model": (
+        lambda: Viewer(kg.samples.puma560(), swing(kg.samples.two_link())),
+        "`motion` is of a model with other",
+    ),
+    "q": (lambda: Viewer(kg.samples.two_link(), q=[0.1]), r"`q` has shape \(1,\); expected \(2,\)"),
+    "nan": (lambda: picture(kg.samples.two_link(), [0.1, np.nan]), "`q`"),
+    "loads": (lambda: Viewer(kg.samples.two_link(), loads=[1, 2, 3]), "`loads` is"),
+    "port": (lambda: Viewer(kg.samples.two_link(), port=70000), "`port` is 70000"),
+    "suffix": (lambda: export_page(kg.samples.two_link(), None, "arm.txt"), "ends in .html"),
+    "film": (lambda: film(kg.samples.two_link(), swing(kg.samples.two_link()), "arm.avi"), "ends in .gif or .mp4"),
+    "picture": (lambda: save_picture(kg.samples.two_link(), "arm.bmp"), "ends in .png, .pdf or .svg"),
+    "speed": (lambda: export_page(kg.samples.two_link(), None, "arm.html", speed=0), "`speed` is 0"),
+    "angle": (lambda: picture(kg.samples.two_link(), azimuth=np.inf), "`azimuth` is inf"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_is_refused(name):
+    call, message = BAD[name]
+    with pytest.raises(kg.InputError, match=message):
+        call()
+
+
+def test_pictures_have_the_model_in_the_middle():
+    figure = picture(kg.samples.human43())
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    pixels = np.asarray(canvas.buffer_rgba())[..., :3]
+    inked = np.argwhere((pixels != 255).any(axis=-1))
+    assert len(inked) > 0.05 * pixels[..., 0].size
+    assert (inked.min(0) > 0).all()
+    assert (inked.max(0) < np.array(pixels.shape[:2]) - 1).all()
+
+
+def test_a_missing_viser_is_told_with_the_command(monkeypatch):
+    import importlib
+
+    def missing(name):
+        raise ModuleNotFoundError(name=name)
+
+    monkeypatch.setattr(importlib, "import_module", missing)
+    with pytest.raises(ImportError, match=r"pip install 'kinegrad\[view\]'"):
+        Viewer(kg.samples.two_link())
