@@ -9,6 +9,7 @@ and its ball and free joints have speeds u that are angular velocities, with q̇
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import opensim as osim
 from kinegrad import Inertia, ModelError
 from kinegrad.io.nearest_inertia import nearest_inertia
 from kinegrad.io.opensim import OpenSimFile
-from kinegrad.io.opensim.document import read
+from kinegrad.io.opensim.document import read_document
 from kinegrad.io.strict_xml import read_xml
 
 osim.Logger.setLevelString("Off")
@@ -53,12 +54,10 @@ class OpenSimTwin:
     def _same_inertias(self, path: Path) -> None:
         """The same numbers in both: OpenSim rounds those of files of version 3 to six digits, and takes inertias that
         no body can have, of which kinegrad takes the nearest possible ones."""
-        for name, body in read(read_xml(Path(path), "OpenSimDocument")).bodies.items():
+        for name, body in read_document(read_xml(Path(path), "OpenSimDocument")).bodies.items():
             near = nearest_inertia(body.mass, body.com, body.inertia).inertia
-            try:
+            with contextlib.suppress(ModelError):
                 near = Inertia(body.mass, body.com, body.inertia).inertia
-            except ModelError:
-                pass
             six = (float(near[i]) for i in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
             self.model.updBodySet().get(name).setInertia(osim.Inertia(*six))
 
@@ -74,7 +73,7 @@ class OpenSimTwin:
 
     def _full(self, q: Any, v: Any, a: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """q, q̇, q̈ and G, rows in the order of OpenSim's q."""
-        model, n = self.file.model, len(self.names)
+        model, n = self.file.model, self.state.getNQ()
         full, G = np.zeros((3, n)), np.zeros((n, model.nv))
         index = {name: i for i, name in enumerate(model.coordinate_names)}
         for name, slot in zip(self.names, self.slots, strict=True):
@@ -94,12 +93,12 @@ class OpenSimTwin:
         return full[0], full[1], full[2], G
 
     def _n(self) -> np.ndarray:
-        """N of q̇ = N u at the state's q."""
-        matter, n = self.model.getMatterSubsystem(), len(self.names)
-        N = np.zeros((n, n))
-        for k in range(n):
-            out = osim.Vector(n, 0.0)
-            matter.multiplyByN(self.state, False, vector(np.eye(n)[k]), out)
+        """N of q̇ = N u at the state's q, (nq, nu): of a ball Simbody keeps a fourth q that Euler angles do not use."""
+        matter, nq, nu = self.model.getMatterSubsystem(), self.state.getNQ(), self.state.getNU()
+        N = np.zeros((nq, nu))
+        for k in range(nu):
+            out = osim.Vector(nq, 0.0)
+            matter.multiplyByN(self.state, False, vector(np.eye(nu)[k]), out)
             N[:, k] = out.to_numpy()
         return N
 
@@ -113,8 +112,7 @@ class OpenSimTwin:
         self.model.realizePosition(self.state)
         matrix = osim.Matrix()
         self.model.getMatterSubsystem().calcM(self.state, matrix)
-        N = self._n()
-        G = np.linalg.solve(N, G)
+        G = np.linalg.pinv(self._n()) @ G
         return G.T @ matrix.to_numpy() @ G
 
     def inverse_dynamics(self, q: Any, v: Any, a: Any) -> np.ndarray:
@@ -122,21 +120,22 @@ class OpenSimTwin:
         self._set(full)
         self.model.realizePosition(self.state)
         N = self._n()
-        u = np.linalg.solve(N, dq)
-        du = np.linalg.solve(N, ddq)
-        if not np.array_equal(N, np.eye(len(N))):
-            h = 1e-6  # Ṅ by a central difference: q moves along q̇
+        back = np.linalg.pinv(N)
+        u, du = back @ dq, back @ ddq
+        if N.shape[0] != N.shape[1] or not np.array_equal(N, np.eye(len(N))):
+            h = 1e-4  # Ṅ by differences of fourth order: q moves along q̇
             around = []
-            for step in (h, -h):
+            for step in (h, -h, 2 * h, -2 * h):
                 self._set(full + step * dq)
                 self.model.realizePosition(self.state)
                 around.append(self._n())
             self._set(full)
-            du = np.linalg.solve(N, ddq - (around[0] - around[1]) @ u / (2 * h))
+            N_dot = (8 * (around[0] - around[1]) - (around[2] - around[3])) / (12 * h)
+            du = back @ (ddq - N_dot @ u)
         self.state.setU(vector(u))
         self.model.realizeVelocity(self.state)
         tau = self.solver.solve(self.state, vector(du)).to_numpy()
-        return np.linalg.solve(N, G).T @ tau
+        return (back @ G).T @ tau
 
     def transform(self, q: Any, body: str) -> np.ndarray:
         zero = np.zeros(self.file.model.nv)

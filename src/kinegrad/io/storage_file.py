@@ -98,9 +98,9 @@ class StorageTable(Result):
             Without quaternions: their parts have no columns in such files.
         motion_types : dict of str to str, optional
             ``"rotational"``, ``"translational"`` or ``"coupled"`` for coordinates by name, as ``.osim`` files have
-            them; without it, a coordinate that is an angle is rotational.  What is rotational is converted from degrees.
+            them; without it, coordinates that are angles are rotational.  What is rotational is converted from degrees.
         defaults : dict of str to float, optional
-            What to take for coordinates that have no column, rad or m; without it, a column that is missing is an error.
+            What to take for coordinates that have no column, rad or m; without it, a missing column is an error.
 
         Returns
         -------

@@ -187,7 +187,9 @@ def write_trc(path: str | os.PathLike[str], markers: Markers) -> None:
         with replacing(place) as file:
             for line in head:
                 file.write(f"{line}\n".encode())
-            for i, (t, row) in enumerate(zip(markers.t.tolist(), markers.position.reshape(n, -1).tolist(), strict=True)):
+            for i, (t, row) in enumerate(
+                zip(markers.t.tolist(), markers.position.reshape(n, -1).tolist(), strict=True)
+            ):
                 cells = ["" if x != x else repr(x) for x in row]
                 file.write("\t".join([str(i + 1), repr(t), *cells, "\n"]).encode())
     except OSError as error:

@@ -212,8 +212,8 @@ class SplineFunction:
 class PiecewiseLinearFunction(SplineFunction):
     """Straight lines between points, continued beyond them along the first and the last one.
 
-    It is the only function with kinks.  At a kink the slope jumps, so joints that it moves change their speeds within no
-    time: a real mechanism would be struck there by an impulse, which no result here contains.  Between kinks everything
+    It is the only function with kinks.  At a kink the slope jumps, so joints that it moves change their speeds at once:
+    a real mechanism would be struck there by an impulse, which no result here contains.  Between kinks everything
     is exact; at a kink itself, f′ is the slope to its right, and derivatives are those of the line to its right.
 
     Parameters

@@ -370,4 +370,3 @@ def _positive(what: str, value: Any, *, zero: bool = False) -> float:
     if number < 0 or (number == 0 and not zero):
         raise InputError(f"`{what}` is {number:g}; expected a number {'of zero or more' if zero else 'above zero'}")
     return number
-

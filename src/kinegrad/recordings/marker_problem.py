@@ -230,8 +230,8 @@ class Solver:
 
     Steps solve (A + λ D) δ = −∇E, D the diagonal of A, λ by the ratio of what a step gained to what it promised
     [nielsen1999].  A frame is done when an undamped step promises to lower its cost by no more than `tolerance` of it.
-    After `PATIENT` steps A is joined by what Gauss and Newton leave out, T: along directions that markers hardly determine
-    it is the larger part, and without it there are many small steps.
+    After `PATIENT` steps A is joined by what Gauss and Newton leave out, T: along directions that markers hardly
+    determine it is the larger part, and without it there are many small steps.
     """
 
     def __init__(self, problem: MarkerProblem, lower: Array, upper: Array, tolerance: float, most: int) -> None:
@@ -242,16 +242,25 @@ class Solver:
     def within(self, q: Array) -> Array:
         return np.clip(q, self.lower, self.upper) if self.limited else q
 
-    def solve(self, rows: NDArray[np.int64], q: Array, damping: float = FIRST) -> tuple[Array, Array, Array, Flags]:
+    def solve(
+        self, rows: NDArray[np.int64], q: Array, damping: float = FIRST
+    ) -> tuple[Array, Array, NDArray[np.int64], Flags]:
         """q, cost, iterations, done of frames `rows`, from `q`, (len(rows), nq); a block after another."""
         blocks = [self._block(rows[k : k + BLOCK], q[k : k + BLOCK], damping) for k in range(0, len(rows), BLOCK)]
         q, cost, steps, done = (np.concatenate(parts) for parts in zip(*blocks, strict=True))
         return q, cost, steps, done
 
-    def _block(self, rows: NDArray[np.int64], start: Array, first: float) -> tuple[Array, Array, Array, Flags]:
+    def _block(
+        self, rows: NDArray[np.int64], start: Array, first: float
+    ) -> tuple[Array, Array, NDArray[np.int64], Flags]:
         problem = self.problem
         count, i = len(rows), np.arange(problem.model.nv)
-        out = self.within(np.array(start)), np.zeros(count), np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
+        out: tuple[Array, Array, NDArray[np.int64], Flags] = (
+            self.within(np.array(start)),
+            np.zeros(count),
+            np.zeros(count, dtype=np.int64),
+            np.zeros(count, dtype=bool),
+        )
         q, at = out[0].copy(), np.arange(count)
         d, cost, x, T = problem.residuals(rows, q)
         damping, growth = np.full(count, first), np.full(count, 2.0)
@@ -351,7 +360,7 @@ class Solver:
 
 
 def coordinate_limits(model: Model, changed: Mapping[str, Any] | None = None) -> tuple[Array, Array]:
-    """Lower and upper limits of coordinates, (nq,) each: those of the joints of their names, unless others are given."""
+    """Lower and upper limits of coordinates, (nq,) each: of the joints of their names, unless others are given."""
     lower, upper = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
     layout = model.layout
     owners = dict(zip(layout.plain_q.tolist(), layout.plain.tolist(), strict=True))

@@ -1,5 +1,5 @@
 """OpenSim's models, ``.osim``."""
 
-from kinegrad.io.opensim.model_file import OpenSimFile, read_opensim
+from kinegrad.io.opensim.model_file import OpenSimFile, read
 
-__all__ = ["OpenSimFile", "read_opensim"]
+__all__ = ["OpenSimFile", "read"]

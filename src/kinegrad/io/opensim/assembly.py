@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import ModelError, shown
 from kinegrad.io.model_file import Note
 from kinegrad.io.nearest_inertia import nearest_inertia
-from kinegrad.io.opensim.document import GROUND, Axis, CoordinateRecord, Document, JointRecord
+from kinegrad.io.opensim.document import GROUND, Axis, CoordinateRecord, Coupler, Document, JointRecord
 from kinegrad.io.opensim.functions import compose, constant_of
 from kinegrad.model import Inertia, Joint, Model, ModelBuilder
 from kinegrad.model.functions import CoordinateFunction, LinearFunction
@@ -46,15 +46,16 @@ class Assembled:
     notes: list[Note]  # of inertias that were replaced
 
 
-def assemble(found: Document, *, locked: str, inertia: str) -> Assembled | None:
+def assemble(found: Document, *, locked: str, inertia: str, massless: bool) -> Assembled | None:
     """The model; None, and problems of the file, if there is none."""
-    return _Assembly(found, locked, inertia).run()
+    return _Assembly(found, locked, inertia, massless).run()
 
 
 class _Assembly:
-    def __init__(self, found: Document, locked: str, inertia: str) -> None:
+    def __init__(self, found: Document, locked: str, inertia: str, massless: bool) -> None:
         self.found, self.file = found, found.file
         self.hold, self.project = locked == "fixed", inertia == "project"
+        self.massless = massless
         self.notes: list[Note] = []
         self.coordinates: dict[str, CoordinateRecord] = {}
         self.resolved: dict[str, tuple[str, CoordinateFunction]] = {}
@@ -85,6 +86,7 @@ class _Assembly:
                     bodies[host] = bodies[host] + bodies[name].moved(hosts[name][1])
             else:
                 hosts[name] = name, np.eye(4)
+        self._check_masses(order, hosts, bodies)
         file.check()
         builder = ModelBuilder(found.name, gravity=found.gravity)
         for name, joint, above in order:
@@ -93,9 +95,9 @@ class _Assembly:
         if not self.own and not self.moved:
             file.problem(found.model, "nothing in it moves; expected a joint with a coordinate that is not locked")
             file.check()
-        for coordinate, moved in self.moved.items():
-            if set(moved) != {coordinate} or moved[coordinate] != IDENTITY:
-                file.guard(self.coordinates[coordinate].element, builder.couple, coordinate, moved)
+        for label, moved in self.moved.items():
+            if set(moved) != {label} or moved[label] != IDENTITY:
+                file.guard(self.coordinates[label].element, builder.couple, label, moved)
         homeless = [name for name, (host, _) in hosts.items() if host is None and name != GROUND]
         for name, (host, T) in hosts.items():
             if host is not None and host != name:
@@ -120,7 +122,6 @@ class _Assembly:
         """Bodies outward from the ground, each with its joint and the body that it hangs on."""
         found, file = self.found, self.file
         at: dict[str, list[JointRecord]] = {}
-        below: dict[str, JointRecord] = {}
         for joint in found.joints:
             for body in (joint.parent, joint.child):
                 if body and body != GROUND and body not in found.bodies:
@@ -128,11 +129,6 @@ class _Assembly:
                 at.setdefault(body, []).append(joint)
             if joint.parent == joint.child:
                 file.problem(joint.element, f"connects body {shown(joint.child)} with itself; expected two bodies")
-            elif joint.child in below:
-                other = shown(below[joint.child].name)
-                hint = "a closed loop is not read; cut it there and close it by a constraint"
-                file.problem(joint.element, f"body {shown(joint.child)} is the child of joint {other}, too; {hint}")
-            below[joint.child] = joint
         order, seen, waiting = [], {GROUND}, [GROUND]
         while waiting:
             above = waiting.pop(0)
@@ -147,11 +143,11 @@ class _Assembly:
             if id(joint) not in used and {joint.parent, joint.child} <= seen and joint.parent != joint.child:
                 hint = "a closed loop is not read; cut it there and close it by a constraint"
                 file.problem(joint.element, f"closes a loop of bodies; {hint}")
-        for name, body in found.bodies.items():
+        for name, record in found.bodies.items():
             if name not in seen:
                 joints = at.get(name)
                 why = "no joint leads from the ground to it" if joints else "it has no joint (OpenSim lets it float)"
-                file.problem(body.element, f"body {shown(name)}: {why}; add one, such as a FreeJoint")
+                file.problem(record.element, f"body {shown(name)}: {why}; add one, such as a FreeJoint")
         if not found.bodies:
             file.problem(found.model, "has no bodies; expected at least one")
         return order
@@ -171,6 +167,17 @@ class _Assembly:
         self.notes.append(Note("inertia projected", f"{text}: {wrong}", body.element.line))
         return nearest
 
+    def _check_masses(self, order: Any, hosts: Any, bodies: dict[str, Inertia]) -> None:
+        """Every joint moves some mass."""
+        beyond = {name: bodies[name].mass for name in bodies}
+        for name, _, above in reversed(order):
+            if above != GROUND:
+                beyond[above] += beyond[name]
+        for name, joint, _ in order:
+            if hosts[name][0] == name and beyond[name] == 0 and not self.massless:
+                text = f"moves body {shown(name)}, and nothing from there on has mass"
+                self.file.problem(joint.element, f"{text}; give it some, or read with massless=True")
+
     # --- coordinates --------------------------------------------------------------------------------------------
 
     def _held(self, name: str) -> bool:
@@ -178,7 +185,7 @@ class _Assembly:
 
     def _resolve(self) -> None:
         """Which coordinate each dependent one follows in the end, and how."""
-        couplers = {}
+        couplers: dict[str, Coupler] = {}
         for coupler in self.found.couplers:
             for name in (coupler.dependent, coupler.independent):
                 if name not in self.coordinates:
@@ -273,7 +280,7 @@ class _Assembly:
                     numbers["position_limits"] = record.range
             self.moved.setdefault(coordinate, {})[label] = function
             link = name if last else f"{joint.name}.{axis.slot}"
-            body = {"inertia": inertia, "tip": _rigid(after)} if last else {}
+            body: dict[str, Any] = {"inertia": inertia, "tip": _rigid(after)} if last else {}
             kind = Joint(axis.kind, tuple(direction.tolist()))
             add = partial(builder.add, link=link, placement=_rigid(T), **body, **numbers)
             self.file.guard(joint.element, add, label, above, kind)
@@ -308,7 +315,9 @@ class _Assembly:
                 self.file.problem(marker.element, f"marker {shown(marker.name)} is there twice; rename one")
                 continue
             if marker.body not in hosts:
-                self.file.problem(marker.element, f"is fixed in body {shown(marker.body)}, which the file does not have")
+                self.file.problem(
+                    marker.element, f"is fixed in body {shown(marker.body)}, which the file does not have"
+                )
                 continue
             host, T = hosts[marker.body]
             if host is None:
@@ -336,4 +345,3 @@ def _rigid(T: Array) -> Array:
     found = np.array(T)
     found[3] = (0.0, 0.0, 0.0, 1.0)
     return found
-

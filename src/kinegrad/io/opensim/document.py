@@ -20,7 +20,16 @@ from kinegrad.io.strict_xml import Element, XmlFile
 from kinegrad.model.functions import CoordinateFunction, LinearFunction
 from kinegrad.model.placement import rotate, translate
 
-__all__ = ["Axis", "BodyRecord", "CoordinateRecord", "Coupler", "Document", "JointRecord", "MarkerRecord", "read"]
+__all__ = [
+    "Axis",
+    "BodyRecord",
+    "CoordinateRecord",
+    "Coupler",
+    "Document",
+    "JointRecord",
+    "MarkerRecord",
+    "read_document",
+]
 
 Array = NDArray[np.float64]
 GROUND = "ground"
@@ -126,7 +135,7 @@ class Document:
     markers: list[MarkerRecord] = field(default_factory=list)
 
 
-def read(file: XmlFile) -> Document:
+def read_document(file: XmlFile) -> Document:
     """Everything that a model needs; what is wrong becomes problems of the file."""
     version = file.root.get("Version")
     if not (version.isascii() and version.isdigit() and len(version) < 10) or int(version) < OLDEST:
@@ -226,8 +235,8 @@ def _coordinates(file: XmlFile, elements: list[Element]) -> list[CoordinateRecor
                 file.problem(limits, f"goes from {low:g} to {high:g}; expected the lower number first")
         name = file.word(element, "name")
         numbers = _number(file, element, "default_value", 0.0), (float(low), float(high))
-        flags = (_flag(file, element, what, False) for what in ("clamped", "locked"))
-        found.append(CoordinateRecord(name, *numbers, *flags, "coupled", element))
+        clamped, locked = (_flag(file, element, what, False) for what in ("clamped", "locked"))
+        found.append(CoordinateRecord(name, *numbers, clamped, locked, "coupled", element))
     return found
 
 
@@ -307,9 +316,9 @@ def _custom_axes(file: XmlFile, element: Element, coordinates: list[CoordinateRe
 def _set_motion_type(axis: Element, coordinate: CoordinateRecord | None, kind: str, function: Any) -> None:
     """A coordinate is rotational or translational by the last axis that it moves one to one, else coupled."""
     holder = axis.find("function") or axis
-    if coordinate is not None and any(x.tag == "LinearFunction" for x in holder.children):
-        if abs(function.multiplier) == 1:
-            coordinate.motion_type = "rotational" if kind == _R else "translational"
+    line = any(x.tag == "LinearFunction" for x in holder.children)
+    if coordinate is not None and line and abs(function.multiplier) == 1:
+        coordinate.motion_type = "rotational" if kind == _R else "translational"
 
 
 # --- both layouts -----------------------------------------------------------------------------------------------------
@@ -340,7 +349,7 @@ def _new_joint(file: XmlFile, element: Element, frames: Frames) -> list[JointRec
         ends += frames.socket(element, f"socket_{which}_frame")
     held = file.only(element, "coordinates")
     given = [] if held is None else held.all("Coordinate")
-    found: list[JointRecord] = _joint(file, element, given, tuple(ends))  # type: ignore[arg-type]
+    found: list[JointRecord] = _joint(file, element, given, tuple(ends))
     return found
 
 

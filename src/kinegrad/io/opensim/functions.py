@@ -4,7 +4,7 @@
 Moler: with m = f″ at the knots and h = the widths between them,
 
     h₀ m₀ + 2 (h₀ + h₁) m₁ + h₁ m₂ = 6 (s₁ − s₀)    at inner knots, s the slopes of the chords,
-    (m₁ − m₀) / h₀ = 6 f[x₀, x₁, x₂, x₃]             at both ends: f‴ is that of the cubic through the four points there,
+    (m₁ − m₀) / h₀ = 6 f[x₀, x₁, x₂, x₃]             at both ends: f‴ is that of the cubic through four points,
 
 f‴ = 0 at the ends if there are three points, and a line if there are two.  Beyond its points it goes on straight.
 
@@ -32,6 +32,7 @@ from kinegrad.model.functions import (
 __all__ = ["FUNCTIONS", "compose", "constant_of", "read_function", "scaled", "simm_spline"]
 
 Array = NDArray[np.float64]
+Reader = Callable[[XmlFile, Element], CoordinateFunction | None]
 DEEPEST = 20  # multipliers within each other
 
 
@@ -151,7 +152,7 @@ def _polynomial(file: XmlFile, element: Element) -> CoordinateFunction | None:
     return None if numbers is None else file.guard(element, PolynomialFunction, tuple(numbers[::-1]))
 
 
-def _points(make: Callable[[Array, Array], CoordinateFunction]) -> Callable[[XmlFile, Element], object]:
+def _points(make: Callable[[Array, Array], CoordinateFunction]) -> Reader:
     def read(file: XmlFile, element: Element) -> CoordinateFunction | None:
         x, y = _values(file, element, "x", None), _values(file, element, "y", None)
         if x is None or y is None:
@@ -177,7 +178,7 @@ def _piecewise(x: Array, y: Array) -> CoordinateFunction:
     return PiecewiseLinearFunction(tuple(x), tuple(y))
 
 
-FUNCTIONS: dict[str, Callable[[XmlFile, Element], object] | None] = {
+FUNCTIONS: dict[str, Reader | None] = {
     "Constant": _constant,
     "LinearFunction": _linear,
     "PolynomialFunction": _polynomial,
@@ -185,7 +186,7 @@ FUNCTIONS: dict[str, Callable[[XmlFile, Element], object] | None] = {
     "NaturalCubicSpline": _points(simm_spline),  # OpenSim reads it as SimmSpline, whose ends are not natural
     "PiecewiseLinearFunction": _points(_piecewise),
     "MultiplierFunction": None,
-}  # type: ignore[assignment]
+}
 
 
 # --- functions of functions -------------------------------------------------------------------------------------------
@@ -226,7 +227,8 @@ def compose(outer: CoordinateFunction, inner: CoordinateFunction) -> CoordinateF
     if isinstance(outer, LinearFunction):
         return scaled(inner, outer.multiplier, outer.offset)
     if isinstance(inner, PolynomialFunction) and len(inner.coefficients) <= 2:
-        inner = LinearFunction(*[*inner.coefficients[1:], 0.0][:1], inner.coefficients[0])
+        offset, slope = (*inner.coefficients, 0.0)[:2]
+        inner = LinearFunction(slope, offset)
     if (value := constant_of(inner)) is not None:
         return LinearFunction(0.0, float(outer.derivatives(np.array([value]), 0)[0][0]))
     if isinstance(outer, PolynomialFunction) and isinstance(inner, LinearFunction | PolynomialFunction):

@@ -6,16 +6,18 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
+from typing import Any
 
 from kinegrad.constraints import ConstraintSet
 from kinegrad.errors import InputError, shown
 from kinegrad.io.model_file import ModelFile, Note, Report
 from kinegrad.io.opensim.assembly import Assembled, assemble
-from kinegrad.io.opensim.document import Document, Frames, read, read_marker
+from kinegrad.io.opensim.document import Document, Frames, read_document, read_marker
 from kinegrad.io.strict_xml import Element, XmlFile, read_xml
 from kinegrad.io.whole_file import checked_path
+from kinegrad.model.numbers import flag
 
-__all__ = ["OpenSimFile", "read_opensim"]
+__all__ = ["OpenSimFile", "read"]
 
 _SETS = {
     "ForceSet": ("force", True),
@@ -30,7 +32,7 @@ _PARTS = {"appliesForce", "isDisabled", "isEnforced"}
 
 @dataclass(frozen=True, eq=False)
 class OpenSimFile(ModelFile):
-    """What :func:`read_opensim` finds in a file.
+    """What :func:`read` finds in a file.
 
     Attributes
     ----------
@@ -56,11 +58,12 @@ class OpenSimFile(ModelFile):
     markers: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_opensim(
+def read(
     path: str | os.PathLike[str],
     *,
     locked: str = "fixed",
     inertia: str = "refuse",
+    massless: bool = False,
     markers: str | os.PathLike[str] | None = None,
 ) -> OpenSimFile:
     """Read the skeleton of an OpenSim model.
@@ -79,6 +82,9 @@ def read_opensim(
     inertia : {"refuse", "project"}
         What becomes of inertias that no body can have, as those of the toes in many published models: an error, or the
         nearest ones that a body can have, which the report names.
+    massless : bool
+        Whether a joint may move bodies that have no mass together; without it that is an error, because nothing then
+        decides how they move.
     markers : path, optional
         A file with a ``MarkerSet`` of its own, whose markers are added.
 
@@ -91,19 +97,37 @@ def read_opensim(
     ------
     FileError
         With all problems of the file: line, element, what was found, what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> text = '''<OpenSimDocument Version="40000"><Model name="pendulum">
+    ... <Ground name="ground"/>
+    ... <BodySet name="bodyset"><objects><Body name="bob"><mass>1</mass><mass_center>0 -0.5 0</mass_center>
+    ... <inertia>0.1 0.1 0.1 0 0 0</inertia></Body></objects></BodySet>
+    ... <JointSet name="jointset"><objects><PinJoint name="hinge">
+    ... <socket_parent_frame>/ground</socket_parent_frame><socket_child_frame>/bodyset/bob</socket_child_frame>
+    ... <coordinates><Coordinate name="angle"/></coordinates></PinJoint></objects></JointSet>
+    ... </Model></OpenSimDocument>'''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "pendulum.osim").write_text(text)
+    ...     found = read(Path(folder, "pendulum.osim"))
+    >>> found.model.coordinate_names, found.motion_types["angle"], found.model.gravity.tolist()
+    (('angle',), 'rotational', [0.0, -9.80665, 0.0])
     """
     for name, value, choices in (("locked", locked, ("fixed", "free")), ("inertia", inertia, ("refuse", "project"))):
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"`{name}` is {shown(value)}; expected {' or '.join(map(repr, choices))}")
     place = checked_path(path)
-    found = read(read_xml(place, "OpenSimDocument"))
+    found = read_document(read_xml(place, "OpenSimDocument"))
     if markers is not None:
         _more_markers(found, markers)
-    made = assemble(found, locked=locked, inertia=inertia)
+    made = assemble(found, locked=locked, inertia=inertia, massless=flag("`massless`", massless))
     assert made is not None  # problems have been raised
     report = Report(os.fspath(place), "OpenSim", tuple(_notes(found, made)))
     names = {dependent: name for dependent, (name, _) in made.coupled.items()}
-    tables = (made.motion_types, made.defaults, made.locked, names, made.markers)
+    tables: tuple[Any, ...] = (made.motion_types, made.defaults, made.locked, names, made.markers)
     return OpenSimFile(
         made.model, ConstraintSet(made.model, ()), report, None, None, *(MappingProxyType(dict(x)) for x in tables)
     )
