@@ -85,7 +85,8 @@ def animate(
     with tempfile.TemporaryDirectory(prefix="kinegrad-animation-") as folder:
         whole = Path(folder, f"motion{kind}")
         if kind == ".html":
-            page = f"<!DOCTYPE html><meta charset='utf-8'><title>{model.name}</title>{moving.to_jshtml(fps=round(max(fps, 1)))}"
+            player = moving.to_jshtml(fps=round(max(fps, 1)))
+            page = f"<!DOCTYPE html><meta charset='utf-8'><title>{model.name}</title>{player}"
             whole.write_text(page, encoding="utf-8")
         else:
             writer: Any = (PillowWriter if kind == ".gif" else FFMpegWriter)(fps=round(max(fps, 1)))

@@ -29,7 +29,7 @@ __all__ = ["draw_skeleton", "joint_points", "plot_skeleton"]
 
 Array = NDArray[np.float64]
 SAME_POINT = 1e-6  # m
-LINE, LETTER = 0.2, 0.085  # inches that a line and a letter of a label take
+LINE, LETTER = 0.235, 0.085  # inches that a line and a letter of a label take
 INK, WORLD, AXIS = "#1b2733", "#1f8a3b", "#5d6b78"
 
 
