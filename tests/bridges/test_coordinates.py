@@ -104,6 +104,7 @@ def test_jax(model):
     assert_close(np.asarray(jax.vmap(jax.jacrev(tau))(q, v, a))[0], expected, CLOSE)
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of its own code, when forward mode is first used
 @models
 def test_torch(model):
     torch = pytest.importorskip("torch")

@@ -275,6 +275,86 @@ def test_force_elements():
     assert after == kg.impact(model, kg.ConstraintSet(model, held), q, v)
 
 
+class TestMethods:
+    """Derivatives by the dense formulations: the same, and where constraints alone resist a joint."""
+
+    def every(self, model, held, q, v, tau, **how):
+        """All results of all functions that take a method."""
+        links = [name for name, mass in zip(model.link_names, model.mass, strict=True) if mass]
+        design = kg.Design(model, [f"{links[0]}.mass", f"{model.joint_names[0]}.placement.x"])
+        weights = {"w_a": np.cos(np.arange(model.nv)), "w_forces": np.sin(np.arange(1.0, held.m + 1))}
+        found = [
+            kg.constrained_dynamics_derivatives(model, held, q, v, tau, stabilisation=LAW, **how),
+            kg.constrained_dynamics_load_derivatives(model, held, q, **how),
+            kg.constrained_dynamics_design_derivatives(design, held, q, v, tau, stabilisation=LAW, **how),
+            kg.impact(model, held, q, v, restitution=0.3, **how),
+            kg.impact_derivatives(model, held, q, v, restitution=0.3, **how),
+            kg.impact_design_derivatives(design, held, q, v, restitution=0.3, **how),
+        ]
+        if "redundant" not in how:
+            found.append(kg.constrained_dynamics_hessian(model, held, q, v, tau, **weights, stabilisation=LAW, **how))
+        return [(f"{type(x).__name__}.{name}", y) for x in found for name, y in vars(x).items()]
+
+    @pytest.mark.parametrize("method", ["null-space", "direct"])
+    def test_the_same(self, method):
+        model, held, *state = random_case(17, states=2)
+        for how in ({}, {"redundant": "least-squares"}):
+            plain, other = self.every(model, held, *state, **how), self.every(model, held, *state, method=method, **how)
+            for (name, x), (_, y) in zip(plain, other, strict=True):
+                assert np.abs(x - y).max() <= EXACT * max(np.abs(x).max(), 1e-3), name
+
+    def geared(self, mass):
+        """An arm with a wheel of little or no mass, which a gear turns with the arm."""
+        builder = kg.ModelBuilder("geared")
+        bar = kg.Inertia.cylinder(1.5, 0.05, [0, 0, 0], [0.4, 0, 0])
+        builder.add("upper", None, kg.revolute("z"), inertia=bar)
+        builder.add("lower", "upper", kg.revolute("y"), placement=[0.4, 0, 0], inertia=bar)
+        wheel = kg.Inertia.sphere(mass, 0.1) if mass else kg.Inertia.point(0.0, [0, 0, 0])
+        builder.add("idler", "upper", kg.revolute("x"), placement=[0.1, 0, 0], inertia=wheel)
+        model = builder.build()
+        rows = [kg.Coupling("idler", "lower", 0.3, 0.1), kg.Contact("lower", [0.4, 0, 0], "y", other_point=[0, 0.2, 0])]
+        return model, kg.ConstraintSet(model, rows)
+
+    @pytest.mark.parametrize("method", ["null-space", "direct"])
+    def test_a_joint_that_constraints_alone_resist(self, method):
+        # nearly as with a wheel of a milligram, by the sparse factors, which would lose digits of a lighter one
+        state = [0.3, 0.25, 0.175], [2.0, 1.0, 0.3], [1.0, 4.0, 0.2]
+        model, held = self.geared(0.0)
+        with pytest.raises(kg.SingularError, match="nothing resists joint 'idler'"):
+            kg.constrained_dynamics_derivatives(model, held, *state)
+        light, tied = self.geared(1e-6)
+        for (name, x), (_, y) in zip(
+            self.every(model, held, *state, method=method), self.every(light, tied, *state), strict=True
+        ):
+            assert np.abs(x - y).max() <= 1e-6 * max(np.abs(y).max(), 1e-3), name
+
+    def test_what_nothing_resists_is_named_by_all(self):
+        # it once gave accelerations of 1e17 without a word
+        human = kg.samples.human43()
+        held = kg.ConstraintSet(human, [kg.Contact("left_foot")])
+        state = 0.3 * np.random.default_rng(0).normal(size=(3, human.n))
+        for method in ("range-space", "null-space", "direct"):
+            for redundant in ("error", "least-squares"):
+                how = {"method": method, "redundant": redundant}
+                with pytest.raises(kg.SingularError, match=r"nothing resists joint 'neck\."):
+                    kg.constrained_dynamics(human, held, *state, **how)
+                with pytest.raises(kg.SingularError, match=r"nothing resists joint 'neck\."):
+                    kg.constrained_dynamics_derivatives(human, held, *state, **how)
+
+    def test_methods_that_are_none(self):
+        model, held, q, v, tau = random_case(17, states=1)
+        for call in (
+            lambda how: kg.constrained_dynamics_derivatives(model, held, q, v, tau, method=how),
+            lambda how: kg.constrained_dynamics_load_derivatives(model, held, q, method=how),
+            lambda how: kg.impact(model, held, q, v, method=how),
+            lambda how: kg.impact_derivatives(model, held, q, v, method=how),
+            lambda how: kg.constrained_dynamics_hessian(model, held, q, v, tau, method=how),
+        ):
+            for wrong in ("fast", None, 1):
+                with pytest.raises(kg.InputError, match="`method`"):
+                    call(wrong)
+
+
 def test_an_empty_set():
     model, _, q, v, tau = random_case(1)
     none = kg.ConstraintSet(model, [])

@@ -134,7 +134,10 @@ WEIGHTS |= {"w_forces": "m"}  # and their last axes
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
            "inverse_dynamics_derivatives": ("spatial", "lagrange"), "inverse_dynamics_hvp": ("spatial", "dual"),
-           "constrained_dynamics": ("range-space", "range-space", "null-space", "direct")}  # fmt: skip
+           **dict.fromkeys(("constrained_dynamics", "constrained_dynamics_derivatives", "constrained_dynamics_hessian",
+                            "constrained_dynamics_design_derivatives", "constrained_dynamics_load_derivatives",
+                            "impact", "impact_derivatives", "impact_design_derivatives"),
+                           ("range-space", "range-space", "null-space", "direct"))}  # fmt: skip
 SHAPES = ((), (), (1,), (2,), (5,), (9,), (17,), (0,), (3, 2), (2, 1, 3), (0, 2), (1, 1))
 
 

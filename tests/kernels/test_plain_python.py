@@ -110,3 +110,27 @@ def test_the_source_is_complex_step_differentiable(tmp_path):
                 size = np.abs(outputs(*state)).max()
                 np.testing.assert_allclose(exact, central, rtol=1e-6, atol=1e-8 * size, err_msg=f"{name} {j}")
                 assert np.abs(exact).max() > 0
+
+
+SINGULAR_AND_SLOPES = """
+import warnings
+import numpy as np
+import kinegrad as kg
+
+warnings.simplefilter("error")
+cart = kg.samples.cart_pendulum()
+try:
+    kg.hybrid_dynamics(kg.samples.human43(), *np.zeros((4, 43)), prescribed=["left_knee"])
+except kg.SingularError as error:
+    print("nothing resists" in str(error))
+da = np.array([[0.1, 1 / 3], [0.0, 0.0]])
+change = kg.hybrid_dynamics_design_derivatives(
+    kg.Design(cart, ["cart.mass", "rod.mass"]), *np.ones((4, 2)), prescribed=["track"], da_dp=da
+)
+print(np.array_equal(change.da_dp[0], da[0]))
+"""
+
+
+def test_plain_python_is_as_quiet_and_as_exact_as_compiled_code():
+    """No warnings of divisions that a status tells of; slopes that are handed through keep their bits."""
+    assert output(child(SINGULAR_AND_SLOPES, NUMBA_DISABLE_JIT="1")) == "True\nTrue\n"

@@ -14,6 +14,7 @@ from tests.constrained.test_derivatives import closed_state
 from tests.constrained.test_dynamics import relative
 
 osim = pytest.importorskip("opensim")
+osim.Logger.removeFileSink()  # which writes into the working directory
 
 
 def vector(x):

@@ -32,7 +32,7 @@ from kinegrad.errors import SingularError
 
 __all__ = [
     "METHODS", "T", "check_independent", "least_norm", "loose_ends", "pushed", "rank", "solve", "source", "tilted",
-    "unit_rows",
+    "unit_rows", "unresisted",
 ]  # fmt: skip
 
 Array = NDArray[Any]  # float64
@@ -69,6 +69,20 @@ def check_independent(G: Array) -> None:
     found = factor_pivot(Gram[..., ::-1, ::-1], np.ones(G.shape[:-1]))  # rows are judged by those before them
     if found is not None:
         raise DependentRow(G.shape[-2] - 1 - found[0], found[1], G.shape[:-2])
+
+
+def unresisted(M: Array, G: Array) -> tuple[int, int] | None:
+    """The first state in which neither mass nor constraints resist a coordinate: (coordinate, state), or None.
+
+    The system is regular if M is positive on all motions that G leaves, and that is so if M + GᵀG is, in any units.
+    """
+    if not M.size:
+        return None
+    with np.errstate(all="ignore"):
+        unit, _ = _units(M, G)
+        rows = unit_rows(G * unit[..., None, :])
+        both = unit[..., :, None] * M * unit[..., None, :] + T(rows) @ rows
+    return factor_pivot(both, np.diagonal(both, axis1=-2, axis2=-1))
 
 
 def unit_rows(G: Array) -> Array:

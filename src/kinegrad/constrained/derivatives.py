@@ -126,6 +126,7 @@ def constrained_dynamics_derivatives(
     tau: ArrayLike,
     *,
     loads: Loads | None = None,
+    method: str = "range-space",
     stabilisation: Stabilisation = None,
     redundant: str = "error",
     threads: int | None = None,
@@ -138,7 +139,7 @@ def constrained_dynamics_derivatives(
 
     Parameters
     ----------
-    model, constraints, q, v, tau, loads, stabilisation, redundant, threads
+    model, constraints, q, v, tau, loads, method, stabilisation, redundant, threads
         As of :func:`constrained_dynamics`.
 
     Raises
@@ -156,6 +157,7 @@ def constrained_dynamics_derivatives(
     True
     """
     check_set(model, constraints)
+    engine.one_of("method", method, saddle.METHODS)
     least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     law = stabilisation_law(stabilisation)
     if not constraints.m:
@@ -163,8 +165,8 @@ def constrained_dynamics_derivatives(
         none = np.zeros((*d.a.shape[:-1], 0, model.nv))
         f = np.zeros((*d.a.shape[:-1], 0))
         return ConstrainedDynamicsDerivatives(d.a, f, d.da_dq, d.da_dv, d.da_dtau, none, none.copy(), none.copy())
-    if least or engine.mapped(model):
-        return _dense(model, constraints, (q, v, tau), loads, law, least, threads)
+    if method != "range-space" or least or engine.mapped(model):
+        return _dense(model, constraints, (q, v, tau), loads, method, law, least, threads)
     given = None if loads is None else named_loads(model, loads)
     kernel = kernel_of(constraints, "derivatives", law, _dynamics_kernel)
 
@@ -182,6 +184,7 @@ def impact_derivatives(
     v: ArrayLike,
     *,
     restitution: ArrayLike = 0.0,
+    method: str = "range-space",
     redundant: str = "error",
     threads: int | None = None,
 ) -> ImpactDerivatives:
@@ -189,7 +192,7 @@ def impact_derivatives(
 
     Parameters
     ----------
-    model, constraints, q, v, restitution, redundant, threads
+    model, constraints, q, v, restitution, method, redundant, threads
         As of :func:`impact`.
 
     Examples
@@ -203,9 +206,10 @@ def impact_derivatives(
     """
     check_set(model, constraints)
     least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
+    engine.one_of("method", method, saddle.METHODS)
     e = restitution_rows(constraints, restitution)
-    if least or engine.mapped(model) or not constraints.m:
-        return _dense_impact(model, constraints, q, v, e, least, threads)
+    if method != "range-space" or least or engine.mapped(model) or not constraints.m:
+        return _dense_impact(model, constraints, q, v, e, method, least, threads)
     kernel = kernel_of(constraints, "impact_derivatives", None, _impact_kernel)
     without = kernel_of(constraints, "inelastic impact_derivatives", None, _inelastic_kernel)
     bare = kept_model(constraints, moving=False)
@@ -225,6 +229,7 @@ def constrained_dynamics_load_derivatives(
     q: ArrayLike,
     *,
     loads: Loads | None = None,
+    method: str = "range-space",
     redundant: str = "error",
     threads: int | None = None,
 ) -> ConstrainedLoadDerivatives:
@@ -234,7 +239,7 @@ def constrained_dynamics_load_derivatives(
 
     Parameters
     ----------
-    model, constraints, q, redundant, threads
+    model, constraints, q, method, redundant, threads
         As of :func:`constrained_dynamics`.
     loads : Loads, optional
         Where the forces act and what they are; without it at the origins of the link frames, and zero.
@@ -249,13 +254,14 @@ def constrained_dynamics_load_derivatives(
     np.float64(-1.0)
     """
     check_set(model, constraints)
+    engine.one_of("method", method, saddle.METHODS)
     least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     change = inverse_dynamics_load_derivatives(model, q, loads=loads, threads=threads)
     parts = [change.dtau_dforce, change.dtau_dtorque, change.dtau_dpoint]
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
     r = -np.concatenate([x.reshape(*x.shape[:-2], 3 * model.n) for x in parts], axis=-1)
     s = np.zeros((constraints.m, r.shape[-1]))
-    a, f = solve_dense(constraints, q, "range-space", M, G, r, s, least=least)
+    a, f = solve_dense(constraints, q, method, M, G, r, s, least=least)
     by = [np.split(x, 3, axis=-1) for x in (a, f)]
     return ConstrainedLoadDerivatives(*(x.reshape(*x.shape[:-1], model.n, 3) for x in (*by[0], *by[1])))
 
@@ -315,13 +321,13 @@ def _inelastic_kernel(tables: engine.SaddleTables, law: None) -> engine.Kernel:
 
 @quietly
 def _dense(
-    model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None,
+    model: Model, constraints: ConstraintSet, state: tuple[Any, Any, Any], loads: Loads | None, method: str,
     law: tuple[float, float], least: bool, threads: int | None,
 ) -> ConstrainedDynamicsDerivatives:  # fmt: skip
     """The same from matrices of public functions."""
     redundant = REDUNDANT[least]
     found = constrained_dynamics(
-        model, constraints, *state, loads=loads, stabilisation=law, redundant=redundant, threads=threads
+        model, constraints, *state, loads=loads, method=method, stabilisation=law, redundant=redundant, threads=threads
     )  # fmt: skip
     a, f, (q, v) = found.a, found.forces, (engine.real(name, x) for name, x in zip("qv", state, strict=False))
     torque = inverse_dynamics_derivatives(model, q, v, a, loads=loads, threads=threads)
@@ -337,7 +343,7 @@ def _dense(
         left = unmet(constraints, q, v, a, law, threads)
         s[0] = s[0] + saddle.tilted(G, constraints.curvature(q, left, threads=threads))
     by, by_f = solve_dense(
-        constraints, q, "range-space", M, G, np.concatenate(r, axis=-1),
+        constraints, q, method, M, G, np.concatenate(r, axis=-1),
         -np.concatenate(s, axis=-1), least=least,
     )  # fmt: skip
     if least:
@@ -355,10 +361,11 @@ def _loose_ends(constraints: ConstraintSet, q: Array, G: Array, f: Array, thread
 
 @quietly
 def _dense_impact(
-    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, least: bool, threads: int | None
+    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, method: str, least: bool, threads: int | None
 ) -> ImpactDerivatives:
     """The same from matrices of public functions."""
-    found = impact(model, constraints, q, v, restitution=e, redundant=REDUNDANT[least], threads=threads)
+    how: dict[str, Any] = {"restitution": e, "method": method, "redundant": REDUNDANT[least], "threads": threads}
+    found = impact(model, constraints, q, v, **how)
     q, v = engine.real("q", q), engine.real("v", v)
     shape, still = found.v.shape[:-1], np.zeros(model.nv)
     if not constraints.m:
@@ -376,7 +383,7 @@ def _dense_impact(
         s_q = s_q - saddle.tilted(G, constraints.curvature(q, left, threads=threads))
     r = np.concatenate([H - np.asarray(torque.dtau_dq), np.zeros_like(H)], axis=-1)
     s = np.concatenate([s_q, np.broadcast_to(-(1 + e[:, None]) * G, s_q.shape)], axis=-1)
-    by, by_l = solve_dense(constraints, q, "range-space", np.asarray(torque.dtau_da), G, r, s, least=least)
+    by, by_l = solve_dense(constraints, q, method, np.asarray(torque.dtau_da), G, r, s, least=least)
     if least:
         by_l[..., : model.nv] += _loose_ends(constraints, q, G, found.impulses, threads)
         engine.check_sums(by_l)

@@ -86,6 +86,7 @@ def constrained_dynamics_design_derivatives(
     dv_dp: ArrayLike | None = None,
     dtau_dp: ArrayLike | None = None,
     loads: Loads | None = None,
+    method: str = "range-space",
     stabilisation: Stabilisation = None,
     redundant: str = "error",
     threads: int | None = None,
@@ -109,7 +110,7 @@ def constrained_dynamics_design_derivatives(
         How the state and the torques follow the parameters.
     loads : Loads, optional
         External forces and torques on links; those of the design if it has any.
-    stabilisation, redundant, threads
+    method, stabilisation, redundant, threads
         As of :func:`constrained_dynamics`.
 
     Examples
@@ -126,7 +127,8 @@ def constrained_dynamics_design_derivatives(
     model = model_of(design)
     least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     alpha, beta = stabilisation_law(stabilisation)
-    options: dict[str, Any] = {"stabilisation": stabilisation, "redundant": redundant, "threads": threads}
+    how: dict[str, Any] = {"method": method, "redundant": redundant, "threads": threads}
+    options = how | {"stabilisation": stabilisation}
     acting = loads_of(design, loads)
     found = constrained_dynamics(model, constraints, q, v, tau, loads=acting, **options)
     a, f = found.a, found.forces
@@ -137,7 +139,7 @@ def constrained_dynamics_design_derivatives(
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
     if least:
         s = s - saddle.tilted(G, _pulled(dG, unmet(constraints, q, v, a, (alpha, beta), threads)))
-    by_a, by_f = solve_dense(constraints, q, "range-space", M, G, r + _pulled(dG, f), s, least=least)
+    by_a, by_f = solve_dense(constraints, q, method, M, G, r + _pulled(dG, f), s, least=least)
     if least:
         by_f = by_f + _loose_ends(G, dG, f)
     follow = {"dq_dp": dq_dp, "dv_dp": dv_dp, "dtau_dp": dtau_dp}
@@ -162,6 +164,7 @@ def impact_design_derivatives(
     dq_dp: ArrayLike | None = None,
     dv_dp: ArrayLike | None = None,
     restitution: ArrayLike = 0.0,
+    method: str = "range-space",
     redundant: str = "error",
     threads: int | None = None,
 ) -> ImpactDesignDerivatives:
@@ -178,7 +181,7 @@ def impact_design_derivatives(
         Coordinates, and speeds before the impact.
     dq_dp, dv_dp : array_like, shape (..., n, p), optional
         How they follow the parameters.
-    restitution, redundant, threads
+    restitution, method, redundant, threads
         As of :func:`impact`.
 
     Examples
@@ -193,7 +196,7 @@ def impact_design_derivatives(
     check_set(model, constraints)
     least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     e = restitution_rows(constraints, restitution)
-    options: dict[str, Any] = {"restitution": e, "redundant": redundant, "threads": threads}
+    options: dict[str, Any] = {"restitution": e, "method": method, "redundant": redundant, "threads": threads}
     found = impact(model, constraints, q, v, **options)
     before, still = engine.real("v", v), np.zeros(model.nv)
     change = found.v - before
@@ -209,7 +212,7 @@ def impact_design_derivatives(
     if least:
         left = unstopped(constraints, q, before, found.v, e, threads)
         right = right - saddle.tilted(G, _pulled(dG, left))
-    by_v, by_l = solve_dense(constraints, q, "range-space", M, G, r, right, least=least)
+    by_v, by_l = solve_dense(constraints, q, method, M, G, r, right, least=least)
     if least:
         by_l = by_l + _loose_ends(G, dG, found.impulses)
     if dq_dp is not None or dv_dp is not None:

@@ -162,6 +162,7 @@ def impact(
     v: ArrayLike,
     *,
     restitution: ArrayLike = 0.0,
+    method: str = "range-space",
     redundant: str = "error",
     threads: int | None = None,
 ) -> Impact:
@@ -179,6 +180,8 @@ def impact(
         Coordinates, and speeds before the impact: rad or m, and their time derivatives.
     restitution : float or array_like, shape (m,)
         e between 0, plastic, and 1, elastic; for all rows or for each.
+    method : {"range-space", "null-space", "direct"}
+        As of :func:`constrained_dynamics`.
     redundant : {"error", "least-squares"}
         What to do where rows follow from others: refuse them by name, or choose the impulses of least norm.
     threads : int, optional
@@ -207,9 +210,10 @@ def impact(
     """
     check_set(model, constraints)
     least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
+    engine.one_of("method", method, saddle.METHODS)
     e = restitution_rows(constraints, restitution)
-    if least or engine.mapped(model) or not constraints.m:
-        return _dense_impact(model, constraints, q, v, e, least, threads)
+    if method != "range-space" or least or engine.mapped(model) or not constraints.m:
+        return _dense_impact(model, constraints, q, v, e, method, least, threads)
     kernel = kernel_of(constraints, "impact", None, _impact_kernel)
     without = kernel_of(constraints, "inelastic impact", None, _inelastic_kernel)
 
@@ -272,7 +276,7 @@ def _dense_dynamics(
 
 @quietly
 def _dense_impact(
-    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, least: bool, threads: int | None
+    model: Model, constraints: ConstraintSet, q: Any, v: Any, e: Array, method: str, least: bool, threads: int | None
 ) -> Impact:
     given, shape = engine.check_arguments(model, {"q": q, "v": v})
     q, v = given.values()
@@ -280,7 +284,5 @@ def _dense_impact(
         return Impact(np.broadcast_to(v, (*shape, model.nv)).copy(), np.zeros((*shape, 0)))
     M, G = mass_matrix(model, q, threads=threads), constraints.jacobian(q, threads=threads)
     s = -(1 + e) * constraints.velocity(q, v, threads=threads)
-    change, impulses = solve_dense(
-        constraints, q, "range-space", M, G, np.zeros((model.nv, 1)), s[..., None], least=least
-    )
+    change, impulses = solve_dense(constraints, q, method, M, G, np.zeros((model.nv, 1)), s[..., None], least=least)
     return Impact(v + change[..., 0], np.ascontiguousarray(impulses[..., 0]))

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad._engine import saddle
 from kinegrad._kernels import constraint_hessian as kernels
 from kinegrad._kernels import constraints as rows
 from kinegrad.constrained.derivatives import ConstrainedDynamicsDerivatives, constrained_dynamics_derivatives
@@ -87,6 +88,7 @@ def constrained_dynamics_hessian(
     w_a: ArrayLike | None = None,
     w_forces: ArrayLike | None = None,
     loads: Loads | None = None,
+    method: str = "range-space",
     stabilisation: Stabilisation = None,
     threads: int | None = None,
 ) -> ConstrainedDynamicsHessian:
@@ -97,7 +99,7 @@ def constrained_dynamics_hessian(
 
     Parameters
     ----------
-    model, constraints, q, v, tau, loads, stabilisation, threads
+    model, constraints, q, v, tau, loads, method, stabilisation, threads
         As of :func:`constrained_dynamics`.
     w_a : array_like, shape (..., n), optional
         Weights of the accelerations; zero if not given.
@@ -120,6 +122,7 @@ def constrained_dynamics_hessian(
            [ 3.098, -4.773]])
     """
     check_set(model, constraints)
+    engine.one_of("method", method, saddle.METHODS)
     law = stabilisation_law(stabilisation)
     given, shape = engine.check_arguments(
         model, {"q": q, "v": v, "tau": tau, "w_a": np.zeros(model.nv) if w_a is None else w_a},
@@ -132,9 +135,9 @@ def constrained_dynamics_hessian(
         free = forward_dynamics_hessian(model, q, v, tau, of_a, loads=loads, threads=threads)
         return ConstrainedDynamicsHessian(**vars(free))
     d = constrained_dynamics_derivatives(
-        model, constraints, q, v, tau, loads=loads, stabilisation=law, threads=threads
+        model, constraints, q, v, tau, loads=loads, method=method, stabilisation=law, threads=threads
     )  # fmt: skip
-    return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, law, threads)
+    return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, method, law, threads)
 
 
 def _force_weights(
@@ -154,13 +157,13 @@ def _force_weights(
 @quietly
 def _hessian(
     model: Model, constraints: ConstraintSet, state: tuple[Array, Array], d: ConstrainedDynamicsDerivatives,
-    weights: tuple[Array, Array], loads: Loads | None, law: tuple[float, float], threads: int | None,
+    weights: tuple[Array, Array], loads: Loads | None, method: str, law: tuple[float, float], threads: int | None,
 ) -> ConstrainedDynamicsHessian:  # fmt: skip
     """(2), put together."""
     (q, v), (alpha, beta) = state, law
     M, G = mass_matrix(model, q, threads=threads), constraints.jacobian(q, threads=threads)
     of_a, of_f = weights
-    x, y = solve_dense(constraints, q, "range-space", M, G, of_a[..., None], -of_f[..., None], least=False)
+    x, y = solve_dense(constraints, q, method, M, G, of_a[..., None], -of_f[..., None], least=False)
     lam, mu = np.ascontiguousarray(x[..., 0]), np.ascontiguousarray(-y[..., 0])
     H = inverse_dynamics_hessian(model, q, v, d.a, lam, loads=loads, threads=threads)
     L_qq, L_qv, L_qa, L_vv = (np.asarray(x) for x in vars(H).values())

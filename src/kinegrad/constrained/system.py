@@ -111,11 +111,13 @@ def solve_dense(
 
     def solve() -> tuple[Array, Array]:
         stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
+        if stuck is None and not least:
+            saddle.check_independent(G)
+        if stuck is None and method != "range-space":
+            stuck = saddle.unresisted(M, G)
         if stuck is not None:
             what = "coordinate" if engine.mapped(constraints.model) else "joint"
             raise engine.free_joint(constraints.model, *stuck, shape, what)
-        if not least:
-            saddle.check_independent(G)
         return saddle.solve(method, M, G, r, s, least=least)
 
     found = naming_rows(constraints, q, solve)

@@ -18,16 +18,17 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.actuation import Actuation, controls, torques
 from kinegrad.model.attachment import attached, bodies_by_name
-from kinegrad.model.by_name import named_places, spread
+from kinegrad.model.by_name import spread
 from kinegrad.model.coordinates import CoupledCoordinate, Layout, Quaternion, check_coordinate_names, check_coordinates
-from kinegrad.model.dh import DH, DHTable, check_convention, warn_of_degrees
+from kinegrad.model.dh import DH, DHTable, warn_of_degrees
+from kinegrad.model.dh_rows import fields_of_rows
 from kinegrad.model.elements import Element, check_elements, element_numbers, with_ways
+from kinegrad.model.fields import PER_JOINT, PER_LINK, check_joint_numbers, numbers, updated
 from kinegrad.model.frames import Frame, check_frames
 from kinegrad.model.geometry import Shape, check_shapes
 from kinegrad.model.inertia import Inertia, check_inertia
 from kinegrad.model.joints import Joint
 from kinegrad.model.names import as_tuple, check_name, check_names, find_name
-from kinegrad.model.numbers import LARGEST, real_array
 from kinegrad.model.placement import check_transform
 from kinegrad.model.summary import summary
 from kinegrad.model.topology import Topology
@@ -37,11 +38,6 @@ __all__ = ["Model"]
 
 Array = NDArray[np.float64]
 STANDARD_GRAVITY = (0.0, 0.0, -9.81)
-_PER_LINK = {"mass": (), "com": (3,), "inertia": (3, 3)}
-_PER_JOINT = {
-    "position_limits": (2,), "velocity_limits": (), "effort_limits": (),
-    "stiffness": (), "rest": (), "damping": (), "armature": (),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -151,20 +147,20 @@ class Model:
                 raise ModelError(f"`{what}` has {len(given)} transforms; expected {n}")
             named = zip(self.joint_names, given, strict=True)
             set_field(what, frozen(np.array([check_transform(f"`{what}` of joint {shown(j)}", T) for j, T in named])))
-        set_field("gravity", frozen(_numbers("gravity", self.gravity, (3,))))
+        set_field("gravity", frozen(numbers("gravity", self.gravity, (3,))))
         defaults = {"position_limits": (-np.inf, np.inf), "velocity_limits": np.inf, "effort_limits": np.inf}
-        for what, shape in (_PER_LINK | _PER_JOINT).items():
+        for what, shape in (PER_LINK | PER_JOINT).items():
             value = getattr(self, what)
             if value is None:
                 value = np.broadcast_to(np.asarray(defaults.get(what, 0.0)), (n, *shape))
-            elif what in _PER_JOINT:
+            elif what in PER_JOINT:
                 default = defaults.get(what, 0.0)
                 value = spread(what, value, self.joint_names, self.name, core=shape, default=default)
-            set_field(what, frozen(_numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
+            set_field(what, frozen(numbers(what, value, (n, *shape), finite=not what.endswith("limits"))))
         bodies = zip(self.mass, self.com, self.inertia, self.link_names, strict=True)
         checked = [check_inertia(m, c, about_c, where=f"link {shown(link)}")[2] for m, c, about_c, link in bodies]
         set_field("inertia", frozen(np.array(checked)))
-        self._check_joint_numbers()
+        check_joint_numbers(self)
         if self.dh is not None:
             set_field("dh", self._own_rows(self.dh))
         set_field("frames", check_frames(self.frames, self.link_names, self.name))
@@ -177,16 +173,6 @@ class Model:
             set_field("actuation", Actuation.of(self.actuation, self.speed_names, self.name))
 
     topology: Topology = field(init=False, compare=False)
-
-    def _check_joint_numbers(self) -> None:
-        for what in ("damping", "armature", "velocity_limits", "effort_limits"):
-            for joint, value in zip(self.joint_names, getattr(self, what), strict=True):
-                if not value >= 0:
-                    raise ModelError(f"`{what}` of joint {shown(joint)} is {value}; expected zero or more")
-        for joint, (lower, upper) in zip(self.joint_names, self.position_limits, strict=True):
-            if not lower <= upper:
-                found = f"`position_limits` of joint {shown(joint)} are ({lower}, {upper})"
-                raise ModelError(f"{found}; expected lower ≤ upper")
 
     def _own_rows(self, table: Any) -> DHTable | None:
         if not isinstance(table, DHTable) or len(table.rows) != self.n:
@@ -238,43 +224,15 @@ class Model:
         >>> arm.n, arm.topology.branch_joints.tolist(), arm.damping.tolist()
         (2, [[0, 1]], [2.0, 0.0])
         """
-        given = as_tuple("rows", rows, "DH rows, or (theta, d, a, alpha) of each joint")
-        table = [row if isinstance(row, DH) else _dh_row(i, row) for i, row in enumerate(given)]
         _check_fields(fields, _FIELDS - _OF_ROWS)
-        warn_of_degrees(table)
-        n = len(table)
-        if parents is not None and branches is not None:
-            raise ModelError("`parents` and `branches` are both given; expected one description of the topology")
-        if branches is not None:
-            both = as_tuple("branches", branches, "the pair (phi, psi)")
-            if len(both) != 2:
-                raise ModelError(f"`branches` has {len(both)} entries; expected the pair (phi, psi)")
-            parents = Topology.from_branches(*both).parents
-        elif parents is None:
-            parents = np.arange(-1, n - 1)
-        parents = Topology(parents).parents
-        if len(parents) != n:
-            raise ModelError(f"the topology has {len(parents)} joints; the DH table has {n} rows")
-        bodies = as_tuple("inertias", inertias, "Inertia objects") if inertias is not None else (None,) * n
-        if len(bodies) != n:
-            raise ModelError(f"`inertias` has {len(bodies)} entries; the DH table has {n} rows")
-        for body in bodies:
-            if body is not None and not isinstance(body, Inertia):
-                raise ModelError(f"`inertias` holds {shown(body)}; expected Inertia objects, or None")
-        solid = [body if body is not None else Inertia.zero() for body in bodies]
-        placed = [row.placement(check_convention(convention)) for row in table]
+        found = fields_of_rows(rows, parents, branches, convention, inertias)
+        warn_of_degrees(found["dh"].rows)
+        n = len(found["joints"])
         return cls(
             name=name,
-            joints=tuple(row.joint() for row in table),
-            parents=parents,
             joint_names=joint_names if joint_names is not None else tuple(f"joint{i}" for i in range(n)),  # type: ignore[arg-type]
             link_names=link_names if link_names is not None else tuple(f"link{i}" for i in range(n)),  # type: ignore[arg-type]
-            placement=np.array([P for P, _ in placed]).reshape(n, 4, 4),
-            tip=np.array([F for _, F in placed]).reshape(n, 4, 4),
-            mass=np.array([body.mass for body in solid]),
-            com=np.array([body.com for body in solid]).reshape(n, 3),
-            inertia=np.array([body.inertia for body in solid]).reshape(n, 3, 3),
-            dh=DHTable(tuple(table), convention),
+            **found,
             **fields,
         )
 
@@ -449,7 +407,7 @@ class Model:
             changes |= bodies_by_name(self, bodies, changes)
         for what, value in changes.items():
             if isinstance(value, Mapping) and what not in ("frames", "elements", "actuation"):
-                changes[what] = self._updated(what, value)
+                changes[what] = updated(self, what, value)
         return dataclasses.replace(self, **changes)
 
     def attach(
@@ -481,29 +439,6 @@ class Model:
         ([0.5, 2.0], [-0.05, 0.0, 0.0])
         """
         return dataclasses.replace(self, **attached(self, link, mass, point, inertia))  # type: ignore[arg-type]
-
-    def _updated(self, what: str, changes: Mapping[str, Any]) -> Array:
-        if what not in _PER_LINK | _PER_JOINT and what not in ("placement", "tip"):
-            raise InputError(f"`{what}` is given by name; expected a plain value")
-        kind, names = ("link", self.link_names) if what in _PER_LINK else ("joint", self.joint_names)
-
-        def index(name: Any) -> list[int]:
-            return [self.link_index(name)] if kind == "link" else named_places(kind, name, names, self.name)
-
-        values = getattr(self, what).copy()
-        for name, value in changes.items():
-            if what in ("placement", "tip"):
-                new = check_transform(f"`{what}` of joint {shown(name)}", value)
-                values = values.astype(np.result_type(values, new), copy=False)
-                values[index(name)] = new
-                continue
-            new = real_array(f"`{what}` of {shown(name)}", value, "real numbers")
-            if new.shape not in (values.shape[1:], (len(index(name)), *values.shape[1:])):
-                found = f"`{what}` of {shown(name)} is {shown(value)}"
-                raise ModelError(f"{found}; expected numbers of shape {values.shape[1:]}")
-            values = values.astype(np.result_type(values, new), copy=False)
-            values[index(name)] = new
-        return np.asarray(values)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
@@ -541,24 +476,3 @@ def _check_fields(given: Iterable[str], known: Collection[str]) -> None:
 
 def _rebuild(cls: type[Model], values: dict[str, Any]) -> Model:
     return cls(**values)
-
-
-def _numbers(what: str, value: Any, shape: tuple[int, ...], *, finite: bool = True) -> Array:
-    """A fresh float64 array of the given shape, or a ModelError that names `what`."""
-    array = real_array(f"`{what}`", value, "real numbers")
-    if array.shape != shape:
-        raise ModelError(f"`{what}` has shape {array.shape}; expected {shape}")
-    bad = ~(np.abs(array) <= LARGEST) if finite else np.isnan(array)
-    if bad.any():
-        where = tuple(int(k) for k in np.argwhere(bad)[0])
-        expected = f"finite number, below {LARGEST:g}" if finite else "number"
-        raise ModelError(f"`{what}` at {where} is {array[where]}; expected a {expected}")
-    return array
-
-
-def _dh_row(i: int, row: Sequence[float]) -> DH:
-    try:
-        theta, d, a, alpha = row
-    except Exception:  # whatever a foreign object raises when asked for its items
-        raise ModelError(f"`rows`[{i}] is {shown(row)}; expected a DH or (theta, d, a, alpha)") from None
-    return DH(theta, d, a, alpha)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import ModelError, shown
 
 Array = NDArray[np.float64]
-STEP = 1e-30  # of complex step: its square is lost, so the derivative is exact
+STEP = 2.0**-100  # of complex step: its square is lost, so the derivative is exact; slopes keep their bits
 LARGEST = 1e100  # of a model's constants, in SI units: a product of three, such as m c², is still finite
 
 _PLAIN = frozenset({float, int, np.float64, np.int64, np.float32})

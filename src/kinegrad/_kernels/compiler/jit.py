@@ -17,6 +17,7 @@ import sys
 import threading
 
 import numba
+import numpy as np
 from numba.core import config
 
 from kinegrad._kernels.compiler import cache, compiling
@@ -34,14 +35,25 @@ _NOTICE_AFTER = 1.0  # seconds
 
 def kernel(function):
     """Compile `function` on first call, keep the result on disk, and say so if that takes over a second."""
-    dispatcher = numba.njit(fastmath=_FAST, **_OPTIONS)(function)
     if not JIT:
-        return dispatcher
+        return _quiet(function)
+    dispatcher = numba.njit(fastmath=_FAST, **_OPTIONS)(function)
     dispatcher._cache = cache.Cache(function)
     # both ways in: from a call with arguments of new types, and from the compilation of another function
     dispatcher.compile = functools.partial(_apart, _compile_with_notice, dispatcher, dispatcher.compile)
     dispatcher._compile_for_args = functools.partial(_apart, dispatcher._compile_for_args)
     return dispatcher
+
+
+def _quiet(function):
+    """Without the JIT: what divides by zero or overflows is found in the end, as in compiled code."""
+
+    @functools.wraps(function)
+    def plain(*arguments):
+        with np.errstate(all="ignore"):
+            return function(*arguments)
+
+    return plain
 
 
 def kept(dispatcher):

@@ -37,7 +37,8 @@ from kinegrad._kernels.lanes.lane import (
 )
 from kinegrad._kernels.lanes.trigonometry import sincos
 
-_H = 1e-30  # with the JIT disabled a dual is the complex number value + i·_H·slope
+# with the JIT disabled a dual is the complex number value + i·_H·slope; by a power of two, slopes keep their bits
+_H = 2.0**-100
 
 
 class Pair(NamedTuple):
