@@ -23,6 +23,8 @@ import kinegrad as kg
 from kinegrad.io import ModelFile, read_model
 from tests.fuzz.cases import cases
 from tests.fuzz.test_files import damage
+from tests.io.mjcf.test_reading import ALL, EQUAL
+from tests.kernels.child import child, ended
 from tests.mixed import mixed_tree
 
 WORDS = (
@@ -175,6 +177,57 @@ def test_damaged_toml(tmp_path):
             kg.save(found, path)
             assert read_model(path).model == found.model, case
     assert 0 < good < count
+
+
+# --- MJCF, in a child: MuJoCo is a large library in C, and if it crashes the case is to be named ---------------------
+
+
+@functools.cache
+def mujoco_models() -> list[bytes]:
+    files = importlib.metadata.files("gymnasium") or []
+    names = ("humanoid.xml", "ant.xml", "reacher.xml", "walker2d.xml")
+    return [Path(file.locate()).read_bytes() for file in files if file.name in names] + [ALL.encode(), EQUAL.encode()]
+
+
+def run_mjcf(count: int, folder: Path) -> None:
+    """Read damaged files; print each case before it is tried."""
+    import mujoco
+
+    path, good = folder / "a.xml", 0
+    for case in range(count):
+        rng = random.Random(f"mjcf {case}")
+        sound = rng.choice(mujoco_models())
+        inner = rng.random() < 0.8
+        content = damage_elements(rng, sound) if inner else damage(np.random.default_rng([10, case]), sound)
+        print(case, flush=True)
+        found = attempt(path, content)
+        if found is not None:
+            good += 1
+            check_sound(found)
+            twin = mujoco.MjModel.from_xml_path(str(path))
+            assert (found.model.nq, found.model.nv) == (twin.nq, twin.nv), case
+            moved = [b for b in range(1, twin.nbody) if twin.body_weldid[b] != 0]
+            assert math.isclose(found.model.total_mass, twin.body_mass[moved].sum(), rel_tol=1e-9), case
+    print(f"{good} of {count} could be read")
+
+
+SCRIPT = """
+import os, resource, sys
+from pathlib import Path
+from tests.fuzz.test_model_files import run_mjcf
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+os.chdir(sys.argv[1])
+run_mjcf(int(sys.argv[2]), Path(sys.argv[1]))
+"""
+
+
+def test_damaged_mjcf(tmp_path):
+    count = cases(60)
+    code, out, err = ended(child(SCRIPT, tmp_path, count))
+    *tried, last = out.splitlines() or ["none"]
+    assert code == 0, f"exit code {code} at case {last}\n{err}"
+    assert len(tried) == count
+    assert 0 < int(last.split()[0]) < count
 
 
 # --- trees that no one has written ------------------------------------------------------------------------------------

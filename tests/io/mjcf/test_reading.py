@@ -1,0 +1,232 @@
+"""What becomes of a file of MJCF: joints in a row, references, springs, static bodies, equalities; what is refused."""
+
+import sys
+
+import mujoco
+import numpy as np
+import pytest
+
+import kinegrad as kg
+from kinegrad.io import read_model
+from tests.peers.test_mjcf import compare
+
+ROD = '<geom type="capsule" size="0.03" fromto="0 0 0 0.1 0.2 0.4"/>'
+ALL = f"""<mujoco model="all of it">
+<compiler angle="radian"/><option gravity="0.3 -0.2 -9.7"/>
+<worldbody>
+  <geom type="plane" size="1 1 1"/><site name="post" pos="1 0 0"/>
+  <body name="table" pos="0 0 1"><geom size="0.1" contype="0" conaffinity="0"/>
+    <body name="arm" pos="0.1 0.2 0.3" euler="0.3 0.2 0.1">
+      <joint name="a" type="slide" axis="1 1 0" ref="0.3" springref="0.2" stiffness="30" damping="2" range="-1 2"/>
+      <joint name="b" axis="0 1 1" pos="0.1 0 0.2" ref="-0.4" springref="0.5" stiffness="7" armature="0.3"/>
+      <joint name="arm" axis="1 0 0.3" pos="0 0.1 0"/>
+      {ROD}<site name="grip" pos="0 0 0.4" euler="0.1 0 0"/>
+      <body name="plate" pos="0.2 0 0" quat="0.9 0.1 0.3 0.2"><geom type="box" size="0.1 0.2 0.3" rgba="1 0 0 1"/>
+        <body name="ball" pos="0 0 0.3"><joint name="socket" type="ball" pos="0 0 -0.1" damping="0.4"/>
+          <inertial pos="0.01 0.02 0.03" mass="2" fullinertia="0.03 0.04 0.05 0.001 0.002 0.003"/>
+          <geom type="ellipsoid" size="0.1 0.2 0.3" mass="0"/>
+        </body>
+      </body>
+    </body>
+  </body>
+  <body name="drone" pos="3 2 1" euler="1 0 0"><freejoint name="fly"/>{ROD}
+    <body pos="0 0 0.2"><joint type="hinge" axis="0 0 1"/>{ROD}</body>
+  </body>
+</worldbody>
+<actuator><motor name="m" joint="a" gear="3" ctrlrange="-1 1" ctrllimited="true"/>
+<position name="servo" joint="b" kp="3"/><muscle name="biceps" joint="arm" lengthrange="0 1"/></actuator>
+</mujoco>"""
+
+
+def written(tmp_path, text, name="a.xml"):
+    path = tmp_path / name
+    path.write_text(text)
+    return path
+
+
+def test_all_of_it_moves_as_in_mujoco(tmp_path):
+    found, twin, data = compare(written(tmp_path, ALL))
+    model = found.model
+    assert model.name == "all of it"
+    assert model.coordinate_names[:3] == ("a", "b", "arm")
+    assert model.link_names[:3] == ("a", "b", "arm")
+    assert model.position_limits[0].tolist() == [-1, 2]
+    assert model.frame("plate").link == "arm"
+    assert model.actuator_names == ("m",)
+    assert model.torques([1.0])[0] == 3.0
+    what = {note.what: note.text for note in found.report}
+    assert "actuator 'servo' is left out: it has a bias" in [n.text[:43] for n in found.report if n.what == "actuator"]
+    assert "it has a state of its own, as muscles have" in what["actuator"]
+    assert "ellipsoid geom" in what
+    assert "plane geom" in what
+    assert "body 'table'" in what["body of the world"]
+    assert "site 'post'" in what["site of the world"]
+    # frames and bodies are where MuJoCo has them
+    q, *_ = kg.random_configuration(model, 3), None
+    data.qpos[:] = q
+    mujoco.mj_kinematics(twin, data)
+    point = [0.1, 0.2, 0.3]
+    for name, position, matrix in (
+        ("plate", data.body("plate").xpos, data.body("plate").xmat),
+        ("ball", data.body("ball").xpos, data.body("ball").xmat),
+        ("grip", data.site("grip").xpos, data.site("grip").xmat),
+    ):
+        there = kg.point_motion(model, q, link=name, point=point).position
+        np.testing.assert_allclose(there, position + matrix.reshape(3, 3) @ point, atol=1e-13)
+    box = next(shape for shape in model.shapes if isinstance(shape.solid, kg.Box))
+    assert (box.link, box.solid.size, box.color) == ("arm", (0.2, 0.4, 0.6), (1, 0, 0, 1))
+
+
+def test_angles_instead_of_quaternions(tmp_path):
+    path = written(tmp_path, ALL)
+    model = kg.io.read_model(path, quaternion=False)
+    assert model.model.nq == model.model.nv == 3 + 3 + 6 + 1
+    assert "damping of a ball" in model.report.counts
+
+
+EQUAL = f"""<mujoco><compiler angle="radian"/><worldbody>
+<body name="a" pos="0 0 1"><joint name="ja" axis="0 1 0" ref="0.2"/>{ROD}
+  <body name="tip" pos="0.1 0.2 0.4"/>
+  <body name="b" pos="0.3 0 0"><joint name="jb" axis="1 0 0" ref="-0.1"/>{ROD}</body></body>
+<body name="c" pos="1 0 1"><freejoint/>{ROD}<site name="sc" pos="0 0.1 0.2"/></body>
+<body name="d" pos="2 0 1"><freejoint/>{ROD}<site name="sd" pos="0.3 0 0"/></body>
+</worldbody>
+<equality>
+  <connect name="hook" body1="tip" body2="c" anchor="0.1 0.2 0.3"/>
+  <weld name="glue" body1="c" body2="d" relpose="0.1 0.2 0.3 0.9 0.1 0.2 0.3" anchor="0.05 0 0.1"/>
+  <weld name="pinned" body1="d" torquescale="0"/>
+  <connect name="sites" site1="sc" site2="sd"/>
+  <joint name="gear" joint1="ja" joint2="jb" polycoef="0.3 -2 0 0 0"/>
+  <joint name="held" joint1="jb" polycoef="0.4 0 0 0 0"/>
+  <joint name="curve" joint1="ja" joint2="jb" polycoef="0 1 1 0 0"/>
+  <weld name="idle" body1="c" active="false"/>
+</equality></mujoco>"""
+
+
+def test_equalities_are_constraints(tmp_path):
+    """Rows are zero exactly where MuJoCo's are, and their Jacobians span the same space."""
+    path = written(tmp_path, EQUAL)
+    found = read_model(path)
+    assert found.constraints.names == ("hook", "glue", "pinned", "sites", "gear", "held")
+    assert found.report.counts == {"contacts": 1, "equality joint": 1}
+    assert "inactive equality" in [note.what for note in found.report]
+    twin = mujoco.MjModel.from_xml_path(str(path))
+    data = mujoco.MjData(twin)
+    model = found.model
+    rows = {name: [k for k, row in enumerate(found.constraints.row_names) if row.split(".")[0] == name]
+            for name in found.constraints.names}  # fmt: skip
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        q = kg.random_configuration(model, rng)
+        data.qpos[:] = q
+        mujoco.mj_fwdPosition(twin, data)
+        G, error = found.constraints.jacobian(q), found.constraints.error(q)
+        J = np.zeros((data.nefc, twin.nv))
+        if mujoco.mj_isSparse(twin):
+            mujoco.mju_sparse2dense(J, data.efc_J, data.efc_J_rownnz, data.efc_J_rowadr, data.efc_J_colind)
+        else:
+            J[:] = data.efc_J.reshape(data.nefc, twin.nv)
+        for name in ("hook", "pinned", "sites", "gear", "held", "glue"):
+            k = twin.equality(name).id
+            own = (data.efc_id == k) & (data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_EQUALITY))
+            theirs, ours = data.efc_pos[own], error[rows[name]]
+            if name == "glue":  # turns far from closure are measured otherwise; shifts are the same up to the frame
+                np.testing.assert_allclose(np.linalg.norm(ours[:3]), np.linalg.norm(theirs[:3]), rtol=1e-12)
+                continue
+            if name == "pinned":  # without torques: MuJoCo keeps three rows of zeros
+                np.testing.assert_allclose(np.linalg.norm(ours), np.linalg.norm(theirs[:3]), rtol=1e-12)
+                continue
+            np.testing.assert_allclose(np.linalg.norm(ours), np.linalg.norm(theirs), rtol=1e-12)
+            if name in ("gear", "held"):
+                np.testing.assert_allclose(G[rows[name]], J[own], atol=1e-12)
+    # a weld that holds in MuJoCo holds here: put d where it belongs
+    q = kg.random_configuration(model, rng)
+    data.qpos[:] = q
+    mujoco.mj_kinematics(twin, data)
+    relpose = twin.eq_data[twin.equality("glue").id]
+    R1, R2 = data.body("c").xmat.reshape(3, 3), np.zeros(9)
+    quat = np.zeros(4)
+    mujoco.mju_mulQuat(quat, data.body("c").xquat, relpose[6:10])
+    mujoco.mju_quat2Mat(R2, quat)
+    at = twin.joint(int(twin.body("d").jntadr[0])).qposadr[0]
+    q[at + 3 : at + 7] = quat
+    q[at : at + 3] = data.body("c").xpos + R1 @ relpose[3:6] - R2.reshape(3, 3) @ relpose[:3]
+    np.testing.assert_allclose(found.constraints.error(q)[rows["glue"]], 0, atol=1e-12)
+
+
+def test_load_tells_of_what_is_not_in_the_model(tmp_path):
+    path = written(tmp_path, EQUAL)
+    with pytest.warns(kg.io.LeftOutWarning, match="1 × equality joint, 1 × contacts, 6 × constraint"):
+        kg.load(path)
+
+
+def test_names_that_are_missing_or_taken(tmp_path):
+    text = f"""<mujoco><worldbody><body><joint/><joint axis="1 0 0"/>{ROD}<site name="body1"/>
+<body name="joint0"><joint name="joint1" axis="0 1 0"/>{ROD}</body></body></worldbody></mujoco>"""
+    model = read_model(written(tmp_path, text)).model
+    assert model.joint_names == ("joint0", "joint1_", "joint1")
+    assert model.link_names == ("joint0.link", "body1", "joint0")
+
+
+def test_what_is_switched_off(tmp_path):
+    flag = '<option><flag gravity="disable" spring="disable" damper="disable"/></option>'
+    if not hasattr(mujoco.mjtDisableBit, "mjDSBL_SPRING"):
+        flag = flag.replace(' spring="disable" damper="disable"', ' passive="disable"')
+    model = read_model(written(tmp_path, ALL.replace("<worldbody>", flag + "<worldbody>"))).model
+    assert not model.gravity.any()
+    assert not model.damping.any()
+    assert not model.stiffness.any()
+    compare(tmp_path / "a.xml")
+
+
+JOINT = f"<mujoco>\n<worldbody><body>\n<joint/>{ROD}</body></worldbody></mujoco>"
+REFUSED = {
+    "nothing moves": ("<mujoco/>", "has no joint, so that nothing moves; expected at least one"),
+    "unknown type": (JOINT.replace("<joint/>", '<joint type="bal"/>'), "line 3: MuJoCo refuses it: XML Error: invalid"),
+    "comma": (JOINT.replace("<joint/>", '<joint damping="1,5"/>'), "line 3: MuJoCo refuses it: XML Error"),
+    "hexadecimal": (
+        JOINT.replace("<joint/>", '<joint damping="0x10"/>'),
+        "line 3: <joint>: damping=\"0x10\" holds '0x10'; expected finite decimal numbers, as 1.5 or -2e-3",
+    ),
+    "nan": (JOINT.replace("<joint/>", '<joint axis="nan 0 0"/>'), "axis=\"nan 0 0\" holds 'nan'; expected finite"),
+    "infinite": (JOINT.replace("<joint/>", '<joint armature="inf"/>'), "armature=\"inf\" holds 'inf'"),
+    "zero axis": (JOINT.replace("<joint/>", '<joint axis="0 0 0"/>'), "axis too small in joint"),
+    "no mass": (JOINT.replace(ROD, ""), "mass and inertia of moving bodies must be larger than mjMINVAL"),
+    "DTD": ('<!DOCTYPE mujoco [<!ENTITY a "1">]>' + JOINT, "line 1: declares a document type (DTD)"),
+    "not XML": ("mujoco", "is not well-formed XML"),
+    "other XML": ("<sdf/>", "begins with <sdf>; expected <mujoco>"),
+    "file that is missing": (
+        JOINT.replace("<worldbody>", '<asset><mesh file="no.stl"/></asset><worldbody>'),
+        "MuJoCo refuses it: Error: Error opening file",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_refused_with_a_sentence(tmp_path, monkeypatch, what):
+    monkeypatch.chdir(tmp_path)
+    text, sentence = REFUSED[what]
+    with pytest.raises(kg.FileError) as caught:
+        read_model(written(tmp_path, text))
+    assert sentence in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["a.xml"]  # MuJoCo leaves no log behind
+
+
+def test_wrong_options(tmp_path):
+    with pytest.raises(kg.InputError, match="`quaternion` is 1; expected True or False"):
+        read_model(written(tmp_path, JOINT), quaternion=1)
+
+
+def test_without_mujoco(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    with pytest.raises(kg.InputError, match=r"install it with: pip install 'kinegrad\[mjcf\]'"):
+        read_model(written(tmp_path, JOINT))
+
+
+def test_round_trip(tmp_path):
+    for text in (ALL, EQUAL):
+        found = read_model(written(tmp_path, text))
+        kg.save(found, tmp_path / "a.toml")
+        again = read_model(tmp_path / "a.toml")
+        assert again.model == found.model
+        assert again.constraints == found.constraints
