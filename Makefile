@@ -1,17 +1,21 @@
 # kinegrad: two commands do everything on a machine with Python (3.11 or newer) and make.
 #   make demo    set up, run the main job, say where its results are
 #   make test    set up, run the tests (make test-slow: the slow ones, which CI runs too)
-# Also: make warm (compile everything beforehand), make lint, make bench, make fuzz, make clean.
+# Also: make warm (compile everything beforehand), make docs, make dist, make lint, make bench, make fuzz, make clean.
 
 PYTHON ?= python3
 VENV   := .venv
+ifeq ($(OS),Windows_NT)
+BIN    := $(VENV)/Scripts
+else
 BIN    := $(VENV)/bin
+endif
 READY  := $(VENV)/.ready
 TOOLS  := $(VENV)/.tools
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-slow warm lint bench fuzz clean
+.PHONY: demo test test-slow warm docs dist lint bench fuzz clean
 
 demo: $(READY)
 	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
@@ -30,6 +34,18 @@ lint: $(TOOLS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# the site, out/site/index.html; needs no network, and warnings are errors
+docs: $(TOOLS)
+	$(BIN)/python -m sphinx -q -W --keep-going docs out/site
+
+# wheel and source archive, and the wheel tried in an environment of its own, away from the source
+dist: $(TOOLS)
+	rm -rf out/dist
+	$(BIN)/python -m build --outdir out/dist .
+	$(PYTHON) -m venv out/dist/env
+	$(subst $(VENV),out/dist/env,$(BIN))/python -m pip install --quiet out/dist/*.whl
+	cd out/dist && $(subst $(VENV),env,$(BIN))/python ../../tests/installed.py
 
 # the fuzzers of tests/fuzz, which make test-slow runs with few cases
 fuzz: export KINEGRAD_FUZZ_CASES ?= 20000

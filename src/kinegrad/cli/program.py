@@ -25,6 +25,7 @@ from kinegrad.cli.demo import demo
 from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
 from kinegrad.cli.reproduce import reproduce
+from kinegrad.cli.sweep import sweep
 from kinegrad.cli.view import view
 
 __all__ = ["app", "main"]
@@ -82,6 +83,7 @@ app.command()(inverse_dynamics)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
+app.command()(sweep)
 app.command()(view)
 
 

@@ -73,17 +73,21 @@ def violation_of(lower: Array, upper: Array, x: Array, g_lower: Array, g_upper: 
 
 def possible(multipliers: Array, lower: Array, upper: Array) -> Array:
     """Multipliers without those parts whose limit is infinite."""
-    low = np.where(np.isfinite(lower), -np.inf, 0.0)
-    high = np.where(np.isfinite(upper), np.inf, 0.0)
-    return np.clip(multipliers, low, high)
+    return np.clip(multipliers, *signs(lower, upper))
+
+
+def signs(lower: Array, upper: Array) -> tuple[Array, Array]:
+    """The least and the most that multipliers can be."""
+    return np.where(np.isfinite(lower), -np.inf, 0.0), np.where(np.isfinite(upper), np.inf, 0.0)
 
 
 def stationarity(scaled: Any, gradient: Array, jacobian: Array, g_multipliers: Array, x_multipliers: Array) -> float:
     """The largest component of ∇f + Jᵀλ + z, over s."""
-    y = possible(g_multipliers, scaled.g_lower, scaled.g_upper)
-    z = possible(x_multipliers, scaled.lower, scaled.upper)
-    left = gradient + scaled.jacobian_matrix(jacobian).T @ y + z
-    left[scaled.lower == scaled.upper] = 0.0
+    y = np.minimum(np.maximum(g_multipliers, scaled.least[0]), scaled.most[0])
+    z = np.minimum(np.maximum(x_multipliers, scaled.least[1]), scaled.most[1])
+    rows, columns = scaled.jacobian_pattern
+    left = np.bincount(columns, weights=jacobian * y[rows], minlength=scaled.n) + gradient + z
+    left[scaled.fixed] = 0.0
     return float(np.abs(left).max(initial=0.0) / _size(y, z))
 
 
@@ -154,23 +158,27 @@ def curvature(
 ) -> float:  # fmt: skip
     """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
 
-    Interior points stay away from limits with a small multiplier, by the barrier parameter divided by it: such a limit
-    is active if its multiplier is larger than its distance.
+    An interior point stays away from limits, by the barrier parameter divided by the multiplier, and near a switch it
+    is not clear which limits are active.  With multipliers, limits that are not near count as the barrier does, by
+    |λ| / distance in the direction of their normal, which is large for active ones and small for others.
     """
     from scipy.linalg import eigvalsh, null_space
 
     rows, bounds = active(scaled, x, g, near)
-    if multipliers is not None:
-        of_rows = np.minimum(g - scaled.g_lower, scaled.g_upper - g)
-        of_bounds = np.minimum(x - scaled.lower, scaled.upper - x)
-        rows = np.where(np.abs(multipliers[0]) > of_rows, 1.0, rows)
-        bounds = np.where(np.abs(multipliers[1]) > of_bounds, 1.0, bounds)
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
     if len(free) > DENSE:
         return np.nan
     lower = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)).toarray()[np.ix_(free, free)]
     full = lower + np.tril(lower, -1).T
-    normals = scaled.jacobian_matrix(jacobian).tocsr()[np.flatnonzero(rows)].toarray()[:, free]
+    all_normals = scaled.jacobian_matrix(jacobian).tocsr()
+    if multipliers is not None:
+        inside = np.flatnonzero(rows == 0)
+        distance = np.minimum(g - scaled.g_lower, scaled.g_upper - g)[inside]
+        J = all_normals[inside].toarray()[:, free]
+        full = full + J.T @ ((np.abs(multipliers[0][inside]) / distance)[:, None] * J)
+        distance = np.minimum(x - scaled.lower, scaled.upper - x)[free]
+        full = full + np.diag(np.abs(multipliers[1][free]) / distance)
+    normals = all_normals[np.flatnonzero(rows)].toarray()[:, free]
     basis = null_space(normals, rcond=1e-9) if len(normals) else np.eye(len(free))
     if not basis.shape[1]:
         return np.inf

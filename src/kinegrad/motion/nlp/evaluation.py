@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, SingularError, SolveError, said
-from kinegrad.motion.nlp.conditions import matrix, stationarity, violation_of
+from kinegrad.motion.nlp.conditions import matrix, signs, stationarity, violation_of
 from kinegrad.motion.nlp.differences import Differences
 from kinegrad.motion.nlp.program import NonlinearProgram
 from kinegrad.motion.nlp.solution import Evaluations, Iterate, NonlinearSolution
@@ -79,6 +79,9 @@ class Evaluator:
         self.g_lower, self.g_upper = (
             np.asarray(g, dtype=float) / self.g_scale for g in (program.g_lower, program.g_upper)
         )
+        of_rows, of_bounds = signs(self.g_lower, self.g_upper), signs(self.lower, self.upper)
+        self.least, self.most = zip(of_rows, of_bounds, strict=True)  # that multipliers of rows and bounds can be
+        self.fixed = self.lower == self.upper
         self.jacobian_pattern = _indices(program.jacobian_pattern)
         self.hessian_pattern = _indices(program.hessian_pattern)
         (rows, columns), (low, left) = self.jacobian_pattern, self.hessian_pattern

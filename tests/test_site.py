@@ -1,0 +1,42 @@
+"""The site builds without a warning, has every public name, and asks nobody for anything."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import kinegrad
+
+sphinx = pytest.importorskip("sphinx")
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The built pages, by their names."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "docs", str(folder / "html")]
+    made = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert made.returncode == 0, made.stderr[-4000:]
+    return {str(path.relative_to(folder / "html")): path.read_text(encoding="utf-8")
+            for path in (folder / "html").rglob("*.html")}  # fmt: skip
+
+
+def test_every_public_name_is_in_the_reference(site):
+    text = "".join(page for name, page in site.items() if name.startswith("reference/"))
+    missing = [name for name in kinegrad.__all__
+               if callable(getattr(kinegrad, name)) and f'id="kinegrad.{name}"' not in text]  # fmt: skip
+    assert missing == []
+
+
+def test_nothing_is_loaded_from_elsewhere(site):
+    loads = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="(?:https?:)?//[^"]*"')
+    assert {name: loads.findall(page) for name, page in site.items() if loads.search(page)} == {}
+
+
+def test_derivations_of_kernels_are_on_the_theory_pages(site):
+    assert "Glossary" in site["theory/inverse_dynamics.html"]
+    assert "[singh2022]" in site["theory/inverse_dynamics.html"]
