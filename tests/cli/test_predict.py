@@ -16,8 +16,8 @@ def run(*arguments):
 def test_the_time_optimal_arm_becomes_a_page(tmp_path):
     result = run("two-link-time-optimal", "--out", tmp_path / "arm")
     assert result.exit_code == 0, result.output
-    T = float(re.search(r"^T = (\S+) s$", result.stdout, flags=re.MULTILINE)[1])
-    assert T == pytest.approx(0.39315, abs=1e-4)
+    time = float(re.search(r"^T = (\S+) s$", result.stdout, flags=re.MULTILINE)[1])
+    assert time == pytest.approx(0.39315, abs=1e-4)
     assert "iterations" in result.stdout
     folder = tmp_path / "arm"
     assert {path.name for path in folder.iterdir()} == {
@@ -28,7 +28,7 @@ def test_the_time_optimal_arm_becomes_a_page(tmp_path):
     assert "<canvas" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    assert results["T"] == pytest.approx(T, abs=1e-5)
+    assert results["T"] == pytest.approx(time, abs=1e-5)
     assert results["success"] is True
     assert results["between"][0]["value"] < 0.02
 
