@@ -93,9 +93,8 @@ def run_tangents(
     todo = (_Layered if over_states else _Abreast)(kernel.function, along, state, loads)
     _, slots = kernel.needs(batch.model)
     first, workers = first_rows(todo.work), workers_asked(threads, count * total * n)
-    call = (
-        None if workers == 1 and todo.lines == 1 and todo.rows <= first else Call(todo.lines, todo.rows, first, workers)
-    )
+    at_once = workers == 1 and todo.lines == 1 and 0 < todo.rows <= first  # a fraction of a second
+    call = None if at_once else Call(todo.lines, todo.rows, first, workers)
     stuck: list[tuple[int, int]] = []
 
     def part(line: int, start: int, stop: int) -> None:
@@ -107,7 +106,7 @@ def run_tangents(
             if call is not None:
                 call.stop()
 
-    if call is None:  # a fraction of a second
+    if call is None:
         part(0, 0, todo.rows)
     else:
         call.run(part, alone_first=not compiled(kernel.function))
