@@ -144,7 +144,7 @@ def small_parts(request, monkeypatch):
     kg.set_threads(request.param)
 
     def cut():
-        monkeypatch.setattr(engine.threads, "_FIRST", 1)
+        monkeypatch.setattr(engine.threads, "FIRST", 1)
         monkeypatch.setattr(engine.marching, "FIRST", 1)
         monkeypatch.setattr(engine.marching, "_FEWEST", 1)
         monkeypatch.setattr(engine.pool, "PART", 1e-9)

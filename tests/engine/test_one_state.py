@@ -259,3 +259,30 @@ def test_coordinates_that_are_not_joints(function, count, seed):
     state[-1][0] = np.nan
     with pytest.raises(InputError, match=r"at index \(0,\) is nan"):
         function(model, *state)
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (2, 0)])
+def test_a_batch_on_one_thread_has_the_bits_of_the_long_way(shape):
+    """Plain arrays of a batch go straight to kernels of one result; read-only ones go through the gate."""
+    model = samples.random_tree(6, seed=3)
+    q, v, a = np.random.default_rng(3).normal(size=(3, *shape, 6))
+    slow = [x.copy() for x in (q, v, a)]
+    for x in slow:
+        x.flags.writeable = False
+    for function, count in ((kg.inverse_dynamics, 3), (kg.mass_matrix, 1), (kg.kinetic_energy, 2), (kg.bias_forces, 2)):
+        found, expected = (function(model, *x[:count], threads=1) for x in ((q, v, a), slow))
+        assert found.shape == expected.shape
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_mistakes_in_a_batch_on_one_thread_are_told():
+    model = samples.two_link()
+    q = np.zeros((4, 2))
+    v = q.copy()
+    v[2, 1] = np.nan
+    with pytest.raises(kg.InputError, match=r"`v` at index \(2, 1\) is nan"):
+        kg.inverse_dynamics(model, q, v, q, threads=1)
+    with pytest.raises(kg.InputError, match="overflow"):
+        kg.inverse_dynamics(model, q, q + 1e200, q, threads=1)
+    with pytest.raises(kg.InputError, match=r"`q` has shape \(4, 3\)"):
+        kg.inverse_dynamics(model, np.zeros((4, 3)), np.zeros((4, 3)), np.zeros((4, 3)), threads=1)

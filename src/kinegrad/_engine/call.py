@@ -24,14 +24,14 @@ from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sp
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
-from kinegrad._engine.threads import NO_JOINT, judge, run, scratch
+from kinegrad._engine.threads import FIRST, NO_JOINT, judge, run, scratch
 from kinegrad._kernels.coordinates import contract, expand
 from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
-Single = Callable[[Model, Sequence[Any], Any, "slice | None"], "tuple[Array, ...] | None"]
+Single = Callable[[Model, Sequence[Any], Any, "slice | None", bool], "tuple[Array, ...] | None"]
 _NONE: dict[Kernel, Single] = {}
 ALL = slice(None)
 _OF_JOINTS = {axis for axis in Axis if axis not in (Axis.LINK, Axis.POINT, Axis.PARAMETER, Axis.CONSTANT)}
@@ -69,7 +69,7 @@ def evaluate(
     """
     if loads is None and type(model) is Model and (threads is None or (type(threads) is int and threads == 1)):
         single = model.__dict__.get("_singles", _NONE).get(kernel) or _prepare(kernel, model)
-        found = single(model, state, out, columns)
+        found = single(model, state, out, columns, threads is not None)
         if found is not None:
             return found
     return evaluate_with(kernel, model, state, loads, out, threads, columns)
@@ -201,6 +201,8 @@ def _outputs(kernel: Kernel, batch: Batch, out: Any, points: Shape | None, wante
     """Results and the (states, columns) arrays for the kernel to fill; those left out have no rows."""
     results, cores = kernel.results, kernel.cores(batch.model, points)
     alone = len(results) - (kernel.together if out is None else 0)
+    if out is None and wanted is ALL and alone == len(results):  # at once, as it mostly is
+        return [batch.output(core, zero=result.zero) for core, result in zip(cores, results, strict=True)]
     by_name = type(out) is dict and len(results) > 1
     if by_name:
         check_apart(out)
@@ -237,7 +239,7 @@ def _prepare(kernel: Kernel, model: Model) -> Single:
     return single
 
 
-def _refuse(model: Model, state: Sequence[Any], out: Any, columns: slice | None) -> None:
+def _refuse(model: Model, state: Sequence[Any], out: Any, columns: slice | None, alone: bool) -> None:
     return None
 
 
@@ -252,11 +254,15 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
     count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
     zeros, zero = [result.zero for result in kernel.results], np.zeros((1, n))
 
-    def single(model: Model, state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
+    several = _several_states(kernel, model, constants)
+
+    def single(
+        model: Model, state: Sequence[Any], out: Any, columns: slice | None, alone: bool
+    ) -> tuple[Array, ...] | None:
         rows = [constants]
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
-                return None
+                return several(model, state) if alone and out is None and columns is None else None
             rows.append(x[None])  # type: ignore[arg-type]
         if len(rows) <= count:
             rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
@@ -289,6 +295,43 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
     return single
 
 
+def _several_states(
+    kernel: Kernel, model: Model, constants: tuple[Any, ...]
+) -> Callable[[Model, Sequence[Any]], tuple[Array, ...] | None]:
+    """The same of a batch of a few hundred states on one thread, for kernels of one result."""
+    if len(kernel.results) > 1 or kernel.pivots or kernel.tables is not None or kernel.spare:
+        return lambda model, state: None
+    function, n, (_, slots) = kernel.function, model.n, kernel.needs(model)
+    after, most, zero = (no_load(n),) * 3 if kernel.loads else (), FIRST // (n * n), np.zeros((1, n))
+    count, (core,), make = len(kernel.state), kernel.cores(model), np.zeros if kernel.results[0].zero else np.empty
+    columns = math.prod(core)
+
+    def several(model: Model, state: Sequence[Any]) -> tuple[Array, ...] | None:
+        shape, states, rows = None, 0, [constants]
+        for x in state:
+            if type(x) is not np.ndarray or x.dtype is not FLOAT64 or not x.flags.carray:
+                return None
+            if shape is None:
+                shape = x.shape
+                if len(shape) < 2 or shape[-1] != n or not 0 < (states := x.size // n) <= most:
+                    return None
+            elif x.shape != shape:
+                return None
+            rows.append(x.reshape(states, n))  # type: ignore[arg-type]
+        assert shape is not None
+        if len(rows) <= count:
+            rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
+        found = make((states, columns))
+        ok = function(*rows, *after, found, scratch(slots), 0, states)
+        if ok != FINE:
+            batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
+            batch.results = [found]
+            judge(batch, [(0, ok, ())])
+        return (found.reshape(*shape[:-1], *core),)
+
+    return several
+
+
 def _carried(kernel: Kernel) -> bool:
     """Whether arguments of a kernel are those of a motion, and its results forces or of no joint: what the kernels of
     ``_kernels/coordinates.py`` take there and back."""
@@ -303,7 +346,9 @@ def _single_in_coordinates(kernel: Kernel, model: Model) -> Single:
     n, zero, shapes = layout.n, np.zeros((1, layout.nv)), [(layout.nq,), (layout.nv,), (layout.nv,)]
     nv, bends, forces = layout.nv, 2 * len(layout.coupled), [result.axes == (Axis.TORQUE,) for result in kernel.results]
 
-    def single(model: Model, state: Sequence[Any], out: Any, columns: slice | None) -> tuple[Array, ...] | None:
+    def single(
+        model: Model, state: Sequence[Any], out: Any, columns: slice | None, alone: bool
+    ) -> tuple[Array, ...] | None:
         if out is not None or columns is not None:
             return None
         rows = [zero, zero, zero]

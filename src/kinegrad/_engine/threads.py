@@ -27,7 +27,7 @@ Note = tuple[int, int, tuple[Integers, ...]]  # first state of a part, what the 
 NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that nothing resists
 _local = threading.local()
 _GRAIN = 2048  # joint-states a thread should have to do before it is worth waking
-_FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
+FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
 _threads = 0  # until it is asked for
 
 
@@ -66,6 +66,8 @@ def check_threads(count: Any) -> int:
     """How many threads a call is to use that says `count`, or None."""
     if count is None:
         return _threads or get_threads()
+    if type(count) is int and count >= 1:  # at once, as it is nearly always
+        return count
     if isinstance(count, bool | np.timedelta64) or not isinstance(count, int | np.integer) or count < 1:
         raise InputError(f"`threads` is {shown(count)}; expected a whole number of at least 1")
     return int(count)
@@ -124,26 +126,33 @@ def run(
         workers = max(1, min(workers, count * n // _GRAIN))
     if not count:
         return
-    if workers == 1 and count * n * n <= _FIRST:
+    if workers == 1 and count * n * n <= FIRST:
         own = (NO_JOINT.copy(),) if pivots else ()
         ok = kernel(*arguments, *own, scratch(slots), 0, count)
         if ok == FINE and not pivots and tame(batch.model):
             return
-        notes: list[Note] = [(0, ok, own)]
+        judge(batch, [(0, ok, own)])
     else:
-        notes = []
-        call = Call(1, count, _FIRST // (n * n), workers)
+        _run_in_parts(kernel, batch, slots, workers, arguments, pivots)
 
-        def part(_: int, start: int, stop: int) -> None:
-            own = (NO_JOINT.copy(),) if pivots else ()
-            ok = kernel(*arguments, *own, scratch(slots), start, stop)
-            stuck = any(status[0] >= 0 for status in own)
-            if ok != FINE or stuck:
-                notes.append((start, ok, own))
-            if ok == NOT_FINITE or stuck:
-                call.stop()
 
-        call.run(part, alone_first=not compiled(kernel))
+def _run_in_parts(
+    kernel: Callable[..., int], batch: Batch, slots: int, workers: int, arguments: tuple[Any, ...], pivots: bool
+) -> None:
+    """The same on several threads, or in parts that Ctrl-C can come between."""
+    notes: list[Note] = []
+    call = Call(1, batch.states, FIRST // (batch.n * batch.n), workers)
+
+    def part(_: int, start: int, stop: int) -> None:
+        own = (NO_JOINT.copy(),) if pivots else ()
+        ok = kernel(*arguments, *own, scratch(slots), start, stop)
+        stuck = any(status[0] >= 0 for status in own)
+        if ok != FINE or stuck:
+            notes.append((start, ok, own))
+        if ok == NOT_FINITE or stuck:
+            call.stop()
+
+    call.run(part, alone_first=not compiled(kernel))
     judge(batch, sorted(notes, key=lambda note: note[0]))
 
 
@@ -177,7 +186,7 @@ def workers_asked(threads: int | None, work: int) -> int:
 
 def first_rows(work: int) -> int:
     """How many rows, each as much work as so many joint-states, take a fraction of a second at most."""
-    return _FIRST // work
+    return FIRST // work
 
 
 def run_directions(
@@ -209,7 +218,7 @@ def run_directions(
     lines, rows = (directions, count) if over_states else (count, directions)
     workers = workers_asked(threads, count * directions * model.n)
     stuck: list[tuple[int, int]] = []
-    call = Call(lines, rows, max(_FIRST // (4 * model.n**2), WIDTH), workers)
+    call = Call(lines, rows, max(FIRST // (4 * model.n**2), WIDTH), workers)
 
     def part(k: int, start: int, stop: int) -> None:
         some, one = slice(start, stop), slice(k, k + 1)

@@ -1,7 +1,6 @@
 """Small programs with known optima, differentiated by CasADi's expressions: an independent source of exact derivatives.
 
-Numbers of problems and their optima: W. Hock and K. Schittkowski, Test Examples for Nonlinear Programming Codes,
-Lecture Notes in Economics and Mathematical Systems 187, Springer 1981.
+Numbers of problems and their optima: [hock1981].
 """
 
 import casadi

@@ -158,23 +158,27 @@ def curvature(
 ) -> float:  # fmt: skip
     """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
 
-    Interior points stay away from limits with a small multiplier, by the barrier parameter divided by it: such a limit
-    is active if its multiplier is larger than its distance.
+    An interior point stays away from limits, by the barrier parameter divided by the multiplier, and near a switch it
+    is not clear which limits are active.  With multipliers, limits that are not near count as the barrier does, by
+    |λ| / distance in the direction of their normal, which is large for active ones and small for others.
     """
     from scipy.linalg import eigvalsh, null_space
 
     rows, bounds = active(scaled, x, g, near)
-    if multipliers is not None:
-        of_rows = np.minimum(g - scaled.g_lower, scaled.g_upper - g)
-        of_bounds = np.minimum(x - scaled.lower, scaled.upper - x)
-        rows = np.where(np.abs(multipliers[0]) > of_rows, 1.0, rows)
-        bounds = np.where(np.abs(multipliers[1]) > of_bounds, 1.0, bounds)
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
     if len(free) > DENSE:
         return np.nan
     lower = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)).toarray()[np.ix_(free, free)]
     full = lower + np.tril(lower, -1).T
-    normals = scaled.jacobian_matrix(jacobian).tocsr()[np.flatnonzero(rows)].toarray()[:, free]
+    all_normals = scaled.jacobian_matrix(jacobian).tocsr()
+    if multipliers is not None:
+        inside = np.flatnonzero(rows == 0)
+        distance = np.minimum(g - scaled.g_lower, scaled.g_upper - g)[inside]
+        J = all_normals[inside].toarray()[:, free]
+        full = full + J.T @ ((np.abs(multipliers[0][inside]) / distance)[:, None] * J)
+        distance = np.minimum(x - scaled.lower, scaled.upper - x)[free]
+        full = full + np.diag(np.abs(multipliers[1][free]) / distance)
+    normals = all_normals[np.flatnonzero(rows)].toarray()[:, free]
     basis = null_space(normals, rcond=1e-9) if len(normals) else np.eye(len(free))
     if not basis.shape[1]:
         return np.inf

@@ -8,23 +8,9 @@ Foot, Kept                                              contacts and loops, with
 Time, Effort, Power, Acceleration, Jerk, Posture, Follow, UserTerm     terms of the objective
 """
 
+from kinegrad.motion.problem.places import Above, Apart, Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.problem import MotionProblem
-from kinegrad.motion.problem.requirements import (
-    Above,
-    Apart,
-    Boundary,
-    Fixed,
-    Foot,
-    Guided,
-    Held,
-    Kept,
-    Limits,
-    Periodic,
-    Phase,
-    Reach,
-    Requirement,
-    Symmetric,
-)
+from kinegrad.motion.problem.requirements import Boundary, Fixed, Limits, Periodic, Phase, Requirement, Symmetric
 from kinegrad.motion.problem.solution import MotionSolution
 from kinegrad.motion.problem.terms import Acceleration, Effort, Follow, Jerk, Posture, Power, Term, Time, UserTerm
 

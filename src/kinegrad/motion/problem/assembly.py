@@ -38,6 +38,12 @@ class GridAssembly:
         self._jacobian_tables()
         self._hessian_tables()
 
+    def with_blocks(self, blocks: list[Any]) -> GridAssembly:
+        """The same grid with other functions."""
+        own = self.grid
+        grid = Grid(own.basis, own.s, own.mechanics, own.variables, own.forces, own.orders, blocks, own.name)
+        return GridAssembly(grid, 0)
+
     # --- rows -----------------------------------------------------------------------------------------------------
 
     def row_numbers(self, k: int) -> Index:

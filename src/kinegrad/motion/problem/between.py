@@ -76,10 +76,10 @@ class FineGrid(Grid):
 
     coarse: Array
 
-    def z(self, x: Array) -> Array:
+    def _z(self, x: Array) -> Array:
         forces, self.forces = self.forces, np.zeros((self.K, self.layout.forces), dtype=np.int64)
         try:
-            z = super().z(x)
+            z = super()._z(x)
         finally:
             self.forces = forces
         part = self.layout.force
@@ -116,7 +116,7 @@ def fine_grid(program: MotionProgram, p: int, s: Array | None = None) -> FineGri
     own = next((x.grid for x in program.grids if x.grid.name == "dynamics" and x.grid.variables is here), None)
     at = fine_instants(parts.phases[p]) if s is None else s
     part = parts.parts[p]
-    mechanics = own.mechanics if own is not None else Mechanics(part.model, parts.phases[p].loads, design=part.design)
+    mechanics = Mechanics(part.model, parts.phases[p].loads, design=part.design) if own is None else own.mechanics
     blocks = [] if own is None else own.rows
     forces = parts.variables.forces[p]
     orders = 3 if own is None else own.orders

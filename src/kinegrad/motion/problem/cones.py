@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from kinegrad.motion.problem.functions import Linear
 from kinegrad.motion.problem.nodes import Block
+from kinegrad.motion.problem.places import Foot
 from kinegrad.motion.problem.quantities import Layout
-from kinegrad.motion.problem.requirements import Foot
 
 Array = NDArray[np.float64]
 LEVER = 0.1

@@ -156,6 +156,13 @@ class Squares:
         a, b = np.nonzero(np.tril(curve))
         self.pairs, self._curve, self._dense = (self._ys[a], self._ys[b]), curve[a, b], dense
 
+    def only(self, row: int, factor: float) -> Squares:
+        """One of its rows alone, times a factor."""
+        weights = np.zeros_like(self._c)
+        weights[row] = factor * self._c[row]
+        target = None if isinstance(self._target, float) else self._target
+        return Squares(self.names[0], *self._A.entries, self._A.coefficients, weights, target)
+
     def _off(self, y: Array) -> Array:
         return self._A.value(y) - self._target
 

@@ -23,6 +23,7 @@ from kinegrad.motion.problem.transcription import Transcription
 
 Array = NDArray[np.float64]
 NEAR = 0.03  # weight of the distance from the hint, rad or m, against rows in m or rad
+MOST = 100  # steps
 FAR = 2e-3  # m or rad: how far from a target the nearest posture may be before the target is out of reach
 
 
@@ -100,44 +101,59 @@ def _durations(parts: Transcription, durations: Any) -> Array:
 
 def posture(parts: Transcription, corner: int, hint: Array) -> tuple[Array, Array, list[str]]:
     """Splines' values where phases meet, (splines,); what is left of its rows, and their names."""
-    from scipy.optimize import least_squares
-
     p, end = (corner, 0) if corner < len(parts.phases) else (corner - 1, -1)
     where, builder = parts.where, parts.builder
     ids = [builder.root(int(builder.point(p, end, k))) for k in range(where.count)]
     low, high = builder.lower[ids], builder.upper[ids]
-    hinted = np.array([where.sign[i] * hint[i] for i in where.leaders])
-    start = np.clip(hinted, low, high)
+    start = np.clip(np.array([where.sign[i] * hint[i] for i in where.leaders]), low, high)
     items = _rows_at(parts, corner)
-    fixed = high - low <= 1e-9 * (1 + np.abs(np.where(np.isfinite(low), low, 0.0)))
-    if not items or fixed.all():
-        error = _errors(items, _coordinates(parts, start)) if items else np.zeros(0)
-        return start, error, [name for *_, names in items for name in names]
-    free = np.flatnonzero(~fixed)
+    if not items:
+        return start, np.zeros(0), []
     spread = _matrix(parts)
+    found = _nearest(items, spread, parts.where.offset, start, low, high)
+    return found, _errors(items, spread @ found + where.offset), [name for *_, names in items for name in names]
 
-    def at(u: Array) -> Array:
-        whole = start.copy()
-        whole[free] = u
-        return _coordinates(parts, whole)
 
-    def residual(u: Array) -> Array:
-        return np.concatenate([_errors(items, at(u)), NEAR * weight * (u - start[free])])
+def _nearest(items: list[Any], spread: Array, offset: Array, start: Array, low: Array, high: Array) -> Array:
+    """Least squares of the rows, and a little of the distance from the start, within bounds.
 
-    def slope(u: Array) -> Array:
-        q = at(u)
-        rows = [rows_of.jacobian(q)[list(rows)] for rows_of, rows, *_ in items]
-        return np.concatenate([np.concatenate(rows) @ spread[:, free], NEAR * weight * np.eye(len(free))])
+    Steps of Levenberg and Marquardt; a component at a bound that the gradient pushes against is held there.
+    """
+    u, near, damping = start.copy(), NEAR, 1e-3
 
-    inside = np.clip(start[free], low[free] + 1e-9, np.maximum(high[free] - 1e-9, low[free] + 2e-9))
-    weight, u = 1.0, inside
-    for _ in range(3):
-        u = least_squares(residual, u, slope, bounds=(low[free], high[free] + 1e-8), max_nfev=200).x
-        u = np.clip(u, low[free] + 1e-10, high[free] - 1e-10 + 1e-8)
-        weight *= 1e-2
-    found = start.copy()
-    found[free] = np.clip(u, low[free], high[free])
-    return found, _errors(items, _coordinates(parts, found)), [name for *_, names in items for name in names]
+    def cost(at: Array) -> float:
+        error = _errors(items, spread @ at + offset)
+        return float(error @ error) + near**2 * float((at - start) @ (at - start))
+
+    value = cost(u)
+    for step in range(MOST):
+        q = spread @ u + offset
+        error = _errors(items, q)
+        J = np.concatenate([rows_of.jacobian(q)[list(rows)] for rows_of, rows, *_ in items]) @ spread
+        J = np.where(np.abs(error)[:, None] > 0, J, 0.0)  # rows within their tolerance
+        gradient = J.T @ error + near**2 * (u - start)
+        held = ((u <= low) & (gradient > 0)) | ((u >= high) & (gradient < 0)) | (low == high)
+        free = np.flatnonzero(~held)
+        if not len(free) or (step and np.abs(error).max() < 1e-10):
+            break
+        A = J[:, free].T @ J[:, free] + (near**2 + damping) * np.eye(len(free))
+        moved = u.copy()
+        moved[free] -= np.linalg.solve(A, gradient[free])
+        moved = np.clip(moved, low, high)
+        new = cost(moved)
+        if new < value:
+            small = np.abs(moved - u).max() < 1e-9
+            u, value, damping = moved, new, max(damping / 10, 1e-12)
+            if small:
+                break
+        else:
+            damping *= 10
+            if damping > 1e8:
+                break
+        if step % 10 == 9:  # the hint counts less and less
+            near *= 0.1
+            value = cost(u)
+    return u
 
 
 def _matrix(parts: Transcription) -> Array:
@@ -147,10 +163,6 @@ def _matrix(parts: Transcription) -> Array:
         if where.spline[i] >= 0:
             out[i, where.spline[i]] = where.sign[i]
     return out
-
-
-def _coordinates(parts: Transcription, u: Array) -> Array:
-    return _matrix(parts) @ u + parts.where.offset
 
 
 def _rows_at(parts: Transcription, corner: int) -> list[tuple[ConstraintSet, tuple[int, ...], Array, Array, list[str]]]:

@@ -28,7 +28,7 @@ from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.motion.bspline import SplineBasis
 from kinegrad.motion.problem import checks
-from kinegrad.motion.problem.requirements import Foot, Guided, Held, Kept, Reach
+from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -93,13 +93,18 @@ def constraint_of(model: Model, one: Any) -> Constraint:
         return one.constraint
     if isinstance(one, Foot):
         return foot_constraint(model, one)
-    at = one.at if isinstance(one, Held | Reach) else (0.0, 0.0, 0.0)
-    return Contact(one.link, one.point, one.directions, other_point=at)
+    if isinstance(one, Guided):
+        return Contact(one.link, one.point, one.directions)
+    if one.other is not None:
+        return Contact(one.link, one.point, one.directions, one.other, one.other_point)
+    return Contact(one.link, one.point, one.directions, other_point=one.at)
 
 
 def bounds_of(one: Any, rows: int, instants: Sequence[float]) -> tuple[Array, Array]:
     """Of its rows at these instants, (instants, rows)."""
     zero = np.zeros((len(instants), rows))
+    if isinstance(one, Held | Reach) and one.other is not None:
+        zero += np.asarray(one.at)[["xyz".index(c) for c in one.directions]]
     if not isinstance(one, Guided):
         return zero, zero.copy()
     span = one.during[1] - one.during[0]

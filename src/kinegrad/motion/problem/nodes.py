@@ -94,6 +94,9 @@ class Grid:
 
     def z(self, x: Array) -> Array:
         """(K, size)."""
+        return np.asarray(self._remember("z", x, lambda: self._z(x)))
+
+    def _z(self, x: Array) -> Array:
         v, layout = self.variables, self.layout
         z = np.empty((self.K, layout.size))
         P, T = self.control_points(x)[self.columns], self.duration(x)  # (K, width, splines)

@@ -20,6 +20,7 @@ from kinegrad.motion.problem.between import excesses, tolerances_of
 from kinegrad.motion.problem.derivative_check import DerivativeCheck, check_derivatives
 from kinegrad.motion.problem.description import described
 from kinegrad.motion.problem.program import MotionProgram
+from kinegrad.motion.problem.refinement import carried, refined
 from kinegrad.motion.problem.requirements import Phase, Requirement
 from kinegrad.motion.problem.solution import MotionSolution, motion_of
 from kinegrad.motion.problem.terms import Term, Time
@@ -239,12 +240,19 @@ class MotionProblem:
         if not isinstance(refine, bool | int | np.integer) or refine < 0:
             raise InputError(f"`refine` is {shown(refine)}; expected True, False, or how often")
         x0, warm = self._start(guess)
-        found = solve(
-            self.program, x0, solver=solver, hessian=hessian, gradient=gradient, tolerance=tolerance,
-            max_iterations=max_iterations, warm_start=warm, progress=progress, keep_iterates=keep_iterates,
-            options=options,
-        )  # fmt: skip
-        return self.solution(found, tolerances)
+        how = {
+            "solver": solver, "hessian": hessian, "gradient": gradient, "tolerance": tolerance,
+            "max_iterations": max_iterations, "progress": progress, "keep_iterates": keep_iterates, "options": options,
+        }  # fmt: skip
+        found = self.solution(solve(self.program, x0, warm_start=warm, **how), tolerances)  # type: ignore[arg-type]
+        most = 3 if refine is True else int(refine)
+        for count in range(1, most + 1):
+            if found.status != "between-nodes":
+                break
+            finer = refined(found.problem, found)
+            x0 = carried(found.problem.program, found.x, finer.program)
+            found = finer.solution(solve(finer.program, x0, **how), tolerances, refinements=count)  # type: ignore[arg-type]
+        return found
 
     def _start(self, given: Any) -> tuple[Array, NonlinearSolution | None]:
         if given is None:
@@ -257,7 +265,27 @@ class MotionProblem:
             return self.guess(motion=given), None
         return self._unknowns("guess", given), None
 
-    def solution(self, found: NonlinearSolution, between: Mapping[str, float] | None = None) -> MotionSolution:
+    def replaced(self, **changes: Any) -> MotionProblem:
+        """The same problem with other arguments of :class:`MotionProblem`, by name.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> from kinegrad.motion.problem import Boundary, MotionProblem, Phase
+        >>> ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+        >>> coarse = MotionProblem(samples.two_link(), Phase(segments=4), ends)
+        >>> coarse.replaced(phases=Phase(segments=8)).program.n - coarse.program.n
+        8
+        """
+        names = ("model", "phases", "requirements", "objective", "design", "design_bounds", "actuated")
+        unknown = [name for name in changes if name not in names]
+        if unknown:
+            raise InputError(f"`{unknown[0]}` is no argument of MotionProblem; expected one of {', '.join(names)}")
+        return MotionProblem(**{name: getattr(self, name) for name in names} | changes)
+
+    def solution(
+        self, found: NonlinearSolution, between: Mapping[str, float] | None = None, *, refinements: int = 0
+    ) -> MotionSolution:
         """What a solution of :attr:`program` means: its motion, and how good it is between the nodes."""
         program, x = self.program, found.x
         count = len(self.phases)
@@ -271,6 +299,7 @@ class MotionProblem:
             self, found, motion_of(program, x, tuple(range(count))),
             tuple(motion_of(program, x, (p,)) for p in range(count)),
             float(T.sum()), T, found.f, parameters, excesses(program, x, tolerances_of(between)),
+            refinements,
         )  # fmt: skip
 
     def __repr__(self) -> str:
@@ -311,8 +340,3 @@ def _design(model: Model, design: Any, bounds: Any) -> tuple[Design | None, Arra
             if not np.isfinite(found[k]).all():
                 raise InputError(f"`design_bounds` of {design.names[k]!r} is {shown(pair)}; expected finite numbers")
     return design, found
-
-
-def as_array(x: ArrayLike) -> Array:
-    """Numbers."""
-    return np.asarray(x, dtype=float)

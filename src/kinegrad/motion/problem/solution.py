@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.errors import InputError, shown
 from kinegrad.motion.motion import Motion
 from kinegrad.motion.nlp import NonlinearSolution
 from kinegrad.motion.problem.between import Excess, fine_grid
 from kinegrad.motion.problem.program import MotionProgram
+from kinegrad.motion.problem.sensitivity import Sensitivity, sensitivity
+from kinegrad.motion.problem.verification import Verification, verify
 from kinegrad.results import Result
 
 if TYPE_CHECKING:
@@ -92,6 +95,56 @@ class MotionSolution(Result):
         return (
             f"the solver succeeded, but between the nodes limits are exceeded: {each}; use refine=True or more segments"
         )
+
+    def verify(self, *, segments: bool = True, mujoco: bool | None = None) -> Verification:
+        """Apply the predicted torques to the mechanism, and see how far it departs from the predicted motion.
+
+        Parameters
+        ----------
+        segments : bool
+            Simulate each segment by itself, too.
+        mujoco : bool, optional
+            Whether to simulate with MuJoCo as well; if not given, where it is installed.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> from kinegrad.motion.problem import Boundary, MotionProblem, Phase
+        >>> ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+        >>> found = MotionProblem(samples.two_link(), Phase(segments=8), ends).solve()
+        >>> found.verify(mujoco=False).departure < 1e-6
+        True
+        """
+        for name, value in (("segments", segments), ("mujoco", mujoco)):
+            if not (isinstance(value, bool) or (name == "mujoco" and value is None)):
+                raise InputError(f"`{name}` is {shown(value)}; expected True or False")
+        return verify(self, mujoco=mujoco, segments=segments)
+
+    def sensitivity(self, parameters: Any = None, *, limits: bool = True) -> Sensitivity:
+        """How the optimum changes with masses, lengths, loads and torque limits, from its multipliers.
+
+        Parameters
+        ----------
+        parameters : Design, sequence of str or mapping, optional
+            Constants of the model, by the names of :class:`Design`.
+        limits : bool
+            Torque limits of all actuators, too.
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> from kinegrad.motion.problem import Boundary, MotionProblem, Phase
+        >>> ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+        >>> found = MotionProblem(samples.two_link(), Phase(segments=8), ends).solve()
+        >>> change = found.sensitivity(["forearm.mass"])
+        >>> change.names
+        ('forearm.mass', 'limit of shoulder', 'limit of elbow')
+        >>> bool(change["forearm.mass"][1] > 0), bool(change["limit of elbow"][1] < 0)
+        (True, True)
+        """
+        if not isinstance(limits, bool):
+            raise InputError(f"`limits` is {shown(limits)}; expected True or False")
+        return sensitivity(self, parameters, limits=limits)
 
     def __repr__(self) -> str:
         what = f"T = {self.duration:.6g} s, objective {self.objective:.6g}"

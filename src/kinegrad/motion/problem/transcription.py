@@ -8,32 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.constraints import ConstraintSet, Contact
+from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
-from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.actuators import Actuators, actuators_of
-from kinegrad.motion.problem.cones import cone_rows
-from kinegrad.motion.problem.functions import Linear, Powers, SmoothPower, SquaredDistance, Squares, User
+from kinegrad.motion.problem.boundary_rows import spline_rows
+from kinegrad.motion.problem.grids import LENGTH, grids_of
+from kinegrad.motion.problem.instants import node_instants
 from kinegrad.motion.problem.kept_rows import Item, Selected, bounds_of, constraint_of, kept_instants, named, select
-from kinegrad.motion.problem.nodes import Block, Grid
-from kinegrad.motion.problem.quantities import Mechanics
-from kinegrad.motion.problem.requirements import (
-    Above,
-    Apart,
-    Boundary,
-    Foot,
-    Guided,
-    Held,
-    Kept,
-    Limits,
-    Periodic,
-    Phase,
-    Reach,
-)  # fmt: skip
-from kinegrad.motion.problem.spline_rows import Share, SplineRow
-from kinegrad.motion.problem.terms import Acceleration, Effort, Follow, Jerk, Posture, Power, Time, UserTerm
+from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
+from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.variables import (
     Coordinates,
     Variables,
@@ -41,11 +26,11 @@ from kinegrad.motion.problem.variables import (
     conditions_of,
     coordinates_of,
     limits_of,
+    meet,
     phase_numbers,
 )  # fmt: skip
 
 Array = NDArray[np.float64]
-LENGTH = 0.1  # m: size of rows of positions, and lever of moments
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,29 +45,6 @@ class PhaseParts:
     forced_rows: tuple[int, ...]
     feet: tuple[tuple[Foot, str], ...]
     kept: tuple[Selected, ...]
-
-
-def node_instants(phase: Phase, nodes: int) -> Array:
-    """Where dynamics is looked at: `nodes` equal parts of each segment."""
-    edges = phase.basis.breakpoints
-    inner = np.arange(nodes) / nodes
-    s = (edges[:-1, None] + np.diff(edges)[:, None] * inner).ravel()
-    return np.append(s, 1.0)
-
-
-RULES = {2: (1 / 6, 4 / 6, 1 / 6), 3: (1 / 8, 3 / 8, 3 / 8, 1 / 8), 4: (1 / 12, 4 / 12, 2 / 12, 4 / 12, 1 / 12)}
-
-
-def quadrature(phase: Phase, nodes: int) -> Array:
-    """Weights of integrals over the part of the phase: Simpson's rules in each segment, or the trapezoid rule."""
-    lengths = np.diff(phase.basis.breakpoints)
-    ends = np.full(nodes + 1, 1 / nodes)
-    ends[[0, -1]] /= 2
-    rule = np.array(RULES.get(nodes, ends))
-    w = np.zeros(len(lengths) * nodes + 1)
-    for k, h in enumerate(lengths):
-        w[k * nodes : (k + 1) * nodes + 1] += h * rule
-    return w
 
 
 class Transcription:
@@ -103,8 +65,8 @@ class Transcription:
         self.force_size = max(0.5 * self.model.total_mass * float(np.linalg.norm(self.model.gravity)), 1.0)
         self.parts = [self._phase_parts(p) for p in range(len(self.phases))]
         self.variables = self._variables()
-        self.spline_rows = self._spline_rows()
-        self.grids = [grid for p in range(len(self.phases)) for grid in self._grids(p)]
+        self.spline_rows = spline_rows(self)
+        self.grids = [grid for p in range(len(self.phases)) for grid in grids_of(self, p)]
         self.check_counts()
 
     # --- splines --------------------------------------------------------------------------------------------------
@@ -150,11 +112,19 @@ class Transcription:
                     )
 
     def derivative_conditions(self, p: int, end: int) -> int:
-        """How many derivatives are prescribed at an end: 1 where phases meet, or the motion is periodic."""
-        given = max((order for (q, e, order, _) in self.conditions if (q, e) == (p, end)), default=0)
-        inner = (end == 0 and p > 0) or (end == 1 and p + 1 < len(self.phases))
-        periodic = any(isinstance(one, Periodic) for one in self.requirements)
-        return max(given, 1 if inner or periodic else 0)
+        """How many control points at an end are taken by conditions on derivatives there.
+
+        Where phases meet, a derivative that is prescribed counts on both sides, and one that goes on counts once; half
+        of them are counted for each side.
+        """
+        given = {order for (q, e, order, _) in self.conditions if (q, e) == (p, end) and order > 0}
+        before = p - 1 if end == 0 else p
+        if not 0 <= before < len(self.phases) - 1:
+            periodic = any(isinstance(one, Periodic) for one in self.requirements)
+            return max(max(given, default=0), int(periodic))
+        go_on = self.phases[before + 1].continuity
+        count = sum(2 if order in given else 1 for order in range(1, go_on + 1))
+        return (count + 1) // 2 if end == 1 else count // 2
 
     def end_values(self, p: int) -> dict[float, tuple[Any, Array]]:
         """Coordinates that are constant at the start and the end of a phase, with their values."""
@@ -168,7 +138,7 @@ class Transcription:
                     continue
                 a = self.builder.root(int(self.builder.point(p, j, k)))
                 low, high = self.builder.lower[a], self.builder.upper[a]
-                if high - low <= 1e-9 * (1 + abs(low)):
+                if meet(low, high):
                     held[i], values[i] = True, self.where.sign[i] * 0.5 * (low + high)
             found[s] = (held, values)
         return found
@@ -178,8 +148,14 @@ class Transcription:
     def _phase_parts(self, p: int) -> PhaseParts:
         phase = self.phases[p]
         model, design = self.phase_model(phase)
-        for loaded in [] if phase.loads is None else [phase.loads]:
-            loaded.arrays(model)  # which checks its names
+        if phase.loads is not None:
+            arrays = phase.loads.arrays(model)  # which checks its names
+            if any(x.ndim != 2 for x in arrays.values()):
+                raise InputError(f"`loads` of phase {phase.name!r} have batch axes; expected one load for all times")
+            if design is not None and design.loads not in (None, phase.loads):
+                raise InputError(
+                    f"`loads` of phase {phase.name!r} differ from those of the design; expected one of the two"
+                )
         items, feet = self._items(p, model)
         still = {i: self.where.offset[i] for i in range(model.nv) if self.where.spline[i] < 0}
         fixed = self.end_values(p)
@@ -302,288 +278,6 @@ class Transcription:
         turning = np.array([name.rsplit(".", 1)[-1] in ("X", "Y", "Z") for name in part.forced.row_names])
         return np.asarray(np.where(turning, LENGTH, 1.0)[list(part.forced_rows)] * self.force_size)
 
-    def share(self, p: int, weights: Array, k: int, order: int, sign: float = 1.0) -> Share:
-        """weights · control points of spline k in phase p, over T^order."""
-        phase, variables = self.phases[p], self.variables.phases[p]
-        columns, coefficients, constant = [], [], 0.0
-        for j in np.flatnonzero(weights):
-            column = int(variables.points[j, k])
-            if column < 0:
-                constant += sign * weights[j] * variables.values[j, k]
-            else:
-                columns.append(column)
-                coefficients.append(sign * float(weights[j]))
-        T = float(phase.duration[0])  # type: ignore[index]
-        return Share(tuple(columns), tuple(coefficients), constant, order, variables.duration, T)
-
-    def _spline_rows(self) -> list[SplineRow]:
-        rows: list[SplineRow] = []
-        names = self.model.coordinate_names
-        for p, end, order, k in self.rows_left:
-            lower, upper = self.conditions[p, end, order, k]
-            if p > 0 and end == 0 and (p - 1, 1, order, k) in self.rows_left:
-                continue  # where phases meet, the first has it
-            name = f"{'qva'[order]} of {names[self.where.leaders[k]]} at the {'start' if end == 0 else 'end'}"
-            share = self.share(p, self.phases[p].basis.values([float(end)], order)[0], k, order)
-            rows.append(SplineRow(name, (share,), lower, upper, 1.0, float(end), self.phases[p].name))
-        for p in range(1, len(self.phases)):
-            for order in range(1, self.phases[p].continuity + 1):
-                for k in range(self.where.count):
-                    if self.rest.get((p, 0, k), 0) >= order and self.rest.get((p - 1, 1, k), 0) >= order:
-                        continue
-                    before = self.share(p - 1, self.phases[p - 1].basis.values([1.0], order)[0], k, order)
-                    after = self.share(p, self.phases[p].basis.values([0.0], order)[0], k, order, -1.0)
-                    name = (
-                        f"{'qva'[order]} of {names[self.where.leaders[k]]} going on into phase {self.phases[p].name!r}"
-                    )
-                    rows.append(SplineRow(name, (before, after), 0.0, 0.0, 1.0, 0.0, self.phases[p].name))
-        rows += self._hull_rows()
-        rows += self._periodic_rows()
-        return [row for row in rows if self._says_something(row)]
-
-    def _says_something(self, row: SplineRow) -> bool:
-        """Whether a row has unknowns; one without must be fulfilled."""
-        if any(share.columns for share in row.shares):
-            return True
-        if any(share.constant and share.order and share.duration >= 0 for share in row.shares):
-            return True
-        value = sum(share.constant / share.duration_value**share.order for share in row.shares)
-        if not row.lower - 1e-9 <= value <= row.upper + 1e-9:
-            raise InputError(f"{row.name} is {value:.6g} by other conditions, outside {row.lower:g} … {row.upper:g}; "
-                             "boundary conditions are inconsistent")  # fmt: skip
-        return False
-
-    def _hull_rows(self) -> list[SplineRow]:
-        """Bounds on v and a, of the control points of these splines."""
-        rows = []
-        for p, phase in enumerate(self.phases):
-            for order in (1, 2):
-                matrix = phase.basis.hull(order)
-                at = np.linspace(0, 1, len(matrix))
-                for k, (lower, upper) in self.limits[p][order].items():
-                    if np.isinf(lower) and np.isinf(upper):
-                        continue
-                    what = f"{'qva'[order]} of {self.model.coordinate_names[self.where.leaders[k]]}"
-                    scale = max(abs(x) for x in (lower, upper) if np.isfinite(x)) or 1.0
-                    for j, weights in enumerate(matrix):
-                        share = self.share(p, weights, k, order)
-                        if share.columns:
-                            rows.append(SplineRow(what, (share,), lower, upper, scale, float(at[j]), phase.name))
-        return rows
-
-    def _periodic_rows(self) -> list[SplineRow]:
-        rows = []
-        names, last = self.model.coordinate_names, len(self.phases) - 1
-        for one in (x for x in self.requirements if isinstance(x, Periodic)):
-            advance = checks.values_of("advance of Periodic", one.advance, names, self.model.name)
-            partner = {self.model.coordinate_index(name): (self.model.coordinate_index(other), sign)
-                       for name, (other, sign) in one.mirror.items()}  # fmt: skip
-            for i in range(self.model.nv):
-                j, sign = partner.get(i, (i, 1.0))
-                if self.where.spline[i] < 0 or self.where.spline[j] < 0:
-                    continue
-                if int(self.where.spline[i]) in {int(self.where.spline[h]) for h in range(i)}:
-                    continue  # it follows another coordinate
-                for order in range(one.orders + 1):
-                    lower, upper = advance.get(i, (0.0, 0.0)) if order == 0 else (0.0, 0.0)
-                    k, h = int(self.where.spline[i]), int(self.where.spline[j])
-                    end = self.share(
-                        last, self.phases[last].basis.values([1.0], order)[0], k, order, self.where.sign[i]
-                    )
-                    begin = self.share(
-                        0, self.phases[0].basis.values([0.0], order)[0], h, order, -sign * self.where.sign[j]
-                    )
-                    name = f"{'qva'[order]} of {names[i]}, periodic"
-                    rows.append(SplineRow(name, (end, begin), lower, upper, 1.0, 1.0, self.phases[last].name))
-        return rows
-
-    # --- grids ----------------------------------------------------------------------------------------------------
-
-    def _grids(self, p: int) -> list[Grid]:
-        part, variables = self.parts[p], self.variables.phases[p]
-        basis, none = part.phase.basis, np.zeros((0, 0), dtype=np.int64)
-        grids = self._dynamics(p)
-        groups: dict[tuple[float, ...], list[Selected]] = {}
-        for one in part.kept:
-            groups.setdefault(one.instants, []).append(one)
-        for instants, chosen in groups.items():
-            watched = ConstraintSet(part.model, _different([one.item.constraint for one in chosen]))
-            names, columns, lower, upper = [], [], [], []
-            mechanics = Mechanics(part.model, watched=watched, design=part.design, torques=False)
-            start, first = mechanics.layout(1).error.start, 0
-            for one in chosen:
-                for row in one.rows:
-                    names.append(f"{one.item.label} {one.item.constraint.rows[row]}")
-                    columns.append(start + first + row)
-                    at = [one.item.instants.index(s) for s in instants]
-                    lower.append(one.item.lower[at, row])
-                    upper.append(one.item.upper[at, row])
-                first += len(one.item.constraint.rows)
-            function = Linear(tuple(names), np.arange(len(names)), columns, np.ones(len(names)))
-            block = Block(function, np.stack(lower, 1), np.stack(upper, 1), np.full(len(names), LENGTH), label="kept")
-            grids.append(Grid(basis, np.array(instants), mechanics, variables, none, 1, [block], "kept"))
-        clearance = self._clearance(p)
-        return [grid for grid in [*grids, *clearance] if grid.blocks]
-
-    def _clearance(self, p: int) -> list[Grid]:
-        part, found = self.parts[p], []
-        none = np.zeros((0, 0), dtype=np.int64)
-        groups: dict[tuple[float, ...], list[Any]] = {}
-        for number, one in enumerate(self.requirements):
-            if isinstance(one, Above | Apart) and p in phase_numbers(self.phases, one.phase, type(one).__name__):
-                s = part.nodes[(part.nodes >= one.during[0] - 1e-12) & (part.nodes <= one.during[1] + 1e-12)]
-                if len(s):
-                    groups.setdefault(tuple(s.tolist()), []).append((one, self.label_of(one, number)))
-        for instants, members in groups.items():
-            contacts = []
-            for one, label in members:
-                place = one.other_point if isinstance(one, Above) else one.center
-                directions: Any = [one.normal] if isinstance(one, Above) else "xyz"
-                contacts.append(Contact(one.link, one.point, directions, one.other, place, name=label))
-            watched = ConstraintSet(part.model, _different(contacts))
-            mechanics = Mechanics(part.model, watched=watched, design=part.design, torques=False)
-            first, blocks, K = mechanics.layout(1).error.start, [], len(instants)
-            for one, label in members:
-                if isinstance(one, Above):
-                    function: Any = Linear((label,), [0], [first], [1.0])
-                    lower, scale = np.full((K, 1), one.height), LENGTH
-                else:
-                    function = SquaredDistance(label, first, one.distance, one.axis)
-                    lower, scale = np.ones((K, 1)), 1.0
-                first += 1 if isinstance(one, Above) else 3
-                blocks.append(Block(function, lower, np.full((K, 1), np.inf), np.array([scale]), label="clearance"))
-            variables = self.variables.phases[p]
-            found.append(Grid(part.phase.basis, np.array(instants), mechanics, variables, none, 1, blocks, "clearance"))
-        return found
-
-    def _dynamics(self, p: int) -> list[Grid]:
-        part, phase = self.parts[p], self.phases[p]
-        loads = phase.loads
-        mechanics = Mechanics(part.model, loads, part.forced, part.forced_rows, None, part.design)
-        jerk = any(isinstance(term, Jerk) for term in self.terms)
-        layout, K, u = mechanics.layout(4 if jerk else 3), len(part.nodes), self.actuators
-        blocks: list[Block] = []
-        if len(u.N):
-            names = tuple(f"unactuated torque {name}" for name in u.row_names)
-            zero = np.zeros((K, len(names)))
-            sizes = np.array([self._row_size(row) for row in u.N])
-            blocks.append(Block(Linear.of_matrix(names, u.N, layout.tau.start), zero, zero, sizes, label="dynamics"))
-        lower, upper = self.effort_limits(p)
-        bounded = np.isfinite(lower) | np.isfinite(upper)
-        if bounded.any():
-            names = tuple(f"torque of {name}" for name, there in zip(u.names, bounded, strict=True) if there)
-            sizes = np.array([max(abs(x) for x in pair if np.isfinite(x)) or 1.0
-                              for pair in zip(lower[bounded], upper[bounded], strict=True)])  # fmt: skip
-            function = Linear.of_matrix(names, u.E[bounded], layout.tau.start)
-            low, high = (np.broadcast_to(x[bounded], (K, len(names))) for x in (lower, upper))
-            blocks.append(Block(function, low, high, sizes, label="torque"))
-        blocks += self._power_limits(p, layout, K)
-        if part.forced is not None and part.feet:
-            blocks += cone_rows(part, layout, K, self.force_size)
-        apart = phase.nodes == 1 and not layout.forces
-        if not apart:
-            blocks += self._term_blocks(p, layout, part.nodes, phase.nodes)
-        here = self.variables.phases[p], self.variables.forces[p], layout.orders
-        grids = [Grid(phase.basis, part.nodes, mechanics, *here, blocks, "dynamics")]
-        if apart:  # limits at the breakpoints alone; integrals take the middles, too
-            s = node_instants(phase, 2)
-            grids.append(Grid(phase.basis, s, mechanics, *here, self._term_blocks(p, layout, s, 2), "integrals"))
-        return grids
-
-    def _row_size(self, row: Array) -> float:
-        """Of a force or a moment."""
-        first = int(np.flatnonzero(row)[0])
-        sliding = not self.model.coordinates and self.model.joints[first].kind == "prismatic"
-        return float(self.force_size * (1.0 if sliding else LENGTH))
-
-    def effort_limits(self, p: int) -> tuple[Array, Array]:
-        """Of actuators in a phase."""
-        lower, upper = self.actuators.lower.copy(), self.actuators.upper.copy()
-        for one in self.requirements:
-            if not isinstance(one, Limits) or one.tau is None:
-                continue
-            names = self.actuators.names
-            found = checks.limits_of("tau of Limits", one.tau, names, self.model.name, "actuator")
-            if p in phase_numbers(self.phases, one.phase, "Limits"):
-                for i, (low, high) in found.items():
-                    lower[i], upper[i] = max(lower[i], low), min(upper[i], high)
-                    if lower[i] > upper[i]:
-                        raise InputError(f"limits of tau of {shown(names[i])} are crossed")
-        return lower, upper
-
-    def _power_limits(self, p: int, layout: Any, K: int) -> list[Block]:
-        blocks, u = [], self.actuators
-        for one in self.requirements:
-            if isinstance(one, Limits) and one.power is not None:
-                if p not in phase_numbers(self.phases, one.phase, "Limits"):
-                    continue
-                found = checks.limits_of("power of Limits", one.power, u.names, self.model.name, "actuator")
-                i = np.array(sorted(found))
-                names = tuple(f"power of {u.names[k]}" for k in i)
-                bounds = np.array([found[k] for k in i])
-                sizes = np.array([max((abs(x) for x in pair if np.isfinite(x)), default=1.0) or 1.0 for pair in bounds])
-                low, high = (np.broadcast_to(bounds[:, side], (K, len(i))) for side in (0, 1))
-                function = Powers(names, layout, u.E[i], u.S[:, i])
-                blocks.append(Block(function, low, high, sizes, label="power"))
-        return blocks
-
-    def _term_blocks(self, p: int, layout: Any, s: Array, nodes: int) -> list[Block]:
-        blocks = []
-        for term in self.terms:
-            if isinstance(term, Time) or p not in phase_numbers(self.phases, term.phase, type(term).__name__):
-                continue
-            function = self._function(term, p, layout, s)
-            blocks.append(
-                Block(function, weights=term.weight * quadrature(self.phases[p], nodes), label=type(term).__name__)
-            )
-        return blocks
-
-    def _function(self, term: Any, p: int, layout: Any, s: Array) -> Any:
-        model, u = self.model, self.actuators
-        if isinstance(term, Effort):
-            weights = self._factors(term, u.names, "actuator", 0.0)
-            if term.relative:
-                lower, upper = self.effort_limits(p)
-                size = np.maximum(np.abs(lower), np.abs(upper))
-                if np.isinf(size[weights != 0]).any():
-                    k = int(np.argmax(np.isinf(size) & (weights != 0)))
-                    raise InputError(f"Effort(relative=True) needs a limit for every actuator, and {shown(u.names[k])} "
-                                     "has none; give it one with Limits(tau=…)")  # fmt: skip
-                weights = weights / np.where(np.isfinite(size), np.maximum(size, 1e-300), 1.0) ** 2
-            rows, columns = np.nonzero(u.E)
-            return Squares("effort", rows, columns + layout.tau.start, u.E[rows, columns], weights)
-        if isinstance(term, Power):
-            return SmoothPower("power", Powers(u.names, layout, u.E, u.S), term.smoothing)
-        if isinstance(term, UserTerm):
-            return User(term.name, layout, term.function, s)
-        order = {Acceleration: 2, Jerk: 3}.get(type(term), 0)
-        weights = self._factors(term, model.coordinate_names, "coordinate", 0.0)
-        target = None
-        if isinstance(term, Posture):
-            given = checks.per_name("q of Posture", term.q, model.coordinate_names, model.name)
-            target = np.array([checks.number("q of Posture", given.get(i, 0.0)) for i in range(model.nv)])
-            weights = weights * np.array([i in given for i in range(model.nv)])
-        if isinstance(term, Follow):
-            motion = term.motion
-            if len(self.phases) > 1 and term.phase is None:
-                raise InputError("Follow has no `phase`, and there are several; expected the one that its motion lasts")
-            if motion.coordinate_names != model.coordinate_names or motion.q.ndim != 2:
-                raise InputError(f"`motion` of Follow is {motion!r}; expected one of the coordinates of {model.name!r}")
-            t = motion.t[0] + s * (motion.t[-1] - motion.t[0])
-            t[-1] = motion.t[-1]
-            target = motion(t).q
-        number = np.arange(model.nv)
-        return Squares(
-            type(term).__name__.lower(), number, number + order * layout.nv, np.ones(model.nv), weights, target
-        )
-
-    def _factors(self, term: Any, names: tuple[str, ...], kind: str, missing: float) -> Array:
-        what = f"by of {type(term).__name__}"
-        given = checks.per_name(what, term.by, names, self.model.name, kind)
-        return np.array(
-            [checks.number(what, given[i], least=0.0) if i in given else missing for i in range(len(names))]
-        )
-
     # --- counts ---------------------------------------------------------------------------------------------------
 
     def check_counts(self) -> None:
@@ -606,14 +300,4 @@ def _of(one: Any) -> str:
     return str(getattr(one, "link", ""))
 
 
-def _different(constraints: list[Any]) -> list[Any]:
-    """Constraints under different names."""
-    seen: dict[str, int] = {}
-    found = []
-    for one in constraints:
-        seen[one.name] = seen.get(one.name, 0) + 1
-        found.append(one if seen[one.name] == 1 else named(one, f"{one.name} ({seen[one.name]})"))
-    return found
-
-
-__all__ = ["Boundary", "Transcription", "node_instants", "quadrature"]
+__all__ = ["PhaseParts", "Transcription"]

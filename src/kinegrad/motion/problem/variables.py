@@ -81,6 +81,11 @@ def coordinates_of(model: Model, requirements: tuple[Any, ...]) -> Coordinates:
     return Coordinates(spline, sign, offset, leaders)
 
 
+def meet(low: Any, high: Any) -> Any:
+    """Whether bounds meet, so that what they bound is a constant."""
+    return np.isfinite(low) & np.isfinite(high) & (high - low <= TOUCH * (1 + np.abs(low)))
+
+
 def phase_numbers(phases: tuple[Phase, ...], name: str | None, what: str) -> list[int]:
     """Of one phase by name, or of all."""
     if name is None:
@@ -252,7 +257,8 @@ class VariablesBuilder:
         """Numbers for all unknowns."""
         roots = np.array([self.root(a) for a in range(len(self.parent))], dtype=np.int64)
         low, high = self.lower[roots], self.upper[roots]
-        fixed = high - low <= TOUCH * (1 + np.abs(np.where(np.isfinite(low), low, 0.0)))
+        with np.errstate(invalid="ignore"):
+            fixed = meet(low, high)
         free = np.flatnonzero((roots == np.arange(len(roots))) & ~fixed)
         number = np.full(len(roots), -1, dtype=np.int64)
         number[free] = np.arange(len(free))

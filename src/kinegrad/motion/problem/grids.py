@@ -1,0 +1,158 @@
+"""The grids of a phase: nodes of its dynamics, instants where rows are kept, and what is asked for there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.constraints import ConstraintSet, Contact
+from kinegrad.motion.problem import checks
+from kinegrad.motion.problem.cones import cone_rows
+from kinegrad.motion.problem.functions import Linear, Powers, SquaredDistance
+from kinegrad.motion.problem.instants import node_instants
+from kinegrad.motion.problem.kept_rows import Selected, named
+from kinegrad.motion.problem.nodes import Block, Grid
+from kinegrad.motion.problem.places import Above, Apart
+from kinegrad.motion.problem.quantities import Mechanics
+from kinegrad.motion.problem.requirements import Limits
+from kinegrad.motion.problem.term_functions import effort_limits, term_blocks
+from kinegrad.motion.problem.terms import Jerk
+from kinegrad.motion.problem.variables import phase_numbers
+
+if TYPE_CHECKING:
+    from kinegrad.motion.problem.transcription import Transcription
+
+Array = NDArray[np.float64]
+
+LENGTH = 0.1  # m: size of rows of positions, and lever of moments
+
+
+def grids_of(parts: Transcription, p: int) -> list[Grid]:
+    """All grids of a phase: dynamics, integrals, rows that are kept, clearances."""
+    part, variables = parts.parts[p], parts.variables.phases[p]
+    basis, none = part.phase.basis, np.zeros((0, 0), dtype=np.int64)
+    grids = _dynamics(parts, p)
+    groups: dict[tuple[float, ...], list[Selected]] = {}
+    for one in part.kept:
+        groups.setdefault(one.instants, []).append(one)
+    for instants, chosen in groups.items():
+        watched = ConstraintSet(part.model, _different([one.item.constraint for one in chosen]))
+        names, columns, lower, upper = [], [], [], []
+        mechanics = Mechanics(part.model, watched=watched, design=part.design, torques=False)
+        start, first = mechanics.layout(1).error.start, 0
+        for one in chosen:
+            for row in one.rows:
+                names.append(f"{one.item.label} {one.item.constraint.rows[row]}")
+                columns.append(start + first + row)
+                at = [one.item.instants.index(s) for s in instants]
+                lower.append(one.item.lower[at, row])
+                upper.append(one.item.upper[at, row])
+            first += len(one.item.constraint.rows)
+        function = Linear(tuple(names), np.arange(len(names)), columns, np.ones(len(names)))
+        block = Block(function, np.stack(lower, 1), np.stack(upper, 1), np.full(len(names), LENGTH), label="kept")
+        grids.append(Grid(basis, np.array(instants), mechanics, variables, none, 1, [block], "kept"))
+    clearance = _clearance(parts, p)
+    return [grid for grid in [*grids, *clearance] if grid.blocks]
+
+
+def _clearance(parts: Transcription, p: int) -> list[Grid]:
+    part, found = parts.parts[p], []
+    none = np.zeros((0, 0), dtype=np.int64)
+    groups: dict[tuple[float, ...], list[Any]] = {}
+    for number, one in enumerate(parts.requirements):
+        if isinstance(one, Above | Apart) and p in phase_numbers(parts.phases, one.phase, type(one).__name__):
+            s = part.nodes[(part.nodes >= one.during[0] - 1e-12) & (part.nodes <= one.during[1] + 1e-12)]
+            if len(s):
+                groups.setdefault(tuple(s.tolist()), []).append((one, parts.label_of(one, number)))
+    for instants, members in groups.items():
+        contacts = []
+        for one, label in members:
+            place = one.other_point if isinstance(one, Above) else one.center
+            directions: Any = [one.normal] if isinstance(one, Above) else "xyz"
+            contacts.append(Contact(one.link, one.point, directions, one.other, place, name=label))
+        watched = ConstraintSet(part.model, _different(contacts))
+        mechanics = Mechanics(part.model, watched=watched, design=part.design, torques=False)
+        first, blocks, K = mechanics.layout(1).error.start, [], len(instants)
+        for one, label in members:
+            if isinstance(one, Above):
+                function: Any = Linear((label,), [0], [first], [1.0])
+                lower, scale = np.full((K, 1), one.height), LENGTH
+            else:
+                function = SquaredDistance(label, first, one.distance, one.axis)
+                lower, scale = np.ones((K, 1)), 1.0
+            first += 1 if isinstance(one, Above) else 3
+            blocks.append(Block(function, lower, np.full((K, 1), np.inf), np.array([scale]), label="clearance"))
+        variables = parts.variables.phases[p]
+        found.append(Grid(part.phase.basis, np.array(instants), mechanics, variables, none, 1, blocks, "clearance"))
+    return found
+
+
+def _dynamics(parts: Transcription, p: int) -> list[Grid]:
+    part, phase = parts.parts[p], parts.phases[p]
+    loads = phase.loads if part.design is None or part.design.loads is None else part.design.loads
+    mechanics = Mechanics(part.model, loads, part.forced, part.forced_rows, None, part.design)
+    jerk = any(isinstance(term, Jerk) for term in parts.terms)
+    layout, K, u = mechanics.layout(4 if jerk else 3), len(part.nodes), parts.actuators
+    blocks: list[Block] = []
+    if len(u.N):
+        names = tuple(f"unactuated torque {name}" for name in u.row_names)
+        zero = np.zeros((K, len(names)))
+        sizes = np.array([_row_size(parts, row) for row in u.N])
+        blocks.append(Block(Linear.of_matrix(names, u.N, layout.tau.start), zero, zero, sizes, label="dynamics"))
+    lower, upper = effort_limits(parts, p)
+    bounded = np.isfinite(lower) | np.isfinite(upper)
+    if bounded.any():
+        names = tuple(f"torque of {name}" for name, there in zip(u.names, bounded, strict=True) if there)
+        sizes = np.array([max(abs(x) for x in pair if np.isfinite(x)) or 1.0
+                          for pair in zip(lower[bounded], upper[bounded], strict=True)])  # fmt: skip
+        function = Linear.of_matrix(names, u.E[bounded], layout.tau.start)
+        low, high = (np.broadcast_to(x[bounded], (K, len(names))) for x in (lower, upper))
+        blocks.append(Block(function, low, high, sizes, label="torque"))
+    blocks += _power_limits(parts, p, layout, K)
+    if part.forced is not None and part.feet:
+        blocks += cone_rows(part, layout, K, parts.force_size)
+    apart = phase.nodes == 1 and not layout.forces
+    if not apart:
+        blocks += term_blocks(parts, p, layout, part.nodes, phase.nodes)
+    here = parts.variables.phases[p], parts.variables.forces[p], layout.orders
+    grids = [Grid(phase.basis, part.nodes, mechanics, *here, blocks, "dynamics")]
+    if apart:  # limits at the breakpoints alone; integrals take the middles, too
+        s = node_instants(phase, 2)
+        grids.append(Grid(phase.basis, s, mechanics, *here, term_blocks(parts, p, layout, s, 2), "integrals"))
+    return grids
+
+
+def _row_size(parts: Transcription, row: Array) -> float:
+    """Of a force or a moment."""
+    first = int(np.flatnonzero(row)[0])
+    sliding = not parts.model.coordinates and parts.model.joints[first].kind == "prismatic"
+    return float(parts.force_size * (1.0 if sliding else LENGTH))
+
+
+def _power_limits(parts: Transcription, p: int, layout: Any, K: int) -> list[Block]:
+    blocks, u = [], parts.actuators
+    for one in parts.requirements:
+        if isinstance(one, Limits) and one.power is not None:
+            if p not in phase_numbers(parts.phases, one.phase, "Limits"):
+                continue
+            found = checks.limits_of("power of Limits", one.power, u.names, parts.model.name, "actuator")
+            i = np.array(sorted(found))
+            names = tuple(f"power of {u.names[k]}" for k in i)
+            bounds = np.array([found[k] for k in i])
+            sizes = np.array([max((abs(x) for x in pair if np.isfinite(x)), default=1.0) or 1.0 for pair in bounds])
+            low, high = (np.broadcast_to(bounds[:, side], (K, len(i))) for side in (0, 1))
+            function = Powers(names, layout, u.E[i], u.S[:, i])
+            blocks.append(Block(function, low, high, sizes, label="power"))
+    return blocks
+
+
+def _different(constraints: list[Any]) -> list[Any]:
+    """Constraints under different names."""
+    seen: dict[str, int] = {}
+    found = []
+    for one in constraints:
+        seen[one.name] = seen.get(one.name, 0) + 1
+        found.append(one if seen[one.name] == 1 else named(one, f"{one.name} ({seen[one.name]})"))
+    return found

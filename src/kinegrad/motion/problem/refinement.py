@@ -1,0 +1,52 @@
+"""More segments where a solution is not good enough between its nodes.
+
+A spline on halved segments can be every spline on the whole ones, so a solution is carried over exactly, forces
+linearly, and the next solve begins next to its own solution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.motion.problem.program import MotionProgram
+
+if TYPE_CHECKING:
+    from kinegrad.motion.problem.problem import MotionProblem
+    from kinegrad.motion.problem.solution import MotionSolution
+
+Array = NDArray[np.float64]
+
+
+def refined(problem: MotionProblem, solution: MotionSolution) -> MotionProblem:
+    """The same problem with halved segments in those phases that are not good enough."""
+    bad = {one.phase for one in solution.between if not one.within}
+    phases = [
+        replace(phase, segments=phase.basis.refined().breakpoints) if phase.name in bad else phase
+        for phase in problem.phases
+    ]
+    return problem.replaced(phases=phases)
+
+
+def carried(old: MotionProgram, x: Array, new: MotionProgram) -> Array:
+    """Unknowns of the finer program for the motion of the coarser one."""
+    y = np.clip(np.zeros(new.n), new.x_lower, new.x_upper)
+    for p, (before, after) in enumerate(zip(old.parts.variables.phases, new.parts.variables.phases, strict=True)):
+        points = np.where(before.points >= 0, x[before.points], before.values)
+        coarse, fine = old.parts.phases[p].basis, new.parts.phases[p].basis
+        moved = points if coarse == fine else coarse.carried(points, fine)
+        there = after.points >= 0
+        y[after.points[there]] = moved[there]
+        if after.duration >= 0:
+            y[after.duration] = x[before.duration]
+        known = after.parameters >= 0
+        y[after.parameters[known]] = x[before.parameters[known]]
+        here, there_nodes = old.parts.parts[p].nodes, new.parts.parts[p].nodes
+        for w in range(new.parts.variables.forces[p].shape[1]):
+            y[new.parts.variables.forces[p][:, w]] = np.interp(
+                there_nodes, here, x[old.parts.variables.forces[p][:, w]]
+            )
+    return np.asarray(np.clip(y, new.x_lower, new.x_upper))
