@@ -93,7 +93,7 @@ def _instants(motion: Motion, times: ArrayLike | None) -> Array:
     if not isinstance(motion, Motion):
         raise InputError(f"`motion` is {shown(motion)}; expected a Motion")
     if motion.q.ndim != 2 or len(motion.t) < 2:
-        raise InputError(f"`motion` has coordinates of shape {motion.q.shape}; expected one motion of two times or more")
+        raise InputError(f"`motion` has q of shape {motion.q.shape}; expected one motion of two times or more")
     first, last = motion.t[[0, -1]]
     if times is None:
         return np.linspace(first, last, PANELS)
