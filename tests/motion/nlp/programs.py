@@ -3,10 +3,15 @@
 Numbers of problems and their optima: [hock1981].
 """
 
+from importlib.util import find_spec
+
 import casadi
 import numpy as np
+import pytest
 
 INF = np.inf
+ABSENT = pytest.mark.skipif(find_spec("cyipopt") is None, reason="cyipopt is not installed, and no extra has it")
+SOLVERS = ("ipopt", "uno", "slsqp", pytest.param("cyipopt", marks=ABSENT))
 
 
 class Symbolic:
