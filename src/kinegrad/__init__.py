@@ -227,9 +227,18 @@ __version__ = "0.1.0"
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
 _LAZY = (
-    "bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "predictions", "recordings", "simulate",
+    "bridges",
+    "compare",
+    "io",
+    "objectives",
+    "optimize",
+    "papers",
+    "plot",
+    "predictions",
+    "recordings",
+    "simulate",
     "view",
-)  # fmt: skip
+)
 _FROM_IO = ("load", "save")
 _TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 

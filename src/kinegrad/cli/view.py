@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 import kinegrad as kg
-from kinegrad.cli.console import find_sample, open_console, plain
+from kinegrad.cli.console import find_model, open_console, plain
 from kinegrad.cli.info import ModelName
 from kinegrad.cli.inverse_dynamics import Units
 
@@ -41,7 +41,7 @@ def view(
     """
     from kinegrad import view
 
-    mechanism, console = find_sample(model), open_console()
+    mechanism, console = find_model(model), open_console()
     played = None if motion is None else _played(motion, mechanism, units)
     written = []
     if png is not None:
