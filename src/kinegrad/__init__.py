@@ -5,7 +5,8 @@ The map
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
              to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
-             PolynomialFunction, SplineFunction; force elements between links: SpringDamper, Bushing; Actuation
+             PolynomialFunction, SplineFunction, PiecewiseLinearFunction; force elements between links: SpringDamper,
+             Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
@@ -195,6 +196,7 @@ from kinegrad.model import (
     Mesh,
     Model,
     ModelBuilder,
+    PiecewiseLinearFunction,
     PolynomialFunction,
     Quaternion,
     Shape,
@@ -302,6 +304,7 @@ __all__ = [
     "MomentumHessian",
     "Motion",
     "PackedMatrix",
+    "PiecewiseLinearFunction",
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
