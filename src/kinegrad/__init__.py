@@ -225,7 +225,19 @@ __version__ = "0.1.0"
 
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
-_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "recordings", "simulate", "view")
+_LAZY = (
+    "bridges",
+    "compare",
+    "io",
+    "objectives",
+    "optimize",
+    "papers",
+    "plot",
+    "predictions",
+    "recordings",
+    "simulate",
+    "view",
+)
 _FROM_IO = ("load", "save")
 _TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
@@ -388,6 +400,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "point_motion_hessian",
     "potential_energy",
+    "predictions",
     "prismatic",
     "project_velocity",
     "random_configuration",
