@@ -1,8 +1,8 @@
 """Motion prediction: solvers, kinds of derivatives, and OpenSim Moco
 
-Processor time of whole solves, in milliseconds, on one thread, from one guess, with what was found; best of several, kernels
-compiled.  The arm and the lifting of xiang2008 with 20 cubic segments and limits at knots and mid-points: IPOPT, Uno's two presets and
-SciPy's SLSQP; exact against limited-memory Hessians, exact against difference gradients.  Then the same problems, and
+Processor time of whole solves, in milliseconds, on one thread, from one guess, with what was found; best of several,
+kernels compiled.  The arm and the lifting of xiang2008 with 20 cubic segments, limits at knots and mid-points: IPOPT,
+Uno's two presets and SciPy's SLSQP; exact against limited-memory Hessians, exact against difference gradients.  Then the same problems, and
 planar chains whose links share the arm's length and mass, in OpenSim Moco with 20 mesh intervals and its defaults
 (limited-memory Hessian, finite differences of the dynamics): one process each, one run, stopped after some minutes.
 Motions of chains have many local optima, so that T of two solvers may differ there.
@@ -62,7 +62,7 @@ def _solve(problem: MotionProblem, options: Mapping[str, Any], repeats: int) -> 
     times: list[float] = []
     while not times or (len(times) < repeats and sum(times) < repeats / 10):
         start = process_time()
-        found = problem.solve(guess, max_iterations=3000, **options)
+        found = problem.solve(guess, max_iterations=1500, **options)
         times.append(process_time() - start)
     return found, times
 
