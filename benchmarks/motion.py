@@ -2,10 +2,10 @@
 
 Processor time of whole solves, in milliseconds, on one thread, from one guess, with what was found; best of several,
 kernels compiled.  The arm and the lifting of xiang2008 with 20 cubic segments, limits at knots and mid-points: IPOPT,
-Uno's two presets and SciPy's SLSQP; exact against limited-memory Hessians, exact against difference gradients.  Then the same problems, and
-planar chains whose links share the arm's length and mass, in OpenSim Moco with 20 mesh intervals and its defaults
-(limited-memory Hessian, finite differences of the dynamics): one process each, one run, stopped after some minutes.
-Motions of chains have many local optima, so that T of two solvers may differ there.
+Uno's two presets and SciPy's SLSQP; exact against limited-memory Hessians, exact against difference gradients.  Then
+the same problems, and planar chains whose links share the arm's length and mass, in OpenSim Moco with 20 mesh intervals
+and its defaults (limited-memory Hessian, finite differences of the dynamics): one process each, one run, stopped after
+some minutes.  Motions of chains have many local optima, so that T of two solvers may differ there.
 """
 
 from __future__ import annotations
