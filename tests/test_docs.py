@@ -41,7 +41,8 @@ def run_blocks(text, name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_of_pages(page):
+def test_examples_of_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     text = page.read_text(encoding="utf-8")
     attempted, failed = run_blocks(text, page.name)
     assert attempted == len(re.findall(r"^>>> ", text, flags=re.MULTILINE))
@@ -85,7 +86,8 @@ def test_tutorials_are_short_and_use_public_names_only(name):
     assert not re.search(r"\b_[a-z]", "\n".join(lines).replace("_ =", "")), "private names"
 
 
-def test_what_the_tutorial_prints_stands_below_it(capsys):
+def test_what_the_tutorial_prints_stands_below_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "tutorials" / "measured_angles.md").read_text(encoding="utf-8")
     names = {"__name__": "tutorial"}
     for code, output in PRINTED.findall(text):
