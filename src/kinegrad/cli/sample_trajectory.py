@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import kinegrad as kg
-from kinegrad.cli.console import find_sample, open_console, plain
+from kinegrad.cli.console import find_model, open_console, plain
 from kinegrad.cli.info import ModelName
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def sample_trajectory(
 
     from kinegrad import io
 
-    mechanism, console = find_sample(model), open_console()
+    mechanism, console = find_model(model), open_console()
     suffix = io.file_format(file)
     t = np.arange(int(RATE * DURATION) + 1) / RATE
     q, v, a = made_up(mechanism, t)
