@@ -1,113 +1,100 @@
-"""Motion prediction: processor time of one solve, beside OpenSim Moco
+"""Motion prediction: solvers, kinds of derivatives, and OpenSim Moco
 
-The two examples of xiang2008, and its arm cut into 5, 10 and 20 links (`kinegrad.predictions.two_link`), from straight
-lines, to a tolerance of 1e-6, on one thread. Moco solves the same problems by collocation (`benchmarks/moco.py`), once
-each, in a process of its own that is stopped after 300 s. Final time T, objective J and iterations are in the names:
-the discretisations differ, so T does in the fourth digit, and longer chains have several local optima. Below: the same
-problems by other solvers, second derivatives and gradients; and the human of 43 degrees of freedom, which Moco was not
-given.
+Processor time of whole solves, in milliseconds, on one thread, from one guess, with what was found; best of several,
+kernels compiled.  The arm and the lifting of xiang2008 with 20 cubic segments, limits at knots and mid-points: IPOPT,
+Uno's two presets and SciPy's SLSQP; exact against limited-memory Hessians, exact against difference gradients.  Then
+the same problems, and planar chains whose links share the arm's length and mass, in OpenSim Moco with 20 mesh intervals
+and its defaults (limited-memory Hessian, finite differences of the dynamics): one process each, one run, stopped after
+some minutes.  Motions of chains have many local optima, so that T of two solvers may differ there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from importlib.util import find_spec
 from time import process_time
 from typing import Any
 
-from benchmarks.moco import Peer
-from benchmarks.moco import solve as moco
+from benchmarks import moco
 from benchmarks.timing import QUICK, Comparison, Measurement, Row, Timing
-
-import kinegrad as kg
+from kinegrad import get_threads, set_threads
 from kinegrad.motion.problem import MotionProblem, MotionSolution
-from kinegrad.predictions import chain, human43_lift, lifting, time_optimal
+from kinegrad.predictions import chain, lifting, time_optimal
 
-PROBLEMS: dict[str, tuple[Callable[[], MotionProblem], str, float | None]] = {
-    "arm": (time_optimal, "arm", 50.0),
-    "lift": (lifting, "lift", None),
-    "chain of 5": (lambda: chain(5), "chain5", None),
-    "chain of 10": (lambda: chain(10), "chain10", 100.0),
-    "chain of 20": (lambda: chain(20), "chain20", None),
-}
-SMALL = ("arm", "lift")
-WAYS: dict[str, dict[str, Any]] = {
-    "IPOPT, exact Hessian": {"solver": "ipopt"},
-    "IPOPT, limited memory": {"solver": "ipopt", "hessian": "limited-memory", "max_iterations": 3000},
-    "IPOPT, limited memory, forward differences": {
-        "solver": "ipopt", "hessian": "limited-memory", "gradient": "forward", "max_iterations": 3000,
-    },
-    "Uno, filter SQP": {"solver": "uno"},
+WAYS: Mapping[str, dict[str, Any]] = {
+    "IPOPT, exact Hessian": {},
+    "Uno, filter SQP, exact Hessian": {"solver": "uno", "options": {"preset": "filtersqp"}},
+    "Uno, interior point, exact Hessian": {"solver": "uno", "options": {"preset": "ipopt"}},
     "SciPy SLSQP": {"solver": "slsqp"},
-}  # fmt: skip
-LIMIT = 300.0  # s for Moco
+    "IPOPT, Gauss–Newton": {"hessian": "gauss-newton"},
+    "IPOPT, limited memory": {"hessian": "limited-memory"},
+    "IPOPT, exact Hessian, forward differences": {"gradient": "forward"},
+    "IPOPT, exact Hessian, central differences": {"gradient": "central"},
+    "IPOPT, limited memory, forward differences": {"hessian": "limited-memory", "gradient": "forward"},
+}
+PROBLEMS = {"arm": time_optimal, "lift": lifting}
+INTERVALS = 20
+TARGETS: Mapping[str, float | None] = {"arm": 50.0, "lift": None, "chain5": None, "chain10": 100.0, "chain20": None}
+LIMIT = 200.0  # s, of a process of Moco
 
 
 def run(repeats: int) -> list[Row]:
-    threads = kg.get_threads()
-    kg.set_threads(1)
+    threads = get_threads()
+    set_threads(1)
     try:
-        rows = [row for name in PROBLEMS for row in _problem(name, repeats)]
-        return rows + ([] if repeats <= QUICK else _human(repeats))
+        rows = [row for name in PROBLEMS for row in _ways(name, repeats)]
+        names = list(TARGETS)[:2] if repeats <= QUICK else list(TARGETS)
+        return rows + ([row for name in names for row in _beside_moco(name, repeats)] if find_spec("opensim") else [])
     finally:
-        kg.set_threads(threads)
+        set_threads(threads)
 
 
-def _problem(name: str, repeats: int) -> list[Row]:
-    make, theirs, target = PROBLEMS[name]
-    problem = make()
-    guess = problem.guess(durations=[0.5 if name in SMALL else 1.0])
-    best = "uno" if name in SMALL and find_spec("unopy") else "ipopt"
-    many = max(2, repeats // (1 if name in SMALL else 10))
-    solution, timing = _timed(problem, guess, many, solver=best)
+def _problem(name: str) -> MotionProblem:
+    if name in PROBLEMS:
+        return PROBLEMS[name](segments=INTERVALS)
+    return chain(int(name.removeprefix("chain")), segments=INTERVALS)
+
+
+def _solve(problem: MotionProblem, options: Mapping[str, Any], repeats: int) -> tuple[MotionSolution, list[float]]:
+    """The solution, and processor times of several solves; of long ones fewer."""
+    guess = problem.guess(durations=[0.5])
+    problem.solve(guess, max_iterations=2)  # so that kernels are compiled and packages imported
+    times: list[float] = []
+    while not times or (len(times) < repeats and sum(times) < repeats / 10):
+        start = process_time()
+        found = problem.solve(guess, max_iterations=1500, **options)
+        times.append(process_time() - start)
+    return found, times
+
+
+def _found(solution: MotionSolution) -> str:
+    nonlinear = solution.nonlinear
+    counts = nonlinear.evaluations
+    word = "" if nonlinear.success else f", {nonlinear.status}"
+    values = f"{counts.constraints} of g, {counts.jacobian} of its Jacobian, {counts.hessian} Hessians"
+    return f"T = {solution.duration:.5f} s, {solution.iterations} iterations{word}; {values}"
+
+
+def _ways(name: str, repeats: int) -> list[Row]:
+    problem = _problem(name)
     rows: list[Row] = []
-    if repeats > QUICK or name in SMALL:
-        peer = moco(theirs, 20, limit=LIMIT)
-        once = Timing(*[peer.seconds] * 4, 1)
-        rows.append(Comparison(_said(name, best, solution), _moco(peer), timing, once, target, None))
-        if repeats > QUICK and name in SMALL:
-            fine = moco(theirs, 100, limit=LIMIT)
-            rows.append(Comparison(_said(name, best, solution), _moco(fine), timing, Timing(*[fine.seconds] * 4, 1), None,
-                                   None))  # fmt: skip
-    if name in SMALL:
-        for way, options in WAYS.items():
-            if options["solver"] == "uno" and not find_spec("unopy"):
-                continue
-            solution, timing = _timed(problem, guess, max(1, many // 10), **options)
-            rows.append(Measurement(_said(name, way, solution), 1000 * timing.best, "ms"))
+    for way, options in WAYS.items():
+        if options.get("solver") == "uno" and find_spec("unopy") is None:
+            continue
+        solution, times = _solve(problem, options, repeats)
+        rows.append(Measurement(f"{name}, {way}", 1e3 * min(times), "ms", note=_found(solution)))
     return rows
 
 
-def _human(repeats: int) -> list[Row]:
-    rows: list[Row] = []
-    for aside in (False, True):
-        problem = human43_lift(aside=aside)
-        solution, timing = _timed(problem, problem.guess(), max(1, repeats // 15))
-        what = "human43 lifts a box, to one side" if aside else "human43 lifts a box"
-        size = f"{problem.program.n} unknowns, {problem.program.m} rows"
-        rows.append(Measurement(f"{_said(what, 'ipopt', solution)}; {size}", timing.best, "s", 10.0))
-    return rows
-
-
-def _timed(problem: MotionProblem, guess: Any, many: int, **options: Any) -> tuple[MotionSolution, Timing]:
-    """Processor time of solves."""
-    seconds = []
-    solution = problem.solve(guess, **options)  # loads kernels
-    for _ in range(many):
-        begin = process_time()
-        solution = problem.solve(guess, **options)
-        seconds.append(process_time() - begin)
-    return solution, Timing.of(seconds)
-
-
-def _said(name: str, way: str, solution: MotionSolution) -> str:
-    found = f"T = {solution.duration:.5f} s, J = {solution.objective:.5f}, {solution.iterations} iterations"
-    ended = "" if solution.nonlinear.success else f" ({solution.nonlinear.status})"
-    return f"{name}, {way}: {found}{ended}"
-
-
-def _moco(peer: Peer) -> str:
-    if peer.final_time is None:
-        return f"Moco, {peer.intervals} intervals: {peer.status}"
-    found = f"T = {peer.final_time:.5f} s, J = {peer.objective:.5f}, {peer.iterations} iterations"
-    return f"Moco, {peer.intervals} intervals: {found}"
+def _beside_moco(name: str, repeats: int) -> list[Row]:
+    """Ours with defaults against Moco, and what each has found."""
+    solution, times = _solve(_problem(name), {}, repeats)
+    peer = moco.solve(name, INTERVALS, limit=LIMIT)
+    unfinished = peer.final_time is None
+    told = peer.status if unfinished else f"T = {peer.final_time:.5f} s, {peer.iterations} iterations"
+    against = f"OpenSim Moco, {'at least: ' if unfinished else ''}{told}"
+    row = Comparison(name, against, Timing.of(times), Timing.of([peer.seconds]), TARGETS[name], None)
+    return [
+        row,
+        Measurement(f"{name}, {solution.problem.program.n} unknowns", 1e3 * min(times), "ms", note=_found(solution)),
+    ]
