@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import kinegrad as kg
+from kinegrad.cli.analyze import analyze
 from kinegrad.cli.compile import compile_command
 from kinegrad.cli.console import complain, open_console
 from kinegrad.cli.convert import convert
@@ -80,6 +81,7 @@ def _options(
 app.command()(info)
 app.command()(convert)
 app.command()(inverse_dynamics)
+app.command()(analyze)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
