@@ -29,11 +29,13 @@ ModelName = Annotated[
 Root = Annotated[
     str | None, typer.Option(metavar="fixed|free", help="Of URDF: whether the root link is fixed, or moves freely.")
 ]
-Massless = Annotated[bool, typer.Option("--massless", help="Of URDF: links that move may be without mass.")]
+Massless = Annotated[bool, typer.Option("--massless", help="Of URDF, OpenSim: links that move may be without mass.")]
 Project = Annotated[
-    bool, typer.Option("--project-inertia", help="Of URDF: take the nearest possible inertia where one is impossible.")
+    bool, typer.Option("--project-inertia", help="Of URDF, OpenSim: where an inertia is impossible, the nearest one.")
 ]
-Turned = Annotated[bool, typer.Option("--quaternion", help="Free joints have unit quaternions, not three angles.")]
+Turned = Annotated[
+    bool, typer.Option("--quaternion", help="Of URDF: free joints have unit quaternions, not three angles.")
+]
 
 
 def info(

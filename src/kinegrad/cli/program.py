@@ -25,7 +25,9 @@ from kinegrad.cli.convert import convert
 from kinegrad.cli.demo import demo
 from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
+from kinegrad.cli.predict import predict
 from kinegrad.cli.reproduce import reproduce
+from kinegrad.cli.sample_trajectory import sample_trajectory
 from kinegrad.cli.sweep import sweep
 from kinegrad.cli.view import view
 
@@ -82,9 +84,11 @@ app.command()(info)
 app.command()(convert)
 app.command()(inverse_dynamics)
 app.command()(analyze)
+app.command()(sample_trajectory)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
+app.command()(predict)
 app.command()(sweep)
 app.command()(view)
 

@@ -170,6 +170,8 @@ def save(
 def _reader(path: Path) -> Callable[..., ModelFile]:
     """The function that reads such a file."""
     suffix = path.suffix.lower()
+    if suffix == ".xacro":
+        raise InputError(f"{path}: is a macro of URDF; expected the URDF file that the program xacro makes of it")
     if suffix not in _FORMATS:
         expected = ", ".join(MODEL_SUFFIXES)
         raise InputError(f"{path}: files of kind {shown(suffix)} are unknown; expected one of {expected}")
