@@ -2,8 +2,8 @@
 
     python examples/predict_human.py [human43-lift | human43-lift-aside | human43-step | five-bar]
 
-The problems are stated in kinegrad.predictions.human and .five_bar, a page each; this solves one, and says how good it is
-between its nodes.
+The problems are stated in kinegrad.predictions.human and .five_bar, a page each; this solves one, and says how good it
+is between its nodes.
 """
 
 import sys
