@@ -120,7 +120,8 @@ class Transcription:
         given = {order for (q, e, order, _) in self.conditions if (q, e) == (p, end) and order > 0}
         before = p - 1 if end == 0 else p
         if not 0 <= before < len(self.phases) - 1:
-            periodic = any(isinstance(one, Periodic) for one in self.requirements)
+            # a mirror image ties the start of one side to the end of the other: neither side loses a control point
+            periodic = any(isinstance(one, Periodic) and not one.mirror for one in self.requirements)
             return max(max(given, default=0), int(periodic))
         go_on = self.phases[before + 1].continuity
         count = sum(2 if order in given else 1 for order in range(1, go_on + 1))
