@@ -21,7 +21,7 @@ masses, first moments, inertias and lengths, for which a central difference of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,7 @@ from kinegrad.model import Model
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
+REMEMBERED = 2
 STEP = 1e-3  # of a parameter, by its size, for second derivatives with respect to it
 
 
@@ -105,6 +106,7 @@ class Mechanics:
     watched: ConstraintSet | None = None
     design: Design | None = None
     torques: bool = True
+    remembered: dict[bytes, Mechanics] = field(default_factory=dict)  # the same with other parameters
 
     def layout(self, orders: int) -> Layout:
         """Sizes."""
@@ -117,13 +119,22 @@ class Mechanics:
         """The same with other parameters."""
         if self.design is None or np.array_equal(p, self.design.values):
             return self
+        key = p.tobytes()
+        if key not in self.remembered:
+            while len(self.remembered) > REMEMBERED:
+                self.remembered.pop(next(iter(self.remembered)))
+            self.remembered[key] = self._made_at(p)
+        return self.remembered[key]
+
+    def _made_at(self, p: Array) -> Mechanics:
+        assert self.design is not None
         design = self.design.at(p)
         sets = {
             name: None if (old := getattr(self, name)) is None else ConstraintSet(design.model, old.constraints)
             for name in ("forced", "watched")
         }
         loads = self.loads if design.loads is None else design.loads
-        return replace(self, model=design.model, design=design, loads=loads, **sets)  # type: ignore[arg-type]
+        return replace(self, model=design.model, design=design, loads=loads, remembered={}, **sets)  # type: ignore[arg-type]
 
     # --- what depends on what ------------------------------------------------------------------------------------
 

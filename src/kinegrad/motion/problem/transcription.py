@@ -16,7 +16,17 @@ from kinegrad.motion.problem.actuators import Actuators, actuators_of
 from kinegrad.motion.problem.boundary_rows import spline_rows
 from kinegrad.motion.problem.grids import LENGTH, grids_of
 from kinegrad.motion.problem.instants import node_instants
-from kinegrad.motion.problem.kept_rows import Item, Selected, bounds_of, constraint_of, kept_instants, named, select
+from kinegrad.motion.problem.kept_rows import (
+    Freedom,
+    Item,
+    Selected,
+    bounds_of,
+    constraint_of,
+    kept_instants,
+    named,
+    rows_with_forces,
+    select,
+)
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.variables import (
@@ -45,6 +55,7 @@ class PhaseParts:
     forced_rows: tuple[int, ...]
     feet: tuple[tuple[Foot, str], ...]
     kept: tuple[Selected, ...]
+    items: tuple[Item, ...]
 
 
 class Transcription:
@@ -126,23 +137,6 @@ class Transcription:
         count = sum(2 if order in given else 1 for order in range(1, go_on + 1))
         return (count + 1) // 2 if end == 1 else count // 2
 
-    def end_values(self, p: int) -> dict[float, tuple[Any, Array]]:
-        """Coordinates that are constant at the start and the end of a phase, with their values."""
-        found = {}
-        for s, j in ((0.0, 0), (1.0, -1)):
-            held, values = np.zeros(self.model.nv, dtype=bool), np.zeros(self.model.nv)
-            for i in range(self.model.nv):
-                k = int(self.where.spline[i])
-                if k < 0:
-                    held[i], values[i] = True, self.where.offset[i]
-                    continue
-                a = self.builder.root(int(self.builder.point(p, j, k)))
-                low, high = self.builder.lower[a], self.builder.upper[a]
-                if meet(low, high):
-                    held[i], values[i] = True, self.where.sign[i] * 0.5 * (low + high)
-            found[s] = (held, values)
-        return found
-
     # --- phases ---------------------------------------------------------------------------------------------------
 
     def _phase_parts(self, p: int) -> PhaseParts:
@@ -157,29 +151,35 @@ class Transcription:
                     f"`loads` of phase {phase.name!r} differ from those of the design; expected one of the two"
                 )
         items, feet = self._items(p, model)
-        still = {i: self.where.offset[i] for i in range(model.nv) if self.where.spline[i] < 0}
-        fixed = self.end_values(p)
-        inner = (
-            np.array([i in still for i in range(model.nv)]),
-            np.array([still.get(i, 0.0) for i in range(model.nv)]),
-        )
-        moments = {s: fixed.get(s, inner) for item in items for s in item.instants}
-        low, high = self._q_limits(p)
-        selected, notes = select(model, items, moments, (low, high))
+        selected, notes = select(model, items, self._freedom(p, design))
         self.notes += [note for note in notes if note not in self.notes]
-        with_forces = [item for item in items if item.forces]
-        forced, rows = None, []
-        if with_forces:
-            forced = ConstraintSet(model, [item.constraint for item in with_forces])
-            for item in with_forces:
-                there = (
-                    {r for one in selected if one.item is item for r in one.rows} if item.instants else set(range(99))
-                )
-                first = forced.rows(item.constraint.name).start
-                rows += [first + r for r in range(len(item.constraint.rows)) if r in there]
-        return PhaseParts(
-            phase, model, design, node_instants(phase, phase.nodes), forced, tuple(rows), tuple(feet), tuple(selected)
-        )  # fmt: skip
+        forced: ConstraintSet | None = None
+        rows: tuple[int, ...] = ()
+        if any(item.forces for item in items):
+            forced = ConstraintSet(model, [item.constraint for item in items if item.forces])
+            rows = rows_with_forces(model, forced)
+        nodes = node_instants(phase, phase.nodes)
+        return PhaseParts(phase, model, design, nodes, forced, rows, tuple(feet), tuple(selected), tuple(items))
+
+    def _freedom(self, p: int, design: Design | None) -> Freedom:
+        """What can move in a phase."""
+        where, builder = self.where, self.builder
+        spread = np.zeros((self.model.nv, where.count))
+        there = np.flatnonzero(where.spline >= 0)
+        spread[there, where.spline[there]] = where.sign[there]
+        bounds = [self.limits[p][0].get(k, (-np.inf, np.inf)) for k in range(where.count)]
+        ends = {}
+        for s, j in ((0.0, 0), (1.0, -1)):
+            ids = [builder.root(int(builder.point(p, j, k))) for k in range(where.count)]
+            low, high = builder.lower[ids], builder.upper[ids]
+            with np.errstate(invalid="ignore"):
+                held = meet(low, high)
+            ends[s] = (held, np.where(held, np.where(held, low, 0.0), 0.0))
+        lower, upper = np.array(bounds).T
+        free = np.zeros(0, dtype=bool)
+        if design is not None:
+            free = self.problem.design_bounds[:, 0] < self.problem.design_bounds[:, 1]
+        return Freedom(spread, where.offset, lower, upper, ends, design, free)
 
     def phase_model(self, phase: Phase) -> tuple[Model, Design | None]:
         """With what is attached in this phase."""
@@ -253,15 +253,6 @@ class Transcription:
         alike = [k for k, other in enumerate(self.requirements) if type(other) is type(one) and _of(other) == _of(one)]
         text = f"{kind.lower()} {subject}"
         return text if len(alike) == 1 else f"{text} #{alike.index(number) + 1}"
-
-    def _q_limits(self, p: int) -> tuple[Array, Array]:
-        low, high = np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
-        for i in range(self.model.nv):
-            k, sign = int(self.where.spline[i]), self.where.sign[i]
-            if k >= 0 and k in self.limits[p][0]:
-                a, b = self.limits[p][0][k]
-                low[i], high[i] = (a, b) if sign > 0 else (-b, -a)
-        return low, high
 
     # --- unknowns -------------------------------------------------------------------------------------------------
 
