@@ -2,8 +2,10 @@
 
 Times of one call as multiples of the time of `inverse_dynamics_derivatives` (dense, `out=`), taken in turn in the same
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
-(vjp).  Those of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long chains, whose
-matrices would not fit: as many as take 64 MB per matrix.
+(vjp).  A product takes 2.2 times the operations of the gradient (``python -m benchmarks.operations``), and so about
+twice its time; that is what the gradient itself took before second derivatives gave it a shorter formula (of the human,
+491 µs then, 223 now, and 479 for the product).  Those of one thread are by its own processor time.  301 states of
+q = sin 2πt; fewer of long chains, whose matrices would not fit: as many as take 64 MB per matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
 (measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where there are four, and,
 for the PUMA 560, against C code that CasADi generates from the same mechanism built of symbols, its sparse Hessian

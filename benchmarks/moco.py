@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 TOLERANCE = 1e-6
-LENGTH, MASS, INERTIA, TORQUE = 0.4, 0.5, 0.1, 10.0  # a link of [xiang2008], Table 1
+LENGTH, MASS, INERTIA, TORQUE = 0.8, 1.0, 0.2, 10.0  # both links of [xiang2008] together, Table 1; each torque
 GRAVITY, LOAD, WEIGHT = 9.8062, 10.0, 0.01  # its example 2: m/s², N, u of (67)
 LIMIT = 400.0  # seconds of a process
 
@@ -91,8 +91,9 @@ def run_here(problem: str, intervals: int, hessian: str) -> Peer:
         stated.setStateInfo(f"{path}/value", [low, high], [first[k]], [last[k]])
         stated.setStateInfo(f"{path}/speed", [-50.0, 50.0], [0.0], [0.0])
         stated.setControlInfo(f"/forceset/motor{k}", [-TORQUE, TORQUE])
-    stated.addGoal(osim.MocoFinalTimeGoal("time", 1.0 - WEIGHT if lift else 1.0))
-    if lift:
+    mixed = problem != "arm"
+    stated.addGoal(osim.MocoFinalTimeGoal("time", 1.0 - WEIGHT if mixed else 1.0))
+    if mixed:
         stated.addGoal(osim.MocoControlGoal("effort", WEIGHT))
     solver = study.initCasADiSolver()
     solver.set_num_mesh_intervals(intervals)
@@ -113,14 +114,15 @@ def run_here(problem: str, intervals: int, hessian: str) -> Peer:
 
 
 def _chain(osim: Any, links: int, *, gravity: float, load: float) -> Any:
-    """Hinges about z between equal links along x: those of ``samples.two_link``."""
+    """Hinges about z between equal links along x: with two, those of ``samples.two_link``."""
+    length, mass, inertia = LENGTH / links, MASS / links, INERTIA / links
     model = osim.Model()
     model.setName("chain")
     model.setGravity(osim.Vec3(0, -gravity, 0))
     parent, at = model.getGround(), 0.0
     zero = osim.Vec3(0)
     for k in range(links):
-        body = osim.Body(f"link{k}", MASS, osim.Vec3(LENGTH / 2, 0, 0), osim.Inertia(0, INERTIA, INERTIA))
+        body = osim.Body(f"link{k}", mass, osim.Vec3(length / 2, 0, 0), osim.Inertia(0, inertia, inertia))
         model.addBody(body)
         joint = osim.PinJoint(f"joint{k}", parent, osim.Vec3(at, 0, 0), zero, body, zero, zero)
         joint.updCoordinate().setName(f"q{k}")
@@ -131,14 +133,14 @@ def _chain(osim: Any, links: int, *, gravity: float, load: float) -> Any:
         motor.setMinControl(-TORQUE)
         motor.setMaxControl(TORQUE)
         model.addForce(motor)
-        parent, at = body, LENGTH
+        parent, at = body, length
     if load:
         weight = osim.PrescribedForce("load", parent)
         weight.setForceIsInGlobalFrame(True)
         weight.setPointIsInGlobalFrame(False)
         parts = [osim.Constant(0.0), osim.Constant(-load), osim.Constant(0.0)]
         weight.setForceFunctions(*parts)
-        weight.setPointFunctions(osim.Constant(LENGTH), osim.Constant(0.0), osim.Constant(0.0))
+        weight.setPointFunctions(osim.Constant(length), osim.Constant(0.0), osim.Constant(0.0))
         model.addForce(weight)
     model.finalizeConnections()
     return model

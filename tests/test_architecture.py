@@ -53,7 +53,7 @@ def test_every_package_has_a_docstring():
         assert path.read_text(encoding="utf-8").startswith('"""'), path
 
 
-LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "simulate", "view")
+LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "predictions", "simulate", "view")
 SLOW = ("matplotlib", "scipy.integrate", "scipy.optimize", "xarray", "typer", "rich")
 
 

@@ -109,13 +109,15 @@ np.savez(sys.argv[1], **results)
 
 
 def stepped():
-    """Name, model, state, weights and loads of what the child process differentiates."""
-    models = {name: make() for name, make in MODELS.items()} | {f"tree {seed}": tree(seed) for seed in range(4)}
+    """Name, model, state, weights and loads of what the child process differentiates: samples, and 200 trees of all
+    kinds of joints."""
+    models = {name: make() for name, make in MODELS.items()} | {f"tree {x}": tree(x, largest=6) for x in range(200)}
     for number, (name, model) in enumerate(models.items()):
         loads = random_loads(model, number) if number % 2 else None
         yield name, model, random_state(model, number), weights(model, number), loads
 
 
+@pytest.mark.slow
 def test_complex_step_of_the_first_derivatives(tmp_path):
     """The kernel of ∂τ on complex numbers, in plain Python: exact but for rounding."""
     output(child(COMPLEX_STEP, tmp_path / "second.npz", NUMBA_DISABLE_JIT="1", KINEGRAD_LANES="16"))

@@ -5,7 +5,8 @@ The map
 model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prismatic, screw, spherical, universal,
              planar, free; placements: translate, rotate; Frame: a tool or a marker fixed in a link, by name;
              to draw: Shape of Sphere, Cylinder, Capsule, Box, Mesh; functions that couple joints: LinearFunction,
-             PolynomialFunction, SplineFunction; force elements between links: SpringDamper, Bushing; Actuation
+             PolynomialFunction, SplineFunction, PiecewiseLinearFunction; force elements between links: SpringDamper,
+             Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
 samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
 kinematics   forward_kinematics, point_motion, jacobian
@@ -195,6 +196,7 @@ from kinegrad.model import (
     Mesh,
     Model,
     ModelBuilder,
+    PiecewiseLinearFunction,
     PolynomialFunction,
     Quaternion,
     Shape,
@@ -223,7 +225,19 @@ __version__ = "0.1.0"
 
 
 # imported on first use: they bring SciPy's integrators, matplotlib or xarray, which take a while
-_LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "recordings", "simulate", "view")
+_LAZY = (
+    "bridges",
+    "compare",
+    "io",
+    "objectives",
+    "optimize",
+    "papers",
+    "plot",
+    "predictions",
+    "recordings",
+    "simulate",
+    "view",
+)
 _FROM_IO = ("load", "save")
 _TOOLS = ("cli", "warm")  # likewise, but no part of ``from kinegrad import *``
 
@@ -302,6 +316,7 @@ __all__ = [
     "MomentumHessian",
     "Motion",
     "PackedMatrix",
+    "PiecewiseLinearFunction",
     "PointMotion",
     "PointMotionDerivatives",
     "PointMotionDesignDerivatives",
@@ -385,6 +400,7 @@ __all__ = [
     "point_motion_design_derivatives",
     "point_motion_hessian",
     "potential_energy",
+    "predictions",
     "prismatic",
     "project_velocity",
     "random_configuration",

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Result", "frozen", "owned", "same"]
+__all__ = ["Result", "brief", "frozen", "owned", "same"]
+
+FEW = 6  # numbers, or things, that are shown one by one
 
 
 class Result:
@@ -29,11 +31,40 @@ class Result:
     True
     """
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give every kind of result the short text below, which a dataclass would replace by all numbers."""
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls) and cls.__repr__ is Result.__repr__:
+            cls.__repr__ = Result.__repr__  # type: ignore[method-assign]
+
+    def __repr__(self) -> str:
+        """Names and values; of arrays of more than a few numbers, their shapes."""
+        shown = [f.name for f in fields(self) if f.repr and not f.name.startswith("_")]  # type: ignore[arg-type]
+        parts = (f"{name}={brief(value)}" for name in shown if (value := getattr(self, name)) is not None)
+        return f"{type(self).__name__}({', '.join(parts)})"
+
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
         names = [field.name for field in fields(self) if field.compare]  # type: ignore[arg-type]
         return self is other or all(same(getattr(self, name), getattr(other, name)) for name in names)
+
+
+def brief(value: Any) -> str:
+    """A value on one line: short as it is, arrays by their shape.
+
+    >>> brief(np.ones((301, 43))), brief(np.array([1.0, 2.0])), brief({"tau": np.zeros(9)})
+    ('array of shape (301, 43)', 'array([1., 2.])', "{'tau': array of shape (9,)}")
+    """
+    if isinstance(value, np.ndarray):
+        if value.size <= FEW and value.ndim <= 1:
+            return " ".join(repr(value).split())
+        return f"array of shape {value.shape}"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key!r}: {brief(each)}" for key, each in value.items()) + "}"
+    if isinstance(value, list | tuple) and len(value) > FEW and not isinstance(value, str):
+        return f"{type(value).__name__} of {len(value)}"
+    return repr(value)
 
 
 def same(x: Any, y: Any) -> bool:

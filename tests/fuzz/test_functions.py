@@ -255,6 +255,8 @@ class Case:
                 self.arguments[x] = Loads(**parts | {what: number})
             else:
                 self.arguments[x] = hostile(rng, good)
+            if x == "actuated" and hasattr(self.arguments[x], "__next__"):  # whose length is asked for below
+                self.arguments[x] = list(self.arguments[x])
         return names
 
     @property
@@ -313,10 +315,10 @@ class Case:
         link = self.arguments.get("link")
         points = [] if link is None or isinstance(link, str) else [len(link)]
         model = self.model
-        actuated = self.arguments.get("actuated")
+        actuated = self.arguments.get("actuated")  # if not all, names or a matrix
         words = {
             "q": [model.nq],
-            "u": [model.nv if actuated is None else len(actuated)],
+            "u": [model.nv if actuated is None else np.shape(actuated)[1] if np.ndim(actuated) == 2 else len(actuated)],
             "n": [model.nv],
             "l": [model.n],
             "10l": [10 * model.n],

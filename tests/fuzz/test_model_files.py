@@ -22,8 +22,10 @@ from hypothesis import strategies as st
 import kinegrad as kg
 from kinegrad.io import ModelFile, read_model
 from tests.fuzz.cases import cases
+from tests.fuzz.hostile import VALUES
 from tests.fuzz.test_files import damage
 from tests.io.mjcf.test_reading import ALL, EQUAL
+from tests.io.urdf.test_refusals import ARM
 from tests.kernels.child import child, ended
 from tests.mixed import mixed_tree
 
@@ -179,6 +181,43 @@ def test_damaged_toml(tmp_path):
     assert 0 < good < count
 
 
+# --- arguments that are none ------------------------------------------------------------------------------------------
+
+
+def hostile_calls(folder: Path):
+    """Functions of one argument, each of which takes a good value or is refused."""
+    arm, good = kg.samples.two_link(), folder / "good.toml"
+    urdf, mjcf = folder / "good.urdf", folder / "good.xml"
+    kg.save(arm, good)
+    urdf.write_text(ARM)
+    mjcf.write_text(ALL)
+    options = ("root", "quaternion", "packages", "inertia", "massless", "gravity")
+    reads = {f"urdf {what}": lambda x, what=what: read_model(urdf, **{what: x}) for what in options}
+    writes = {
+        f"save {what}": lambda x, what=what: kg.save(arm, good, **{what: x})
+        for what in ("constraints", "loads", "design")
+    }
+    return reads | writes | {
+        "load": read_model, "mjcf quaternion": lambda x: read_model(mjcf, quaternion=x),
+        "save path": lambda x: kg.save(arm, x), "save model": lambda x: kg.save(x, good),
+    }  # fmt: skip
+
+
+def test_hostile_arguments(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, call in hostile_calls(tmp_path).items():
+        for k, value in enumerate(VALUES):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                try:
+                    call(value)
+                except kg.KinegradError as error:
+                    assert str(error), (name, k)  # noqa: PT017
+                except Exception as error:
+                    raise AssertionError(f"{name} of value {k}") from error
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["good.toml", "good.urdf", "good.xml"]
+
+
 # --- MJCF, in a child: MuJoCo is a large library in C, and if it crashes the case is to be named ---------------------
 
 
@@ -236,8 +275,8 @@ TAGS = ["link", "joint", "inertial", "mass", "inertia", "origin", "parent", "chi
         "geometry", "box", "sphere", "mesh", "material", "color", "dynamics", "gazebo", "strange"]  # fmt: skip
 NAMES = ["name", "type", "link", "xyz", "rpy", "value", "ixx", "ixy", "ixz", "iyy", "iyz", "izz", "lower", "upper",
          "effort", "velocity", "joint", "multiplier", "offset", "size", "radius", "filename", "rgba"]  # fmt: skip
-VALUES = st.sampled_from([*WORDS, "a", "b", "c", "0.5 0.5 0.5", "1 1 1 1"])
-ATTRIBUTES = st.dictionaries(st.sampled_from(NAMES), VALUES, max_size=4)
+TEXTS = st.sampled_from([*WORDS, "a", "b", "c", "0.5 0.5 0.5", "1 1 1 1"])
+ATTRIBUTES = st.dictionaries(st.sampled_from(NAMES), TEXTS, max_size=4)
 
 
 @st.composite

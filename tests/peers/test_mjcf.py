@@ -13,6 +13,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.io import read_model
+from tests.io.toml.test_round_trip import bits
 
 CLOSE = 1e-9  # of the largest entry; observed is 1e-13, of derivatives 1e-10
 ASSETS = "gymnasium/envs/mujoco/assets/"
@@ -81,9 +82,21 @@ def compare(path):
 
 
 @pytest.mark.parametrize("name", names())
-def test_same_as_mujoco(name):
-    compare(place(name))
+def test_same_as_mujoco(name, tmp_path):
+    found, *_ = compare(place(name))
+    kg.save(found, tmp_path / "a.toml")
+    assert bits(read_model(tmp_path / "a.toml").model) == bits(found.model)
 
 
 def test_humanoids_are_among_them():
     assert {"humanoid.xml", "humanoidstandup.xml"} <= set(names())
+
+
+@pytest.mark.parametrize("name", ["humanoid.xml", "humanoid_CMU.xml", "dog.xml", "quadruped.xml"])
+def test_same_as_mujoco_of_dm_control(name):
+    """Bodies of up to 85 degrees of freedom, where that package is installed; it is too large to ask for it."""
+    try:
+        files = importlib.metadata.files("dm_control") or []
+    except importlib.metadata.PackageNotFoundError:
+        pytest.skip("dm_control is not installed")
+    compare(next(Path(f.locate()) for f in files if str(f) == f"dm_control/suite/{name}"))

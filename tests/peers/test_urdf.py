@@ -14,6 +14,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.io.urdf import read
+from tests.io.toml.test_round_trip import bits
 
 CLOSE = 1e-9  # of the largest entry: both read the same decimals; observed is 1e-13
 # files that no reader should take, and why; the rest is read as it is, or with massless=True
@@ -112,8 +113,11 @@ def compare(model, twin):
 
 
 @pytest.mark.parametrize("name", [name for name in names() if name not in {*INVALID, *BODIES}])
-def test_same_as_pinocchio(name):
-    compare(load(name), pin.buildModelFromUrdf(str(robots() / name)))
+def test_same_as_pinocchio(name, tmp_path):
+    model = load(name)
+    compare(model, pin.buildModelFromUrdf(str(robots() / name)))
+    kg.save(model, tmp_path / "a.toml")
+    assert bits(kg.load(tmp_path / "a.toml")) == bits(model)
 
 
 @pytest.mark.parametrize("name", INVALID)

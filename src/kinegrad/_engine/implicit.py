@@ -27,7 +27,7 @@ def solved_hessian(
 ) -> tuple[Array, ...]:
     """(1) of ``_kernels/implicit_hessian.py``: blocks qq, qv, qτ, vv, (..., n, n) each.
 
-    `second` are ℒ_qq, ℒ_qv, ℒ_qz, ℒ_vv, (..., n, n or k), and `first` derivatives of z by q, v and τ, (..., k, n).
+    `second` are ℒ_qq, ℒ_qv, ℒ_qz, ℒ_vv, (..., n, n or k), and `first` those of z with respect to q, v, τ, (..., k, n).
     Where z is a and ℒ_qz is zero by the pattern of the model, it is not looked at; unless it is `full`.
     """
     n, k, shape = model.nv, first[0].shape[-2], second[0].shape[:-2]

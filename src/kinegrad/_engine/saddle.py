@@ -120,13 +120,13 @@ class Columns(NamedTuple):
 
     def solved(self, right: Array) -> Array:
         """Some x, (..., k, j), with B x as near to `right`, (..., n, j), as can be."""
-        few = self.inverse.shape[-1]
+        few, right = self.inverse.shape[-1], np.ascontiguousarray(right)
         found = self.V[..., :few] @ (self.inverse[..., None] * (T(self.U[..., :few]) @ right))
         return np.asarray(found / self.size[..., None])
 
     def loose(self, y: Array) -> Array:
         """The part of y, (..., k, j), that B does not see: Q Qᵀ y."""
-        return np.asarray(self.none @ (T(self.none) @ y))
+        return np.asarray(self.none @ (T(self.none) @ np.ascontiguousarray(y)))
 
     @property
     def free(self) -> Array:
@@ -135,7 +135,8 @@ class Columns(NamedTuple):
 
 
 def columns(B: Array) -> Columns:
-    """Of B, (..., n, k)."""
+    """Of B, (..., n, k), in one order of memory, so that a state gives the same bits in any batch."""
+    B = np.ascontiguousarray(B)
     size = _lengths(B)
     U, S, Vt = np.linalg.svd(B / size[..., None, :], full_matrices=True)
     V, inverse = T(Vt), _inverse(S)

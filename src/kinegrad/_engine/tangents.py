@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -91,7 +92,9 @@ def run_tangents(
     over_states = count >= total
     todo = (_Layered if over_states else _Abreast)(kernel.function, along, state, loads)
     _, slots = kernel.needs(batch.model)
-    call = Call(todo.lines, todo.rows, first_rows(todo.work), workers_asked(threads, count * total * n))
+    first, workers = first_rows(todo.work), workers_asked(threads, count * total * n)
+    at_once = workers == 1 and todo.lines == 1 and 0 < todo.rows <= first  # a fraction of a second
+    call = None if at_once else Call(todo.lines, todo.rows, first, workers)
     stuck: list[tuple[int, int]] = []
 
     def part(line: int, start: int, stop: int) -> None:
@@ -100,12 +103,16 @@ def run_tangents(
         if status and status[0][0] >= 0:
             joint, row = status[0].tolist()
             stuck.append((row if over_states else line, joint))
-            call.stop()
+            if call is not None:
+                call.stop()
 
-    call.run(part, alone_first=not compiled(kernel.function))
+    if call is None:
+        part(0, 0, todo.rows)
+    else:
+        call.run(part, alone_first=not compiled(kernel.function))
     if stuck:
-        first, joint = min(stuck)
-        raise batch.free_joint(joint, first)
+        where, joint = min(stuck)
+        raise batch.free_joint(joint, where)
     return todo.found, todo.results.swapaxes(0, 1) if over_states else todo.results
 
 
@@ -183,6 +190,12 @@ def run_mass_tangents(batch: Batch, q: Array, dq: Array, threads: int | None) ->
     return values, results.reshape(count, n * n, total)
 
 
+@cache
+def _no_slopes(n: int) -> Array:
+    """Slopes of what does not follow the parameters."""
+    return np.zeros((1, 1, n))
+
+
 class _Todo:
     """What is common to both ways to arrange states and directions."""
 
@@ -197,7 +210,7 @@ class _Todo:
         self.values, self.slopes = [kernel_array(x) for x, _ in state], [dx for _, dx in state]
         self.count, self.n = self.values[0].shape
         self.total = len(along.what)
-        self.no_slopes, self.no_load_slopes = np.zeros((1, 1, self.n)), (np.zeros((1, 1, 3 * self.n)),) * 3
+        self.no_slopes, self.no_load_slopes = _no_slopes(self.n), (_no_slopes(3 * self.n),) * 3
         self.what = along.what
         self.found = np.empty((self.count, self.n))
         self.solves = kernel is kernels.forward_dynamics

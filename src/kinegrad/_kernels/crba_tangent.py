@@ -15,8 +15,8 @@ left for each of them is O(1) for each joint and each pair of joints.  With I = 
 Directions are layers, and lanes are states; or there is one layer, and lanes are directions of one state.
 
 Glossary (world, about the reference point of link i; as in crba.py, then for each direction)
-    RATE    I°: its first moment and rotational inertia (the mass does not change)      9 slots a joint
-    δq      the direction                                                               1 slot a joint
+    RATE    I°: its first moment and rotational inertia (the mass does not change)      9 slots per joint
+    δq      the direction                                                               1 slot per joint
     F°      as above, for the present i                                                 6 slots
 """
 

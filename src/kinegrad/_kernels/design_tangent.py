@@ -32,8 +32,8 @@ There F = I A + p of the articulated body, too: the sum of what the links of a l
 Directions are layers, and lanes are states; or there is one layer, and lanes are directions of one state.
 
 Glossary (world axes, about the reference point of link i; as in aba.py, then)
-    C S B NW N F   c, s, b, Nω, N = R I Rᵀ, force on subtree i                3, 3, 3, 3, 6, 6 slots a joint: LINK
-    V° A° c° ξ p u Θ   as above, and the angle of Ξ, for the present direction    6, 6, 6, 6, 6, 1, 3 slots a joint: WAY
+    C S B NW N F   c, s, b, Nω, N = R I Rᵀ, force on subtree i                3, 3, 3, 3, 6, 6 slots per joint: LINK
+    V° A° c° ξ p u Θ   as above, and the angle of Ξ, for the present direction  6, 6, 6, 6, 6, 1, 3 slots per joint: WAY
     dm             slopes of the constants                                     (layers, rows or 1, n·k) each
     dq dv dx …     slopes of states, of a or τ, of the loads                   (layers or 1, rows or 1, columns)
     what           which constants of a joint vary, whether its link moves otherwise,

@@ -18,7 +18,7 @@ I and (n, p) of the links beyond j
 
     ∂q_i∂q_j    −c_i·(p_j×y) − c_j·(p_i×y) − c_ij·(p×y)      ∂q_i∂q̇_j    −c_i·(∂p/∂q̇_j×y)                     (3)
 
-where indices are derivatives by q, and p is the momentum of all links.  The first two are there for all i and j.
+where indices are derivatives with respect to q, p the momentum of all links.  The first two are there for all i and j.
 
 Glossary (world axes): slots as in energy_derivatives.py, and after all of those, of joint j, about the centre of mass,
     S ψ̇ χ      path slots                                  6 each

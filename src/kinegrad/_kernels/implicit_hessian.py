@@ -3,7 +3,7 @@
 Let z solve R(q, q̇, z) = (τ, 0), with R linear in z: z is q̈ and R the torques of inverse dynamics; or z is (q̈, f) and R
 has the rows of constraints besides.  The sum φ = wᵀz has the multipliers λ of  (∂R/∂z)ᵀ λ = w.  Differentiate
 λᵀR = λᵀ(τ, 0) twice along (q, q̇, τ), z following: what multiplies the second derivatives of z is wᵀ, so that with
-ℒ = λᵀR at fixed λ, which has no second derivatives by q̇ and z, nor by z twice,
+ℒ = λᵀR at fixed λ, which has no second derivatives with respect to q̇ and z, nor to z twice,
 
     ∂²φ/∂q∂q = −(ℒ_qq + ℒ_qz ∂z/∂q + (ℒ_qz ∂z/∂q)ᵀ)        ∂²φ/∂q∂q̇ = −(ℒ_qq̇ + ℒ_qz ∂z/∂q̇)
     ∂²φ/∂q∂τ = −ℒ_qz ∂z/∂τ                                  ∂²φ/∂q̇∂q̇ = −ℒ_q̇q̇                                  (1)

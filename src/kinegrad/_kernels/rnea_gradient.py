@@ -1,4 +1,4 @@
-"""Gradient of yᵀτ by q, q̇ and q̈ (vjp), and products of its second derivatives with a direction (hvp), O(n) both.
+"""Gradient of yᵀτ with respect to q, q̇ and q̈ (vjp), products of its second derivatives with a direction (hvp), O(n).
 
 The gradient is (3) of ``rnea_hessian.py``: with sums over subtree j, F = Σ f, H = Σ I Y, D = Σ 2B(V)ᵀY, Λ = Σ LᵀY,
 

@@ -1,4 +1,4 @@
-"""Gradient of yᵀτ by q, q̇ and q̈, and by every constant of the mechanism, at once, O(n): inverse dynamics, backwards.
+"""Gradient of yᵀτ with respect to q, q̇, q̈ and every constant, at once, O(n): inverse dynamics, backwards.
 
 The weights y are virtual speeds.  With the virtual velocity Y_i = Σ_{j⪯i} S_j y_j of each link, yᵀτ is the power that
 the links' forces would have,  φ = Σ_i Y_i·f_i  (plus springs and dampers), so its differentials are those of one link

@@ -240,7 +240,7 @@ def _named(names: Any, patterns: Any) -> dict[str, Any]:
 
 
 def _second_patterns(model: Model) -> list[tuple[Any, Any]]:
-    """Where derivatives of the gradients by q, v, a, in this order, with respect to q, v, a, τ and w may be."""
+    """Where gradients with respect to q, v, a, in this order, may change with q, v, a, τ and w."""
     by_v, by_q = _widened(model, model.nv), _widened(model, model.nq)
     twice = by_q if model.nq == model.nv else _turns(model).T @ by_q
     none, nothing = np.zeros_like(by_v), np.zeros_like(by_q.T)

@@ -59,7 +59,7 @@ def text_table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
     return table
 
 
-def find_sample(name: str) -> kg.Model:
+def find_model(name: str) -> kg.Model:
     """The sample model of this name, or the model in the file of this name; says on stderr what is not in it."""
     found = find_file(name)
     if found is None:

@@ -12,6 +12,7 @@ from rich.text import Text
 
 import kinegrad as kg
 from kinegrad.cli.console import find_file, open_console, plain, print_section, text_table
+from kinegrad.cli.meanings import meaning_table
 
 if TYPE_CHECKING:
     from kinegrad.io import ModelFile
@@ -28,11 +29,13 @@ ModelName = Annotated[
 Root = Annotated[
     str | None, typer.Option(metavar="fixed|free", help="Of URDF: whether the root link is fixed, or moves freely.")
 ]
-Massless = Annotated[bool, typer.Option("--massless", help="Of URDF: links that move may be without mass.")]
+Massless = Annotated[bool, typer.Option("--massless", help="Of URDF, OpenSim: links that move may be without mass.")]
 Project = Annotated[
-    bool, typer.Option("--project-inertia", help="Of URDF: take the nearest possible inertia where one is impossible.")
+    bool, typer.Option("--project-inertia", help="Of URDF, OpenSim: where an inertia is impossible, the nearest one.")
 ]
-Turned = Annotated[bool, typer.Option("--quaternion", help="Free joints have unit quaternions, not three angles.")]
+Turned = Annotated[
+    bool, typer.Option("--quaternion", help="Of URDF: free joints have unit quaternions, not three angles.")
+]
 
 
 def info(
@@ -48,6 +51,8 @@ def info(
     mechanism = kg.samples.SAMPLES[model]() if found is None else found.model
     console.print(_header(mechanism))
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
+    title = "what is positive: right-handed turns about axes of the world, where all joints are zero"
+    print_section(console, title, meaning_table(mechanism))
     if (limits := _limit_table(mechanism)) is not None:
         print_section(console, "limits of joints", limits)
     if mechanism.coordinates:
@@ -123,7 +128,8 @@ def _limit_table(model: kg.Model) -> Table | None:
         cells = [model.joint_names[i]]
         if ranges.any():
             lower, upper = model.position_limits[i]
-            cells.append(f"{lower:.3g} … {upper:.3g} {'m' if sliding else 'rad'}" if ranges[i] else "")
+            text = f"{lower:.3g} … {upper:.3g} m" if sliding else f"{np.degrees(lower):.4g}° … {np.degrees(upper):.4g}°"
+            cells.append(text if ranges[i] else "")
         for values, turning, straight in most.values():
             unit = straight if sliding else turning
             cells.append(f"{values[i]:.3g} {unit}" if np.isfinite(values[i]) else "")

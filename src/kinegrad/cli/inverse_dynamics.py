@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import kinegrad as kg
-from kinegrad.cli.console import find_sample, open_console, plain, print_torques
+from kinegrad.cli.console import find_model, open_console, plain, print_torques
 from kinegrad.cli.info import ModelName
 from kinegrad.papers.report.page import duration
 
@@ -95,7 +95,7 @@ def inverse_dynamics(
     from kinegrad import io
     from kinegrad.recordings import read_motion
 
-    mechanism, console = find_sample(model), open_console()
+    mechanism, console = find_model(model), open_console()
     io.file_format(trajectory)
     target = output or trajectory.with_name(f"{trajectory.stem}.tau{trajectory.suffix}")
     io.file_format(target)

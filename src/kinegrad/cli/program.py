@@ -24,6 +24,7 @@ from kinegrad.cli.convert import convert
 from kinegrad.cli.demo import demo
 from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
+from kinegrad.cli.predict import predict
 from kinegrad.cli.reproduce import reproduce
 from kinegrad.cli.sweep import sweep
 from kinegrad.cli.view import view
@@ -83,6 +84,7 @@ app.command()(inverse_dynamics)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)
+app.command()(predict)
 app.command()(sweep)
 app.command()(view)
 

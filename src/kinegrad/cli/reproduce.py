@@ -29,6 +29,8 @@ def reproduce(
     anderson2002: sensitivities to lengths and masses by three methods, on chains and on a double pendulum over time.
 
     kudruss2019: derivatives along directions by differences, duals and structure: their errors, and what they cost.
+
+    xiang2008: motion prediction of a two-link arm, the least time and lifting a load.
     """
     from kinegrad.papers import load
 

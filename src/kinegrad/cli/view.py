@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 import kinegrad as kg
-from kinegrad.cli.console import find_sample, open_console, plain
+from kinegrad.cli.console import find_model, open_console, plain
 from kinegrad.cli.info import ModelName
 
 __all__ = ["view"]
@@ -37,7 +37,7 @@ def view(
     """
     from kinegrad import io, view
 
-    mechanism, console = find_sample(model), open_console()
+    mechanism, console = find_model(model), open_console()
     played = None if motion is None else io.read_trajectory(motion, mechanism).motion()
     written = []
     if png is not None:

@@ -3,9 +3,10 @@
 parameters    Design: which quantities vary, and how the constants of the model follow from them
 function      functions that build a model, differentiated and checked: Design.from_function
 dynamics      derivatives of torques, accelerations and the mass matrix
+hybrid        of hybrid dynamics
 quantities    derivatives of poses, points and energies
 constraints   of constraints: errors, velocities, accelerations, Jacobian
-hessian       mixed second derivatives of torques: by the motion and by parameters
+hessian       mixed second derivatives of torques, with respect to motion and parameters
 """
 
 from kinegrad.design.constraints import (

@@ -1,10 +1,10 @@
 """Mixed second derivatives of weighted torques: with respect to the motion and to design parameters.
 
-They are the gradients of wᵀτ by q, v and a (``_kernels/rnea_reverse.py``), and those of force elements
+They are the gradients of wᵀτ with respect to q, v and a (``_kernels/rnea_reverse.py``), and those of force elements
 (``_kernels/elements.py``), compiled for dual numbers whose slopes are those of the constants: O(n) for each parameter.
 
 Where coordinates are not joints, φ = ŵᵀτ̂(q̂, v̂, â, p) with ŵ = G w, and parameters do not enter the map.  So with the
-entries G, V, A, C of ``_engine/coordinates.py`` and U = ∂ŵ/∂δ, and a dash for derivatives by p,
+entries G, V, A, C of ``_engine/coordinates.py`` and U = ∂ŵ/∂δ, and a dash for derivatives with respect to p,
 
     ∂φ′/∂δ = Gᵀ ĝ_q′ + Vᵀ ĝ_v′ + Aᵀ ĝ_a′ + Uᵀ τ̂′        ∂φ′/∂v = Gᵀ ĝ_v′ + Cᵀ ĝ_a′        ∂φ′/∂a = Gᵀ ĝ_a′      (1)
 """

@@ -3,6 +3,7 @@
 from kinegrad.io.model_file import LeftOutWarning, ModelFile, Note, Report
 from kinegrad.io.models import load, read_model, save
 from kinegrad.io.names import PositionsAloneError
+from kinegrad.io.storage_file import StorageTable, coordinate_table, read_storage, write_storage
 from kinegrad.io.trajectory import (
     Positions,
     Trajectory,
@@ -12,21 +13,29 @@ from kinegrad.io.trajectory import (
     write_torques,
     write_trajectory,
 )
+from kinegrad.io.trc_file import Markers, read_trc, write_trc
 
 __all__ = [
     "LeftOutWarning",
+    "Markers",
     "ModelFile",
     "Note",
     "Positions",
     "PositionsAloneError",
     "Report",
+    "StorageTable",
     "Trajectory",
+    "coordinate_table",
     "file_format",
     "load",
     "read_model",
     "read_positions",
+    "read_storage",
     "read_trajectory",
+    "read_trc",
     "save",
+    "write_storage",
     "write_torques",
     "write_trajectory",
+    "write_trc",
 ]

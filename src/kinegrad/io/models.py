@@ -6,7 +6,7 @@ suffix       format                                 read by
 .toml        kinegrad's own                         :mod:`kinegrad.io.toml`
 .urdf        URDF                                   :mod:`kinegrad.io.urdf`
 .xml, .mjcf  MJCF, or URDF if it holds a <robot>    :mod:`kinegrad.io.mjcf`
-.osim        OpenSim                                :mod:`kinegrad.io.osim`
+.osim        OpenSim                                :mod:`kinegrad.io.opensim`
 ===========  =====================================  ===========================================
 """
 
@@ -92,7 +92,8 @@ def read_model(path: str | os.PathLike[str], **options: Any) -> ModelFile:
     **options
         Of its format.  URDF: ``root="fixed"`` or ``"free"``, ``quaternion``, ``packages``, ``inertia="refuse"`` or
         ``"project"``, ``massless``, ``gravity``, see :func:`kinegrad.io.urdf.read`.  MJCF: ``quaternion``, see
-        :func:`kinegrad.io.mjcf.read`.  TOML: none.
+        :func:`kinegrad.io.mjcf.read`.  OpenSim: ``locked="fixed"`` or ``"free"``, ``inertia``, ``massless``,
+        ``markers``, see :func:`kinegrad.io.opensim.read`.  TOML: none.
 
     Returns
     -------
@@ -169,6 +170,8 @@ def save(
 def _reader(path: Path) -> Callable[..., ModelFile]:
     """The function that reads such a file."""
     suffix = path.suffix.lower()
+    if suffix == ".xacro":
+        raise InputError(f"{path}: is a macro of URDF; expected the URDF file that the program xacro makes of it")
     if suffix not in _FORMATS:
         expected = ", ".join(MODEL_SUFFIXES)
         raise InputError(f"{path}: files of kind {shown(suffix)} are unknown; expected one of {expected}")

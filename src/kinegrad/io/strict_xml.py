@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 SIZE = 64 << 20  # bytes of a file
 DEPTH = 1000  # elements within each other
 COUNT = 1_000_000  # elements, and attributes, of a file
-PROBLEMS = 1000  # that are kept
+PROBLEMS = 200  # that are kept, and looked for
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _BLANKS = " \t\r\n"  # what XML calls white space
 _BLOCK = 1 << 16
@@ -135,14 +135,20 @@ class XmlFile:
 
     def problem(self, element: Element, sentence: str) -> None:
         """Keep a problem of an element."""
-        if len(self.problems) < PROBLEMS:
+        if not self.full:
             self.problems.append((element.line, f"{element.label}: {sentence}"))
+
+    @property
+    def full(self) -> bool:
+        """Whether there are so many problems that no more are kept."""
+        return len(self.problems) >= PROBLEMS
 
     def check(self) -> None:
         """Raise a FileError of all problems, in the order of lines, if there are any."""
         if self.problems:
             each = dict.fromkeys(f"line {line}: {text}" for line, text in sorted(self.problems, key=lambda x: x[0]))
-            raise FileError(self.path, tuple(each))
+            more = (f"there are more than these {PROBLEMS} problems",) if self.full else ()
+            raise FileError(self.path, (*each, *more))
 
     def guard(self, element: Element, function: Callable[..., Any], *arguments: Any) -> Any:
         """What a function finds, or None and a problem if it raises a ValueError: errors of models are such."""

@@ -6,7 +6,7 @@ from kinegrad.model.coordinates import CoupledCoordinate, Quaternion
 from kinegrad.model.dh import DH
 from kinegrad.model.elements import Bushing, SpringDamper
 from kinegrad.model.frames import Frame
-from kinegrad.model.functions import LinearFunction, PolynomialFunction, SplineFunction
+from kinegrad.model.functions import LinearFunction, PiecewiseLinearFunction, PolynomialFunction, SplineFunction
 from kinegrad.model.geometry import Box, Capsule, Cylinder, Mesh, Shape, Sphere
 from kinegrad.model.inertia import Inertia
 from kinegrad.model.joints import Joint, free, planar, prismatic, revolute, screw, spherical, universal
@@ -16,7 +16,8 @@ from kinegrad.model.topology import Topology
 
 __all__ = [
     "DH", "Actuation", "Box", "Bushing", "Capsule", "CoupledCoordinate", "Cylinder", "Frame", "Inertia", "Joint",
-    "LinearFunction", "Mesh", "Model", "ModelBuilder", "PolynomialFunction", "Quaternion", "Shape", "Sphere",
+    "LinearFunction", "Mesh", "Model", "ModelBuilder", "PiecewiseLinearFunction", "PolynomialFunction",
+    "Quaternion", "Shape", "Sphere",
     "SplineFunction", "SpringDamper", "Topology",
     "free", "planar", "prismatic", "revolute", "rotate", "screw", "spherical", "translate", "universal",
 ]  # fmt: skip

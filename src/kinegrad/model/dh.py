@@ -43,7 +43,7 @@ class DH:
     variable : {"theta", "-theta", "d", "-d"}
         What the coordinate adds to, and its sign.
     pitch : float
-        For a screw: metres along z a radian of `theta`.
+        For a screw: metres along z per radian of `theta`.
 
     Examples
     --------

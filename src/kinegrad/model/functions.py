@@ -1,4 +1,4 @@
-"""Functions of one coordinate, by which it moves joints: linear, polynomial, cubic spline.
+"""Functions of one coordinate, by which it moves joints: linear, polynomial, cubic spline, piecewise linear.
 
 Each gives its value and its derivatives, exactly and for arrays of any shape: inverse dynamics needs f, f′ and f″, its
 first derivatives f‴ as well, its second ones f⁗.  Functions are immutable; they compare and hash by value, and pickle.
@@ -18,7 +18,10 @@ from kinegrad.errors import ModelError, shown
 from kinegrad.model.names import as_tuple
 from kinegrad.model.numbers import LARGEST, real_array
 
-__all__ = ["CoordinateFunction", "LinearFunction", "PolynomialFunction", "SplineFunction", "as_function"]
+__all__ = [
+    "CoordinateFunction", "LinearFunction", "PiecewiseLinearFunction", "PolynomialFunction", "SplineFunction",
+    "as_function",
+]  # fmt: skip
 
 Array = NDArray[Any]  # float64; complex128 where a test differentiates by complex step
 _EVERYWHERE = (-math.inf, math.inf)
@@ -134,7 +137,7 @@ class SplineFunction:
             raise ModelError(f"a SplineFunction has {found}; expected at least two knots, and a value for each")
         if not all(a < b for a, b in pairwise(knots)):
             raise ModelError(f"`knots` of a SplineFunction are {shown(knots)}; expected increasing numbers")
-        pieces = self.pieces or _natural(np.array(knots), np.array(values))
+        pieces = self.pieces or self._interpolated(np.array(knots), np.array(values))
         if not np.isfinite(pieces).all():
             raise ModelError("the coefficients of a SplineFunction overflow; expected knots farther apart")
         for what, given in (("knots", knots), ("values", values), ("pieces", pieces)):
@@ -191,6 +194,9 @@ class SplineFunction:
         knots, pieces = self._at  # type: ignore[attr-defined]
         return (self.knots[0], self.knots[-1]), np.column_stack([knots[:-1], pieces])
 
+    def _interpolated(self, knots: Array, values: Array) -> tuple[tuple[float, ...], ...]:
+        return _natural(knots, values)
+
     def _check_smooth(self) -> None:
         for k, (piece, width) in enumerate(zip(self.pieces[:-1], np.diff(self.knots), strict=False)):
             ends = _horner([np.asarray(c) for c in piece], np.asarray(width), 1)
@@ -200,6 +206,37 @@ class SplineFunction:
                 if abs(float(end) - start) > SMOOTH * max(1e-3, abs(start), abs(float(end))):
                     where = f"from {float(end):.6g} to {start:.6g} at {self.knots[k + 1]:g}"
                     raise ModelError(f"the {what} of a spline jumps {where}; expected a smooth function")
+
+
+@dataclass(frozen=True)
+class PiecewiseLinearFunction(SplineFunction):
+    """Straight lines between points, continued beyond them along the first and the last one.
+
+    It is the only function with kinks.  At a kink the slope jumps, so joints that it moves change their speeds at once:
+    a real mechanism would be struck there by an impulse, which no result here contains.  Between kinks everything
+    is exact; at a kink itself, f′ is the slope to its right, and derivatives are those of the line to its right.
+
+    Parameters
+    ----------
+    knots : sequence of float
+        At least two, increasing: values of the coordinate.
+    values : sequence of float
+        Values of the function there, as many.
+
+    Examples
+    --------
+    >>> roof = PiecewiseLinearFunction([0.0, 1.0, 2.0], [0.0, 0.1, 0.0])
+    >>> [x.round(4).tolist() for x in roof.derivatives(np.array([0.5, 1.0, 3.0]), 1)]
+    [[0.05, 0.1, -0.1], [0.1, -0.1, -0.1]]
+    """
+
+    def _interpolated(self, knots: Array, values: Array) -> tuple[tuple[float, ...], ...]:
+        with np.errstate(all="ignore"):  # what overflows is found by the caller
+            slopes = np.diff(values) / np.diff(knots)
+        return tuple(zip(values[:-1].tolist(), slopes.tolist(), strict=True))
+
+    def _check_smooth(self) -> None:
+        """Kinks are what it is for."""
 
 
 CoordinateFunction = LinearFunction | PolynomialFunction | SplineFunction

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -35,6 +35,7 @@ from kinegrad.results import Result
 if TYPE_CHECKING:
     from typing import Self
 
+    from matplotlib.figure import Figure
     from xarray import Dataset
 
     from kinegrad.design import Design
@@ -279,6 +280,31 @@ class Motion(Result):
         middle, half = (edges[1:] + edges[:-1]) / 2, np.diff(edges) / 2
         nodes = (middle[:, None] + half[:, None] * x).ravel()
         return self(nodes), (half[:, None] * w).ravel()
+
+    def plot(self, names: Sequence[str] | None = None, quantities: Sequence[str] | None = None) -> Figure:
+        """Curves over time, a panel for each quantity: see :func:`kinegrad.plot.plot_motion`.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Coordinates or speeds to show; those that move most when not given.
+        quantities : sequence of {"q", "v", "a", "tau"}, optional
+
+        Returns
+        -------
+        matplotlib figure
+
+        Examples
+        --------
+        >>> from kinegrad import samples
+        >>> still = Motion(samples.two_link(), [0.0, 1.0], *np.zeros((3, 2, 2)))
+        >>> len(still.plot().axes)
+        2
+        """
+        from importlib import import_module  # figures are a layer above: asked for by name, when they are wanted
+
+        figure: Figure = import_module("kinegrad.plot").plot_motion(self, names, quantities)
+        return figure
 
     def to_xarray(self) -> Dataset:
         """The motion as an xarray.Dataset over time, batch, joint and parameter, with names and units.

@@ -2,11 +2,12 @@
 
 zhakatayev2023   inverse-dynamics sensitivities of the 43-joint human, beside numerical ones
 anderson2002     sensitivities to lengths and masses: three methods on chains, a double pendulum over time
+xiang2008        motion prediction of a two-link arm: the least time, and lifting a load
 kudruss2019      derivatives along directions by four modes: their errors, and what they cost
 report           what they share: page, folder, summary
 
 >>> sorted(PAPERS)
-['anderson2002', 'kudruss2019', 'zhakatayev2023']
+['anderson2002', 'kudruss2019', 'xiang2008', 'zhakatayev2023']
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ PAPERS = {
     "zhakatayev2023": "kinegrad.papers.zhakatayev2023",
     "anderson2002": "kinegrad.papers.anderson2002",
     "kudruss2019": "kinegrad.papers.kudruss2019",
+    "xiang2008": "kinegrad.papers.xiang2008",
 }
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError
 from kinegrad.model import Model
 from kinegrad.model.topology import Topology, joint_ranges
+from kinegrad.plot.colours import branch_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,8 +120,8 @@ def _draw(
         ax = plt.subplots(figsize=size, layout="constrained")[1]
     box = ax.get_window_extent().transformed(ax.figure.dpi_scale_trans.inverted())
     node = float(np.clip(72 * 0.6 * min(box.width / columns, box.height / rows), 2, 20))  # diameter, points
-    palette = plt.get_cmap("tab10" if colour_of.max() < 10 else "tab20").colors  # type: ignore[attr-defined]
-    colours = [palette[k % len(palette)] for k in colour_of]
+    palette = branch_colours(int(colour_of.max()) + 1)
+    colours = [palette[k] for k in colour_of]
 
     world = (x[tree.roots[0]] + x[tree.roots[-1]]) / 2
     ax.text(world, 1, "world", ha="center", va="center", color="0.4", fontsize=max(0.5 * node, 5))

@@ -7,7 +7,7 @@ and can be laid out on the page.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,7 +16,9 @@ from kinegrad import _engine as engine
 from kinegrad.configuration import neutral
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
+from kinegrad.model.segments import link_segments
 from kinegrad.model.topology import joint_ranges
+from kinegrad.plot.colours import branch_colours
 from kinegrad.plot.given import finite
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ __all__ = ["draw_skeleton", "joint_points", "plot_skeleton"]
 
 Array = NDArray[np.float64]
 SAME_POINT = 1e-6  # m
+LINE, LETTER = 0.235, 0.085  # inches that a line and a letter of a label take
 INK, WORLD, AXIS = "#1b2733", "#1f8a3b", "#5d6b78"
 
 
@@ -73,7 +76,7 @@ def draw_skeleton(
     axes: bool = False,
     show_numbers_from: int | None = None,
 ) -> None:
-    """Draw each link as a line from its joint to its far end, in the colour of its branch.
+    """Draw each link as a line from its joint to the joints it carries, or to its end, in the colour of its branch.
 
     Parameters
     ----------
@@ -98,31 +101,30 @@ def draw_skeleton(
     >>> sorted(text.get_text() for text in ax.texts)
     ['1  shoulder', '2  elbow']
     """
-    from matplotlib import colormaps
-
-    start, end, axis = _places(model, q)
+    scene = Scene(model, _posture(model, q)[None])
     camera = _camera(azimuth, elevation)
-    begin, finish, arrow = start @ camera.T, end @ camera.T, axis @ camera.T
-    corners = np.concatenate([begin, finish])[:, :2]
-    size = float(np.ptp(corners, axis=0).max())
-    branch_of = model.topology.branch_of
-    palette = colormaps["tab10" if branch_of.max() < 10 else "tab20"].colors  # type: ignore[attr-defined]
-
-    solid = [i for i in range(model.n) if np.linalg.norm(end[i] - start[i]) > SAME_POINT]
-    for i in sorted(solid, key=lambda i: begin[i, 2] + finish[i, 2]):  # the nearest last
-        x, y = np.stack([begin[i], finish[i]], axis=1)[:2]
+    lines = scene.lines[0] @ camera.T
+    begin, arrow = scene.joints[0] @ camera.T, scene.axes[0] @ camera.T
+    corners = np.concatenate([begin, lines.reshape(-1, 3)])[:, :2]
+    size = max(float(np.ptp(corners, axis=0).max()), SAME_POINT)
+    colours = branch_colours(int(model.topology.branch_of.max()) + 1)
+    for k in np.argsort(lines[:, :, 2].sum(axis=1), kind="stable"):  # the nearest last
+        x, y = lines[k, :, :2].T
+        colour = colours[model.topology.branch_of[scene.owners[k]]]
         ax.plot(x, y, color="white", linewidth=9, solid_capstyle="round", zorder=2)
-        ax.plot(x, y, color=palette[branch_of[i] % len(palette)], linewidth=6, solid_capstyle="round", zorder=2)
+        ax.plot(x, y, color=colour, linewidth=6, solid_capstyle="round", zorder=2)
     if axes:
         for place, along in zip(begin, arrow, strict=True):
             _arrow(ax, place, 0.085 * size * along, AXIS)
-        _draw_world(ax, camera, np.array([corners[:, 0].min() - 0.02 * size, corners[:, 1].min()]), 0.09 * size)
+        _draw_world(ax, camera, np.array([corners[:, 0].min() - 0.16 * size, corners[:, 1].min()]), 0.09 * size)
     points = joint_points(model, q)
     places = np.array([begin[joints[0]] for joints in points])
     ax.scatter(places[:, 0], places[:, 1], s=26, c="white", edgecolors=INK, linewidths=1.2, zorder=5)
     ax.scatter(0, 0, s=44, c=WORLD, edgecolors="white", linewidths=0.9, zorder=6)
     if show_numbers_from is not None:
-        _label(ax, model, points, places, show_numbers_from, size)
+        _label(ax, model, points, places, show_numbers_from, corners, size)
+    for end in (corners[:, 1].min() - 0.05 * size, corners[:, 1].max() + 0.05 * size):
+        ax.plot(corners[0, 0], end, linewidth=0)  # room for lines that lie flat
     ax.set_aspect("equal")
     ax.margins(0.06 if show_numbers_from is None else 0.02)
     ax.set_axis_off()
@@ -137,7 +139,7 @@ def joint_points(model: Model, q: ArrayLike | None = None) -> tuple[tuple[int, .
     >>> joint_points(samples.human43())[1:3]
     ((6, 7, 8), (9,))
     """
-    start, _, _ = _places(model, q)
+    start = Scene(model, _posture(model, q)[None]).joints[0]
     groups: list[list[int]] = []
     for i, point in enumerate(start):
         near = (group for group in groups if np.linalg.norm(start[group[0]] - point) < SAME_POINT)
@@ -148,14 +150,28 @@ def joint_points(model: Model, q: ArrayLike | None = None) -> tuple[tuple[int, .
     return tuple(map(tuple, groups))
 
 
-def _places(model: Model, q: ArrayLike | None) -> tuple[Array, Array, Array]:
-    """Of each joint: where it is, where its link ends, and its axis; in the world, shape (n, 3) each."""
+class Scene:
+    """Of each posture (m, nq): where joints are and point, (m, n, 3), and the lines of links, (m, lines, 2, 3).
+
+    `owners` are the links of the lines.
+    """
+
+    def __init__(self, model: Model, q: Array) -> None:
+        link = forward_kinematics(model, q).transform
+        joint = link @ np.linalg.inv(model.tip)
+        local = np.array([each.axis for each in model.joints])
+        self.joints = joint[..., :3, 3]
+        self.axes = np.einsum("mnij,nj->mni", joint[..., :3, :3], local)
+        segments = link_segments(model)
+        self.owners = [segment.link for segment in segments]
+        ends = np.array([(segment.start, segment.end) for segment in segments]).reshape(-1, 2, 3)
+        frames = link[:, self.owners]
+        self.lines = np.einsum("mlij,lkj->mlki", frames[..., :3, :3], ends) + frames[:, :, None, :3, 3]
+
+
+def _posture(model: Model, q: ArrayLike | None) -> Array:
     engine.check_model(model)
-    posture = neutral(model) if q is None else finite("q", q, (model.nq,))
-    link = forward_kinematics(model, posture).transform
-    joint = link @ np.linalg.inv(model.tip)
-    local = np.array([each.axis for each in model.joints])
-    return joint[:, :3, 3], link[:, :3, 3], np.einsum("nij,nj->ni", joint[:, :3, :3], local)
+    return neutral(model) if q is None else finite("q", q, (model.nq,))
 
 
 def _camera(azimuth: float, elevation: float) -> Array:
@@ -180,23 +196,43 @@ def _draw_world(ax: Axes, camera: Array, origin: Array, length: float) -> None:
         ax.text(x, y, name, color=WORLD, fontsize=10, ha="center", va="center")
 
 
-def _label(ax: Axes, model: Model, points: Sequence[Sequence[int]], places: Array, base: int, size: float) -> None:
-    """Numbers and names in a column at each side, a thin line from each to its point."""
+def _label(
+    ax: Axes, model: Model, points: Sequence[Sequence[int]], places: Array, base: int, corners: Array, size: float
+) -> None:  # fmt: skip
+    """Numbers and names in a column at each side, a thin line from each to its point; none overlaps another."""
     texts = [_text(model, joints, base) for joints in points]
-    left = places[:, 0] < -SAME_POINT
-    for side, chosen in ((-1, np.flatnonzero(left)), (1, np.flatnonzero(~left))):
-        column = side * (np.abs(places[:, 0]).max() + 0.13 * size)
-        order = chosen[np.lexsort((-np.abs(places[chosen, 0]), places[chosen, 1].round(6)))]  # outer points first
-        height = -np.inf
+    width, height = _inches(ax)
+    low, high = corners.min(axis=0), corners.max(axis=0)
+    middle_x, gap = (low[0] + high[0]) / 2, 0.13 * size
+    left = places[:, 0] < middle_x - SAME_POINT
+    sides = {-1: np.flatnonzero(left), 1: np.flatnonzero(~left)}
+    rows = {side: [line for k in own for line in texts[k].split("\n")] for side, own in sides.items()}
+    letters = {side: max(map(len, lines), default=0) for side, lines in rows.items()}
+    room = max(width - LETTER * sum(letters.values()), 0.2 * width)
+    scale = max((high[0] - low[0] + 2 * gap) / room, (high[1] - low[1]) / height)  # data per inch
+    for side, chosen in sides.items():
+        column = (high[0] if side > 0 else low[0]) + side * gap
+        order = chosen[np.lexsort((-np.abs(places[chosen, 0] - middle_x), places[chosen, 1].round(6)))]  # outer first
+        top = -np.inf
         for k in order:
-            half = (0.027 if "\n" in texts[k] else 0.016) * size
-            middle = max(places[k, 1], height + half)
-            height = middle + half
+            half = LINE * scale * (1 + texts[k].count("\n")) / 2
+            middle = max(places[k, 1], top + half)
+            top = middle + half
             ax.plot([places[k, 0], column - side * 0.015 * size], [places[k, 1], middle], color="#9aa5b1",
                     linewidth=0.8, zorder=3)  # fmt: skip
             ax.text(column, middle, texts[k], color=INK, fontsize=9, va="center", linespacing=1.25,
                     ha="left" if side > 0 else "right")  # fmt: skip
-            ax.plot(column + side * 0.36 * size, middle, linewidth=0)  # makes room for the text
+            ax.plot(column + side * LETTER * letters[side] * scale, middle, linewidth=0)  # makes room for the text
+            ax.plot(column, middle + half, linewidth=0)
+
+
+def _inches(ax: Axes) -> tuple[float, float]:
+    """About how large the axes will be."""
+    figure: Any = ax.get_figure()
+    columns = max(len(figure.axes), 1)
+    width, height = figure.get_size_inches()
+    share = 1 / 1.42 if columns > 1 else 1.0  # as in plot_skeleton
+    return float(width * share * 0.95), float(height * 0.9)
 
 
 def _text(model: Model, joints: Sequence[int], base: int) -> str:
@@ -204,4 +240,5 @@ def _text(model: Model, joints: Sequence[int], base: int) -> str:
     numbers = joint_ranges(joints, base)
     if len(names) == 1:
         return f"{numbers}  {names[0]}"
-    return f"{numbers}\n{', '.join(names)}"
+    rows = [", ".join(names[k : k + 2]) for k in range(0, len(names), 2)]
+    return "\n".join([numbers, *rows])

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError
 from kinegrad.model import Model, Topology
+from kinegrad.plot.colours import line_styles
 from kinegrad.plot.given import finite, instants
 from kinegrad.plot.graphs import draw_joint_graph
 
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["plot_torques"]
 
 Array = NDArray[np.float64]
-Colour = tuple[float, float, float]
-LINES, PANELS = 4, 6  # at most, when the joints are not chosen by the caller
+LINES, PANELS = 8, 10  # at most, when the joints are not chosen by the caller
+LINE = 0.165  # inches that a label takes
 
 
 def plot_torques(
@@ -34,7 +35,7 @@ def plot_torques(
     title: str | None = None,
     graph: bool = True,
 ) -> Figure:
-    """Torques over time, one panel a group of joints, each line in the colour of its branch.
+    """Torques over time, one panel a group of joints; a colour or kind of line of its own for each joint of a panel.
 
     Parameters
     ----------
@@ -44,7 +45,8 @@ def plot_torques(
     tau : array_like, shape (N, n)
         N·m or N.
     groups : mapping of str to sequence of str, optional
-        Panel titles and the joints in each; the largest torques of each branch when not given.
+        Panel titles and the joints in each; all joints, by branches, when not given.  Of mechanisms with more than 80
+        joints, those with the largest torques, and the figure says how many are not shown.
     title : str, optional
         Over the whole figure.
     graph : bool
@@ -62,26 +64,23 @@ def plot_torques(
     >>> [ax.get_title(loc="left") for ax in figure.axes]
     ['joint graph', 'arm']
     """
-    from matplotlib import colormaps
     from matplotlib.figure import Figure
 
     engine.check_model(model)
     times = instants(t)
     torques = finite("tau", tau, (len(times), model.nv))
-    chosen = _largest(model, torques) if groups is None else dict(groups)
+    chosen, hidden = _by_branches(model, torques) if groups is None else (dict(groups), "")
     if not chosen:
         raise InputError("`groups` is empty; expected at least one group of joints")
     for name, group in chosen.items():
         if isinstance(group, str) or not len(group):
             raise InputError(f"`groups[{name!r}]` is {group!r}; expected the names of one or more joints")
     panels = {name: [model.speed_index(joint) for joint in joints] for name, joints in chosen.items()}
-    branch_of = model.topology.branch_of[model.layout.joint_of]
-    palette = colormaps["tab10" if branch_of.max() < 10 else "tab20"].colors  # type: ignore[attr-defined]
-
-    height = max(2.1 * len(panels) + 0.6, 3.6)
+    heights = [max(1.5, LINE * len(joints) + 0.3) for joints in panels.values()]
+    height = max(sum(heights) + 0.35 * len(panels) + 0.6, 3.6)
     figure = Figure(figsize=(12 if graph else 8, height), layout="constrained")
     widths = [5, 7] if graph else [1]
-    grid = figure.add_gridspec(len(panels), len(widths), width_ratios=widths)
+    grid = figure.add_gridspec(len(panels), len(widths), width_ratios=widths, height_ratios=heights)
     if graph:
         axes = figure.add_subplot(grid[:, 0])
         draw_joint_graph(Topology(model.parents), axes)
@@ -90,20 +89,22 @@ def plot_torques(
     for k, (name, joints) in enumerate(panels.items()):
         axes = figure.add_subplot(grid[k, -1], sharex=share)
         share = share or axes
-        colours = _shades([palette[branch_of[i] % len(palette)] for i in joints])
-        _panel(axes, model, times, torques, name, joints, colours)
+        _panel(axes, model, times, torques, name, joints, LINE / heights[k])
         axes.tick_params(labelbottom=k == len(panels) - 1)
     axes.set_xlabel("time, s")
+    if hidden:
+        figure.supxlabel(hidden, fontsize=9, x=0.01, ha="left")
     if title:
         figure.suptitle(title, fontsize=13, fontweight="bold")
     return figure
 
 
 def _panel(
-    ax: Axes, model: Model, t: Array, tau: Array, name: str, joints: Sequence[int], colours: Sequence[Colour]
-) -> None:
-    for i, colour in zip(joints, colours, strict=True):
-        ax.plot(t, tau[:, i], color=colour, linewidth=1.8, solid_capstyle="round")
+    ax: Axes, model: Model, t: Array, tau: Array, name: str, joints: Sequence[int], gap: float
+) -> None:  # fmt: skip
+    styles = line_styles(len(joints))
+    for i, (colour, style) in zip(joints, styles, strict=True):
+        ax.plot(t, tau[:, i], color=colour, linestyle=style, linewidth=1.8)
     units = {"N" if model.layout.speed_kinds[i] == "prismatic" else "N·m" for i in joints}
     ax.set_title(name, loc="left", fontsize=10, fontweight="bold")
     ax.set_ylabel(f"τ, {' or '.join(sorted(units, reverse=True))}")
@@ -113,35 +114,38 @@ def _panel(
     ax.set_axisbelow(True)
     ax.margins(x=0)
     low, high = ax.get_ylim()
-    places = _spread((tau[-1, joints] - low) / (high - low), 0.14)
-    for i, colour, place in zip(joints, colours, places, strict=True):
-        ax.annotate(
-            f"{i}  {model.speed_names[i]}", (1, place), (10, 0), xycoords="axes fraction",
-            textcoords="offset points", color=colour, va="center", fontsize=9, annotation_clip=False,
+    places = _spread((tau[-1, joints] - low) / (high - low), gap)
+    for i, (colour, style), place in zip(joints, styles, places, strict=True):
+        ax.plot(
+            [1.005, 1.05], [place, place], color=colour, linestyle=style, linewidth=1.8, transform=ax.transAxes,
+            clip_on=False,
         )  # fmt: skip
+        ax.annotate(
+            f"{i}  {model.speed_names[i]}", (1.05, place), (5, 0), xycoords="axes fraction",
+            textcoords="offset points", color="#1b2733", va="center", fontsize=9, annotation_clip=False,
+        )  # fmt: skip
+    ax.set_ylim(low, high)
 
 
-def _largest(model: Model, tau: Array) -> dict[str, list[str]]:
-    """The joints with the largest torques in each of the first branches, in the order of the tree."""
+def _by_branches(model: Model, tau: Array) -> tuple[dict[str, Sequence[str]], str]:
+    """All joints, in panels of a branch or a part of one; or the largest, and a sentence on what is not shown."""
     size = np.abs(tau).max(axis=0, initial=0)
-    groups = {}
     branch_of = model.topology.branch_of[model.layout.joint_of]
-    for k in range(len(model.topology.branches[:PANELS])):
-        largest = sorted(sorted(np.flatnonzero(branch_of == k).tolist(), key=lambda i: -size[i])[:LINES])
-        if largest:
-            groups[f"branch {k}"] = [model.speed_names[i] for i in largest]
-    return groups
-
-
-def _shades(bases: Sequence[Colour]) -> list[Colour]:
-    """Each colour as it is given first, then darker and lighter where it comes again."""
-    shades = []
-    for k, base in enumerate(bases):
-        nth, count = bases[:k].count(base), bases.count(base)
-        mix = 0.0 if count == 1 else -0.55 + 0.85 * nth / (count - 1)  # −1 black … 1 white
-        r, g, b = ((x + mix * (1 - x)) if mix > 0 else x * (1 + mix) for x in base)
-        shades.append((r, g, b))
-    return shades
+    shown = np.arange(model.nv)
+    hidden = ""
+    if model.nv > LINES * PANELS:
+        order = np.argsort(-size, kind="stable")
+        shown, rest = np.sort(order[: LINES * PANELS // 2]), order[LINES * PANELS // 2 :]
+        hidden = f"not shown: {len(rest)} of {model.nv} joints, none above {size[rest].max():.3g} N·m or N"
+    groups = dict[str, Sequence[str]]()
+    for k in range(len(model.topology.branches)):
+        own = [int(i) for i in shown if branch_of[i] == k]
+        parts = -(-len(own) // LINES)
+        for part in range(parts):
+            some = own[part * len(own) // parts : (part + 1) * len(own) // parts]
+            name = f"branch {k}" + (f", joints {some[0]} to {some[-1]}" if parts > 1 else "")
+            groups[name] = [model.speed_names[i] for i in some]
+    return groups, hidden
 
 
 def _spread(places: Array, gap: float) -> Array:

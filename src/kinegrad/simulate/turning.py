@@ -64,7 +64,7 @@ def _rate_slope(model: Model, q: Array, v: Array, dq: Array, dv: Array) -> Array
 
 
 def pull_rate(model: Model, q: Array, rates: Array) -> Array:
-    """The gradient by v of what has the gradient `rates` by q̇; also that by δ of what has it by dq = ½ q ⊗ δ."""
+    """The gradient with respect to v, from `rates`, that with respect to q̇; also to δ, from that to dq = ½ q ⊗ δ."""
     layout = model.layout
     found = np.empty((*rates.shape[:-1], layout.nv))
     found[..., layout.plain_v], found[..., layout.coupled_v] = rates[..., layout.plain_q], rates[..., layout.coupled_q]

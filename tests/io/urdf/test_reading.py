@@ -197,3 +197,58 @@ def test_nothing_is_left_out_silently(tmp_path):
         "link of the world", "ros2_control", "safety controller", "sensor", "transmission",
     ]  # fmt: skip
     assert report.counts == {"attribute stiffness": 1, "gazebo joint": 1}  # what would move otherwise
+
+
+def test_quaternions_of_origins(tmp_path):
+    """Newer files have them; other lengths are taken as directions, as with axes."""
+    x, y, z, w = 0.1, -0.2, 0.3, 0.9
+    text = robot(*TWO, joint("a", "base", "upper", inside=f'{LIMIT}<origin xyz="1 2 3" quat_xyzw="{x} {y} {z} {w}"/>'))
+    T = model_of(tmp_path, text).placement[0]
+    n = np.linalg.norm([w, x, y, z])
+    w, x, y, z = w / n, x / n, y / n, z / n
+    first_column = [1 - 2 * (y * y + z * z), 2 * (x * y + w * z), 2 * (x * z - w * y)]
+    np.testing.assert_allclose(T[:3, 0], first_column, atol=1e-15)
+    np.testing.assert_array_equal(T[:3, 3], [1, 2, 3])
+    none = text.replace('quat_xyzw="0.1 -0.2 0.3 0.9"', 'quat_xyzw="0 0 0 -2"')
+    np.testing.assert_array_equal(model_of(tmp_path, none).placement[0], kg.translate(1, 2, 3))
+    for attributes, sentence in (
+        ('quat_xyzw="0 0 0 0"', 'quat_xyzw="0 0 0 0" is zero; expected a unit quaternion'),
+        ('quat_xyzw="0 0 0 1" rpy="0 0 1"', "stands beside rpy; remove one of them"),
+        ('quat_xyzw="0 0 1"', "has 3 numbers; expected 4"),
+    ):
+        with pytest.raises(kg.FileError, match=sentence):
+            file_of(tmp_path, robot(*TWO, joint("a", "base", "upper", inside=f"{LIMIT}<origin {attributes}/>")))
+
+
+def test_attributes_that_urdf_does_not_have_are_told(tmp_path):
+    text = ARM.replace('<mass value="1"/>', '<mass value="1" unit="g"/>').replace(LIMIT, LIMIT + '<axis xyz="0 0 2"/>')
+    assert [note.what for note in file_of(tmp_path, text).report] == [
+        "attribute unit", "link of the world", "attribute unit", "axis of another length",
+    ]  # fmt: skip
+
+
+def test_numbers_of_fixed_joints_are_numbers(tmp_path):
+    text = robot(
+        *TWO, link("c"), joint("a", "base", "upper"), joint("b", "upper", "c", "fixed", '<limit lower="1,5"/>')
+    )
+    with pytest.raises(kg.FileError, match='lower="1,5" is not a number'):
+        file_of(tmp_path, text)
+
+
+def test_a_joint_that_follows_by_nothing(tmp_path):
+    """A multiplier of zero holds a joint at its offset; its body moves with the others."""
+    inside = LIMIT + '<mimic joint="a" multiplier="0" offset="0.4"/>'
+    text = robot(*TWO, link("c"), joint("a", "base", "upper"), joint("b", "upper", "c", inside=inside))
+    model = model_of(tmp_path, text)
+    q, v, a = 0.3, 0.5, -0.7
+    whole = kg.inverse_dynamics(model.primitive, [q, 0.4], [v, 0], [a, 0])
+    np.testing.assert_allclose(kg.inverse_dynamics(model, [q], [v], [a]), whole[:1], rtol=1e-14)
+
+
+def test_many_problems_are_cut(tmp_path):
+    text = robot(*[link(f"l{k}", "") for k in range(300)], *[joint(f"j{k}", f"l{k}", f"l{k + 1}") for k in range(299)])
+    with pytest.raises(kg.FileError) as caught:
+        file_of(tmp_path, text)
+    assert len(caught.value.problems) == 201
+    assert caught.value.problems[-1] == "there are more than these 200 problems"
+    assert str(caught.value).endswith("and 181 more")

@@ -1,13 +1,17 @@
 """Small programs with known optima, differentiated by CasADi's expressions: an independent source of exact derivatives.
 
-Numbers of problems and their optima: W. Hock and K. Schittkowski, Test Examples for Nonlinear Programming Codes,
-Lecture Notes in Economics and Mathematical Systems 187, Springer 1981.
+Numbers of problems and their optima: [hock1981].
 """
+
+from importlib.util import find_spec
 
 import casadi
 import numpy as np
+import pytest
 
 INF = np.inf
+ABSENT = pytest.mark.skipif(find_spec("cyipopt") is None, reason="cyipopt is not installed, and no extra has it")
+SOLVERS = ("ipopt", "uno", "slsqp", pytest.param("cyipopt", marks=ABSENT))
 
 
 class Symbolic:

@@ -6,9 +6,7 @@ import pytest
 
 from kinegrad import InputError
 from kinegrad.motion.nlp import solve
-from tests.motion.nlp.programs import INF, PROBLEMS, Symbolic, hs
-
-SOLVERS = ("ipopt", "uno", "slsqp")
+from tests.motion.nlp.programs import INF, PROBLEMS, SOLVERS, Symbolic, hs
 
 
 @pytest.mark.parametrize("number", PROBLEMS)

@@ -10,6 +10,7 @@ from kinegrad.errors import KinegradError
 from kinegrad.motion.sweeps import read_records, sweep
 from kinegrad.motion.sweeps.sweep_file import read_sweep
 from kinegrad.motion.sweeps.workers import LocalWorkers
+from tests.kernels.child import child, output
 from tests.motion.sweeps.problems import not_a_problem, reach
 
 
@@ -175,3 +176,42 @@ def test_problems_that_are_not_there(tmp_path, monkeypatch):
         run = CliRunner().invoke(app, ["sweep", "a.toml"])
         assert run.exit_code == 2
         assert text in " ".join(run.output.split())
+
+
+SCHEDULER = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+from distributed import LocalCluster
+
+if __name__ == "__main__":
+    os.chdir(sys.argv[1])
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with LocalCluster(host="127.0.0.1", **options) as cluster:
+        command = [sys.executable, "-m", "kinegrad", "sweep", "a.toml", "--scheduler", cluster.scheduler_address]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            for line in process.stderr:  # one for each result
+                if line.startswith("sweep: 3 of"):
+                    worker = cluster.workers[0].process.process._process  # one of the two, whatever it does
+                    os.kill(worker.pid, signal.SIGKILL)
+                    break
+            out, _ = process.communicate()
+        print(out, process.returncode, flush=True)
+        os._exit(0)  # a cluster takes a while to end
+"""
+
+
+@pytest.mark.slow
+def test_the_command_on_a_cluster_whose_worker_is_killed(tmp_path):
+    """A real scheduler on loopback: every combination has all its starts, once each."""
+    (tmp_path / "a.toml").write_text(FILE.replace("starts = 2", "starts = 5"))
+    script = tmp_path / "script.py"
+    script.write_text(SCHEDULER)
+    runner = (
+        f"import runpy, sys; sys.argv[1:] = [{str(tmp_path)!r}]; runpy.run_path({str(script)!r}, run_name='__main__')"
+    )
+    printed = output(child(runner))
+    assert printed.count("5 of 5") == 2
+    assert printed.split()[-1] == "0"
+    _, found = read_records(tmp_path / "a.jsonl")
+    assert sorted(found) == sorted(f"elbow = {elbow}, start {k}" for elbow in (-1.0, -0.5) for k in range(5))
+    assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 11

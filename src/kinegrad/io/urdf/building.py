@@ -21,7 +21,7 @@ from kinegrad.io.urdf.reading import JointRecord, LinkRecord, Robot, read_robot
 from kinegrad.io.urdf.shapes import Packages, ShapeReader
 from kinegrad.io.urdf.tree import Tree, check_tree, leaders
 from kinegrad.io.whole_file import checked_path
-from kinegrad.model import Inertia, Joint, Model, ModelBuilder, free, planar, prismatic, revolute
+from kinegrad.model import Inertia, Joint, LinearFunction, Model, ModelBuilder, free, planar, prismatic, revolute
 from kinegrad.model.model import STANDARD_GRAVITY
 from kinegrad.model.numbers import flag, real_array, too_large
 from kinegrad.model.placement import rotate, unit_axis
@@ -141,9 +141,12 @@ class _Assembly:
         if not self.bodies:
             expected = "expected one that moves, or root='free'"
             self.file.problem(self.file.root, f"has no joint that moves; {expected}")
+        together: dict[str | None, list[str]] = {}
+        for x, (host, _) in self.host.items():
+            together.setdefault(host, []).append(x)
         for name, body in self.bodies.items():
             if body.mass == 0 and self.sound[name] and not self.massless:
-                fixed = [x for x, (host, _) in self.host.items() if host == name and x != name]
+                fixed = [x for x in together[name] if x != name]
                 where = f", nor has what is fixed to it, {', '.join(map(shown, fixed[:4]))}" if fixed else ""
                 expected = "give it an <inertial> with mass, or read with massless=True"
                 self.file.problem(self.robot.links[name].element, f"moves and has no mass{where}; {expected}")
@@ -164,12 +167,14 @@ class _Assembly:
                 builder.add_shape(host, shape.solid, place, color=shape.color, collision=shape.collision)
             if self.file.problems:
                 return None
+        led: dict[str, dict[str, LinearFunction]] = {}
         for name, (leader, multiplier, offset) in followers.items():
-            self.file.guard(
-                self.robot.joints[name].element,
-                lambda a, b, m, o: builder.mimic(a, b, multiplier=m, offset=o),
-                name, leader, multiplier, offset,
-            )  # fmt: skip
+            own = led.setdefault(leader, {leader: LinearFunction()})
+            element = self.robot.joints[name].element
+            function = self.file.guard(element, LinearFunction, multiplier, offset)
+            own |= {} if function is None else {name: function}
+        for leader, moved in led.items():
+            self.file.guard(self.robot.joints[leader].element, builder.couple, leader, moved)
         model: Model | None = self.file.guard(self.file.root, builder.build)
         return model
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -81,9 +82,7 @@ def read_robot(file: XmlFile, shapes: ShapeReader, *, project: bool) -> Robot:
     joints = file.by_name(root.all("joint"), "joint")
     if not root.all("link"):
         file.problem(root, "has no <link>; expected at least one")
-    for part in file.strange(root, ("name", "version"), ("link", "joint", "material", *_OTHERS)):
-        _unexpanded(file, part)
-        notes.append(_left_out(root, part))
+    _known(file, root, ("name", "version"), notes, ("link", "joint", "material", *_OTHERS))
     for element in root.all(*_OTHERS):
         notes.append(_other(element))
     shapes.read_materials(root)
@@ -94,15 +93,31 @@ def read_robot(file: XmlFile, shapes: ShapeReader, *, project: bool) -> Robot:
     return robot
 
 
-def origin(file: XmlFile, element: Element) -> Array:
-    """The transform of the child <origin>: a shift xyz, then turns about fixed axes, roll x, pitch y, yaw z."""
+def origin(file: XmlFile, element: Element, notes: list[Note]) -> Array:
+    """The transform of the child <origin>: a shift xyz, then turns about fixed axes, roll x, pitch y, yaw z.
+
+    Newer files may have a quaternion in the place of the turns.
+    """
     place = file.only(element, "origin")
     if place is None:
         return np.eye(4)
-    file.strange(place, ("xyz", "rpy"))
+    _known(file, place, ("xyz", "rpy", "quat_xyzw"), notes)
     shift = file.numbers(place, "xyz", 3, (0.0, 0.0, 0.0))
     roll, pitch, yaw = file.numbers(place, "rpy", 3, (0.0, 0.0, 0.0))
-    if not np.isfinite([*shift, roll, pitch, yaw]).all():
+    x, y, z, w = file.numbers(place, "quat_xyzw", 4, (0.0, 0.0, 0.0, 1.0))
+    if not np.isfinite([*shift, roll, pitch, yaw, x, y, z, w]).all():
+        return np.eye(4)
+    if "quat_xyzw" in place.attributes:
+        given = f'quat_xyzw="{place.get("quat_xyzw")}"'
+        if "rpy" in place.attributes:
+            file.problem(place, f"{given} stands beside rpy; remove one of them")
+        elif not (x or y or z or w):
+            file.problem(place, f"{given} is zero; expected a unit quaternion")
+        else:
+            half = float(np.linalg.norm([x, y, z]))
+            turn = rotate([x, y, z], 2 * float(np.arctan2(half, w))) if half else np.eye(4)
+            found: Array = translate(*shift) @ turn
+            return found
         return np.eye(4)
     turned: Array = translate(*shift) @ rotate("z", yaw) @ rotate("y", pitch) @ rotate("x", roll)
     return turned
@@ -113,9 +128,7 @@ def origin(file: XmlFile, element: Element) -> Array:
 
 def _link(file: XmlFile, name: str, element: Element, shapes: ShapeReader, project: bool) -> LinkRecord:
     record = LinkRecord(name, element)
-    for part in file.strange(element, ("name",), ("inertial", "visual", "collision")):
-        _unexpanded(file, part)
-        shapes.notes.append(_left_out(element, part))
+    _known(file, element, ("name",), shapes.notes, ("inertial", "visual", "collision"))
     inertial = file.only(element, "inertial")
     if inertial is not None:
         before = len(file.problems)
@@ -123,22 +136,21 @@ def _link(file: XmlFile, name: str, element: Element, shapes: ShapeReader, proje
         record.sound = len(file.problems) == before
     for tag in ("visual", "collision"):
         for drawn in element.all(tag):
-            solid = shapes.read(drawn, origin(file, drawn), collision=tag == "collision")
+            solid = shapes.read(drawn, origin(file, drawn, shapes.notes), collision=tag == "collision")
             record.shapes += [solid] if solid is not None else []
     return record
 
 
 def _inertia(file: XmlFile, name: str, element: Element, notes: list[Note], project: bool) -> Inertia | None:
     """The body of a link in the link's frame; None if it is wrong."""
-    for part in file.strange(element, (), ("origin", "mass", "inertia")):
-        notes.append(_left_out(element, part))
-    place = origin(file, element)
+    _known(file, element, (), notes, ("origin", "mass", "inertia"))
+    place = origin(file, element, notes)
     mass_of = file.only(element, "mass", required=True)
     moments_of = file.only(element, "inertia", required=True)
     if mass_of is None or moments_of is None:
         return None
-    file.strange(mass_of, ("value",))
-    file.strange(moments_of, _MOMENTS)
+    _known(file, mass_of, ("value",), notes)
+    _known(file, moments_of, _MOMENTS, notes)
     mass = file.number(mass_of, "value", least=0.0, unit="kg")
     xx, xy, xz, yy, yz, zz = (file.number(moments_of, each) for each in _MOMENTS)
     moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
@@ -168,29 +180,35 @@ def _inertia(file: XmlFile, name: str, element: Element, notes: list[Note], proj
 def _joint(file: XmlFile, name: str, element: Element, notes: list[Note]) -> JointRecord:
     kind = file.choice(element, "type", KINDS)
     known = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration")
-    for part in file.strange(element, ("name", "type"), known):
-        _unexpanded(file, part)
-        notes.append(_left_out(element, part))
+    _known(file, element, ("name", "type"), notes, known)
     ends = []
     for tag in ("parent", "child"):
         end = file.only(element, tag, required=True)
         if end is not None:
-            file.strange(end, ("link",))
+            _known(file, end, ("link",), notes)
         ends.append("" if end is None else file.word(end, "link"))
     parent, child = ends
-    record = JointRecord(name, element, kind, parent, child, origin(file, element), np.array([1.0, 0.0, 0.0]))
+    record = JointRecord(name, element, kind, parent, child, origin(file, element, notes), np.array([1.0, 0.0, 0.0]))
     axis = file.only(element, "axis")
     if axis is not None:
-        file.strange(axis, ("xyz",))
+        _known(file, axis, ("xyz",), notes)
         given = file.numbers(axis, "xyz", 3)
         if kind not in ("fixed", "floating") and np.isfinite(given).all():
             if not given.any():
                 file.problem(axis, f'xyz="{axis.get("xyz")}" has no direction; expected one that is not zero')
             else:
                 record.axis = given
+                length = float(np.linalg.norm(given))
+                if abs(length - 1) > 1e-3:
+                    text = f"the axis of joint {shown(name)} has length {length:g} and is taken as a direction"
+                    notes.append(Note("axis of another length", text, axis.line, matters=False))
     if kind not in ("fixed", ""):
         _limits(file, record, notes)
         _dynamics(file, record, notes)
+    else:  # without effect, but numbers all the same
+        for unused in element.all("limit", "dynamics"):
+            for attribute in ("lower", "upper", "effort", "velocity", "damping", "friction"):
+                file.number(unused, attribute, 0.0)
     _mimic(file, record, notes)
     for tag in ("safety_controller", "calibration"):
         for each in element.all(tag):
@@ -203,8 +221,7 @@ def _limits(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
     limit = file.only(joint.element, "limit", required=joint.kind in LIMITED)
     if limit is None:
         return
-    for part in file.strange(limit, ("lower", "upper", "effort", "velocity")):
-        notes.append(_left_out(limit, part))
+    _known(file, limit, ("lower", "upper", "effort", "velocity"), notes)
     required = None if joint.kind in LIMITED else np.inf
     joint.effort_limit = file.number(limit, "effort", required, least=0.0)
     joint.velocity_limit = file.number(limit, "velocity", required, least=0.0)
@@ -228,8 +245,7 @@ def _dynamics(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
     dynamics = file.only(joint.element, "dynamics")
     if dynamics is None:
         return
-    for part in file.strange(dynamics, ("damping", "friction")):
-        notes.append(_left_out(dynamics, part, matters=True))
+    _known(file, dynamics, ("damping", "friction"), notes, matters=True)
     damping = file.number(dynamics, "damping", 0.0, least=0.0)
     friction = file.number(dynamics, "friction", 0.0, least=0.0)
     if friction:
@@ -248,7 +264,7 @@ def _mimic(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
     mimic = file.only(joint.element, "mimic")
     if mimic is None:
         return
-    file.strange(mimic, ("joint", "multiplier", "offset"))
+    _known(file, mimic, ("joint", "multiplier", "offset"), notes)
     numbers = file.number(mimic, "multiplier", 1.0), file.number(mimic, "offset", 0.0)
     of = file.word(mimic, "joint")
     if joint.kind == "fixed":
@@ -283,6 +299,17 @@ def _left_out(element: Element, part: Element | str, *, matters: bool = False) -
     return Note(f"attribute {part}", f"{element.label} has {part}={value}, which is not of URDF", element.line, matters)
 
 
-def _unexpanded(file: XmlFile, part: Element | str) -> None:
-    if isinstance(part, Element) and part.tag.startswith("xacro:"):
-        file.problem(part, "is a macro that was not expanded; make a URDF file of it with the program xacro")
+def _known(
+    file: XmlFile,
+    element: Element,
+    attributes: Collection[str],
+    notes: list[Note],
+    tags: Collection[str] = (),
+    *,
+    matters: bool = False,
+) -> None:
+    """Notes of attributes and children that URDF does not have; problems where they look mistyped, or are macros."""
+    for part in file.strange(element, attributes, tags):
+        if isinstance(part, Element) and part.tag.startswith("xacro:"):
+            file.problem(part, "is a macro that was not expanded; make a URDF file of it with the program xacro")
+        notes.append(_left_out(element, part, matters=matters))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
 
 from kinegrad.errors import LONGEST, shown
 from kinegrad.io.strict_xml import XmlFile
@@ -11,6 +12,7 @@ from kinegrad.io.urdf.reading import JointRecord, Robot
 
 __all__ = ["Tree", "check_tree", "leaders"]
 
+SEARCHED = 200  # names that are looked through for a similar one
 SHOWN = 6  # links of a cycle, or roots, in a message
 
 
@@ -58,33 +60,44 @@ def leaders(file: XmlFile, robot: Robot) -> dict[str, tuple[str, float, float]]:
 
     q = m (m′ q″ + o′) + o of a joint that follows one that follows another itself.
     """
-    found = {}
+    found: dict[str, tuple[str, float, float] | None] = {}  # None of those that follow nothing that leads
     for joint in robot.joints.values():
-        if joint.mimic is None:
-            continue
-        multiplier, offset, seen, now = 1.0, 0.0, {joint.name}, joint
-        while now.mimic is not None:
-            offset += multiplier * now.mimic.offset
-            multiplier *= now.mimic.multiplier
-            of = now.mimic.joint
-            problem = _leads(robot, of)
-            if of in seen:
-                problem = f"follows itself, by way of {_listed(map(shown, seen))}; expected one joint that leads"
-            if problem:
-                if now is joint or of in seen:
-                    file.problem(joint.mimic.element, problem)
+        path: list[JointRecord] = []
+        on_path: set[str] = set()
+        now = joint
+        end: tuple[str, float, float] | None = None
+        while True:
+            if now.name in found:
+                end = found[now.name]
                 break
-            seen.add(of)
-            now = robot.joints[of]
-        else:
-            found[joint.name] = (now.name, multiplier, offset)
-    return found
+            if now.mimic is None:
+                end = now.name, 1.0, 0.0
+                break
+            if now.name in on_path:
+                ring = [x.name for x in path[[x.name for x in path].index(now.name) :]]
+                ways = _listed(map(shown, ring))
+                file.problem(now.mimic.element, f"follows itself, by way of {ways}; expected one joint that leads")
+                break
+            path.append(now)
+            on_path.add(now.name)
+            if problem := _leads(file, robot, now.mimic.joint):
+                file.problem(now.mimic.element, problem)
+                break
+            now = robot.joints[now.mimic.joint]
+        for follower in reversed(path):
+            if end is not None and follower.mimic is not None:
+                leader, multiplier, offset = end
+                own = follower.mimic
+                end = leader, own.multiplier * multiplier, own.multiplier * offset + own.offset
+            found[follower.name] = end
+    return {name: x for name, x in found.items() if x is not None}
 
 
-def _leads(robot: Robot, of: str) -> str:
+def _leads(file: XmlFile, robot: Robot, of: str) -> str:
     """What is wrong with following that joint; nothing if it can lead."""
     if of not in robot.joints:
-        return f'joint="{of[:LONGEST]}" does not exist; {_suggestion(of, robot.joints)}'
+        hint = "" if file.full else _suggestion(of, robot.joints)
+        return f'joint="{of[:LONGEST]}" does not exist; {hint}'
     if robot.joints[of].kind in ("fixed", "planar", "floating"):
         return f'joint="{of[:LONGEST]}" is {robot.joints[of].kind}; expected one that has one coordinate'
     return ""
@@ -92,7 +105,7 @@ def _leads(robot: Robot, of: str) -> str:
 
 def _known_link(file: XmlFile, robot: Robot, joint: JointRecord, what: str) -> bool:
     name = getattr(joint, what)
-    if name and name not in robot.links:
+    if name and name not in robot.links and not file.full:
         element = joint.element.find(what)
         hint = _suggestion(name, robot.links)
         file.problem(element or joint.element, f'link="{name[:LONGEST]}" does not exist; {hint}')
@@ -120,8 +133,8 @@ def _no_cycle(file: XmlFile, robot: Robot, above: dict[str, JointRecord]) -> boo
 
 
 def _suggestion(name: str, names: Iterable[str]) -> str:
-    known = list(names)
-    close = difflib.get_close_matches(name[:LONGEST], known[:1000], n=2, cutoff=0.6)
+    known = [x[:LONGEST] for x in islice(names, SEARCHED)]
+    close = difflib.get_close_matches(name[:LONGEST], known, n=2, cutoff=0.6)
     return f"did you mean {' or '.join(map(shown, close))}?" if close else f"expected one of {_listed(known)}"
 
 

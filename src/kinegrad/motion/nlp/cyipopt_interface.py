@@ -74,6 +74,7 @@ class _Functions:
 
     def __init__(self, scaled: Evaluator) -> None:
         self.scaled = scaled
+        self.last = np.zeros(scaled.n)
 
     def _guarded(self, function: Any, *arguments: Any) -> Any:
         import cyipopt
@@ -90,26 +91,38 @@ class _Functions:
         return float(self._guarded(self.scaled.objective, x))
 
     def gradient(self, x: Array) -> Any:
+        self.last = np.array(x)
         return self._guarded(self.scaled.gradient, x)
 
     def constraints(self, x: Array) -> Any:
         return self._guarded(self.scaled.constraints, x)
 
     def jacobian(self, x: Array) -> Any:
-        return self._guarded(self.scaled.jacobian, x)
+        values = self._guarded(self.scaled.jacobian, x)
+        return values if len(values) or not self.scaled.m else np.zeros(1)
 
     def jacobianstructure(self) -> Any:
-        return self.scaled.jacobian_pattern
+        """The pattern; IPOPT's interface for C takes none that is empty, so that a zero is added to one."""
+        rows, columns = self.scaled.jacobian_pattern
+        one = np.zeros(1, dtype=int)
+        return (rows, columns) if len(rows) or not self.scaled.m else (one, one)
 
     def second(self, x: Array, multipliers: Array, sigma: float) -> Any:
         return self._guarded(self.scaled.hessian, x, sigma, np.array(multipliers))
 
+    def _iterate(self) -> tuple[Array, Array | None, Array | None]:
+        """x and multipliers; before IPOPT 3.14, x alone: that of the last gradient, asked for only at iterates."""
+        try:
+            at = self.problem.get_current_iterate()
+        except RuntimeError:
+            return self.last, None, None
+        return np.array(at["x"]), np.array(at["mult_g"]), at["mult_x_U"] - at["mult_x_L"]
+
     def intermediate(self, mode: int, iteration: int, *_: float) -> bool:
         self.iteration = iteration
         try:
-            at = self.problem.get_current_iterate()
-            if at is not None and mode == 0:  # not while it seeks a feasible point
-                self.scaled.record(np.array(at["x"]), np.array(at["mult_g"]), at["mult_x_U"] - at["mult_x_L"])
+            if mode == 0:  # not while it seeks a feasible point
+                self.scaled.record(*self._iterate())
         except (NotEvaluable, Stopped):
             pass
         except BaseException as error:

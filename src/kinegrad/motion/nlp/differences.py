@@ -7,7 +7,7 @@ In scaled variables, with ε the rounding of a float64:
                (−3 f(x) + 4 f(x + h) − f(x + 2h)) / 2h,    where x − h is outside the bounds; mirrored, where x + h is
 
 Steps never leave the bounds, where a program may not be defined, unless these are narrower than the steps.  Columns of
-the Jacobian without a common row are moved together (Curtis, Powell and Reid), so that a sparse one takes few
+the Jacobian without a common row are moved together [curtis1974], so that a sparse one takes few
 evaluations; the gradient of the objective takes one or two for every variable.
 """
 

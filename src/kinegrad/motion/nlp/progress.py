@@ -51,5 +51,5 @@ def telling(progress: Any) -> Iterator[Callable[[Iterate], None]]:
         from rich.live import Live
         from rich.text import Text
 
-        with Live(Text(HEADER), console=Console(stderr=True), refresh_per_second=8, transient=True) as live:
+        with Live(Text(HEADER), console=Console(stderr=True), refresh_per_second=8) as live:
             yield lambda iterate: live.update(Group(Text(HEADER, style="dim"), Text(line(iterate))))

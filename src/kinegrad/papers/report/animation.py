@@ -26,6 +26,7 @@ Array = NDArray[np.float64]
 SAME_POINT = 1e-6  # m
 RIGHT, LEFT, MIDDLE = "#c4553b", "#2f6fab", "#4a5a6a"
 DIGITS = 4
+FEW = 4  # joints: links of small mechanisms take turns in colour
 CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
 
 
@@ -138,6 +139,7 @@ def skeleton(
         places.append(place)
         return len(places) - 1
 
+    sided = any(link.startswith(("right", "left")) for link in model.link_names)
     children: dict[int, list[int]] = {i: [] for i in range(model.n)}
     for i, parent in enumerate(model.parents.tolist()):
         if parent >= 0:
@@ -156,7 +158,8 @@ def skeleton(
             index = point(end)
             names.setdefault(name, index)
             if index != start and not any({start, index} == {a, b} for a, b, *_ in limbs):
-                limbs.append((start, index, thickness, _colour(link)))
+                colour = _colour(link) if sided or model.n > FEW else (LEFT, RIGHT)[i % 2]
+                limbs.append((start, index, thickness, colour))
     return np.stack(places, axis=1), limbs, names
 
 

@@ -1,0 +1,372 @@
+"""Inverse kinematics: coordinates of every frame of a recording from the positions of its markers.
+
+Each frame is a least-squares problem of its own (:mod:`kinegrad.recordings.marker_problem`), solved by Gauss and
+Newton's method with Levenberg and Marquardt's damping, within joint limits, to the minimum itself.  All frames are
+worked on together, from guesses that are good:
+
+1. one frame in which most markers are seen, from `start` and from random starts around it: the best of them;
+2. some frames spread over the recording, from that; where one ends higher than its neighbours, or far from them, it is
+   solved again from theirs;
+3. the frames between them, and those between these, from splines through what is known: two or three steps each.
+
+A coordinate that no marker depends on stays where it started.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from kinegrad import _engine as engine
+from kinegrad.configuration import difference, integrate, neutral
+from kinegrad.errors import InputError, shown
+from kinegrad.io.names import check_names
+from kinegrad.io.trc_file import Markers
+from kinegrad.model import Model
+from kinegrad.recordings.marker_problem import FIRST, TRUSTED, MarkerProblem, Solver, coordinate_limits
+from kinegrad.results import Result
+
+__all__ = ["InverseKinematics", "inverse_kinematics"]
+
+Array = NDArray[np.float64]
+STARTS = 24  # of the first frame
+COARSE = 32  # frames apart in the first round
+ROUNDS = 4  # of looking again
+TINY = 1e-18  # m²: cost of nothing
+FAR = 0.7  # rad or m: a jump between coarse frames that is looked at again
+
+
+@dataclass(frozen=True, eq=False)
+class InverseKinematics(Result):
+    """Coordinates of every frame, and how well markers fit.
+
+    Attributes
+    ----------
+    t : ndarray, shape (N,)
+        s.
+    q : ndarray, shape (N, nq)
+        Coordinates, rad or m.
+    distance : ndarray, shape (N, k)
+        Between each marker where it was measured and where the model has it, m; NaN where it was not seen.
+    marker_names : tuple of str
+        Of the k markers that were used.
+    unused : tuple of str
+        Markers of the recording that the model has no frame for.
+    cost : ndarray, shape (N,)
+        ½ Σ w |x − m|² of each frame at its minimum (and what `near` adds), m².
+    undetermined : tuple of str
+        Speeds that no seen marker depends on in some frame: there they stay where the search began.
+    iterations : ndarray of int, shape (N,)
+        Steps that each frame took in all.
+    success : bool
+        Whether every frame is at its minimum.
+    message : str
+    """
+
+    t: Array
+    q: Array
+    distance: Array
+    marker_names: tuple[str, ...]
+    unused: tuple[str, ...]
+    cost: Array
+    undetermined: tuple[str, ...]
+    iterations: NDArray[np.int64]
+    success: bool
+    message: str
+
+    @property
+    def rms(self) -> Array:
+        """The root of the mean squared distance of the markers of each frame, (N,), m."""
+        return np.asarray(np.sqrt(np.nanmean(self.distance**2, axis=1)))
+
+    @property
+    def largest(self) -> Array:
+        """The largest distance in each frame, (N,), m."""
+        return np.asarray(np.nanmax(self.distance, axis=1))
+
+
+def inverse_kinematics(
+    model: Model,
+    markers: Markers,
+    *,
+    frames: Mapping[str, str] | None = None,
+    weights: Mapping[str, float] | None = None,
+    start: ArrayLike | Mapping[str, float] | None = None,
+    limits: bool | Mapping[str, Any] = True,
+    near: Mapping[str, Any] | None = None,
+    tolerance: float = 1e-6,
+    max_iterations: int = 100,
+    seed: int = 0,
+) -> InverseKinematics:
+    """Coordinates of a model that bring its markers nearest to measured ones, in every frame.
+
+    Parameters
+    ----------
+    model : Model
+    markers : Markers
+        Positions, NaN where a marker was not seen.  Every frame needs at least one.
+    frames : dict of str to str, optional
+        For markers by name, the frame or link of the model whose origin they are.  Without it, the frames of the same
+        names; markers that have none are left out, and named in the result.
+    weights : dict of str to float, optional
+        For markers by name, zero or more; 1 without.
+    start : array_like, shape (nq,), or dict of str to float, optional
+        Where the search for the first frame begins; zeros without, or what a dictionary of coordinates does not name.
+    limits : bool, or dict of str to (float, float)
+        Whether coordinates stay within the limits of the joints of their names; a dictionary changes some of them.
+    near : dict of str to (value, weight), optional
+        Coordinates that should stay near a value (a number, or one for each frame) as far as markers allow: adds
+        ½ weight (q − value)² to the cost, as a coordinate task of OpenSim does; weight in m²/rad² or 1.
+    tolerance : float
+        A frame is done when a further step promises to lower its cost by no more than this part of it (or of the cost
+        that distances of a micrometre have).
+    max_iterations : int
+        Steps of each round, at most.
+    seed : int
+        Of the random starts.
+
+    Returns
+    -------
+    InverseKinematics
+        ``success`` is False, and ``message`` says where, if some frame did not get there.
+
+    Examples
+    --------
+    >>> from kinegrad import Frame, point_motion, samples
+    >>> arm = samples.two_link().replace(frames={"hand": Frame("forearm"), "elbow_marker": Frame("upper_arm")})
+    >>> t = np.linspace(0, 1, 50)
+    >>> q = np.stack([np.sin(t), 0.5 + t], axis=-1)
+    >>> seen = Markers(t, ("hand", "elbow_marker"), point_motion(arm, q, link=["hand", "elbow_marker"]).position)
+    >>> found = inverse_kinematics(arm, seen)
+    >>> found.success, bool(abs(found.q - q).max() < 1e-7)
+    (True, True)
+    """
+    setting = Setting.of(model, markers, frames, weights, near)
+    lower, upper = _limits(model, limits)
+    begin = _start(model, start)
+    tolerance, most = _positive("tolerance", tolerance), engine.whole("max_iterations", max_iterations, 1)
+    solver = Solver(setting.problem(model), lower, upper, tolerance, most)
+    q, cost, steps, done = _all_frames(model, solver, setting.t, begin, engine.whole("seed", seed, 0))
+    return setting.result(solver.problem, q, cost, steps, done)
+
+
+@dataclass
+class Setting:
+    """Arguments, checked."""
+
+    t: Array
+    names: tuple[str, ...]
+    unused: tuple[str, ...]
+    frames: list[str]
+    measured: Array
+    weights: Array
+    reference: Array
+    pull: Array
+
+    @classmethod
+    def of(cls, model: Model, markers: Any, frames: Any, weights: Any, near: Any) -> Setting:
+        engine.check_model(model)
+        if not isinstance(markers, Markers):
+            raise InputError(f"`markers` is a {type(markers).__name__}; expected Markers(t, names, position)")
+        for what, given in (("frames", frames), ("weights", weights), ("near", near)):
+            if given is not None and not isinstance(given, Mapping):
+                raise InputError(f"`{what}` is {shown(given)}; expected a dictionary")
+        if frames is None:
+            here = {name: name for name in markers.names if name in model.frames or name in model.link_names}
+        else:
+            here = dict(frames)
+            check_names("the recording", "marker", markers.names, list(here), others=True)
+        for frame in here.values():
+            model.locate(frame)
+        if not here:
+            some = ", ".join(map(shown, markers.names[:4]))
+            raise InputError(f"no marker ({some}, …) is a frame of model {shown(model.name)}; expected `frames`")
+        names = tuple(name for name in markers.names if name in here)
+        chosen = markers.select(names)
+        amounts = np.ones(len(names))
+        check_names("`weights`", "marker", names, list(weights or {}), others=True)
+        for name, weight in (weights or {}).items():
+            amounts[names.index(name)] = _positive(f"weights[{shown(name)}]", weight, zero=True)
+        if not (amounts > 0).any():
+            raise InputError("`weights` are all zero; expected one above zero")
+        counts = (chosen.seen & (amounts > 0)).sum(axis=1)
+        if not counts.all():
+            k = int(np.argmin(counts))
+            raise InputError(f"no marker was seen at t = {chosen.t[k]:g} s; expected at least one in every frame")
+        unused = tuple(name for name in markers.names if name not in here)
+        reference, pull = _near(model, near, len(chosen.t))
+        frames_of = [here[name] for name in names]
+        return cls(chosen.t, names, unused, frames_of, chosen.position, amounts, reference, pull)
+
+    def problem(self, model: Model) -> MarkerProblem:
+        """The least-squares problem of a model."""
+        return MarkerProblem(model, self.frames, self.measured, self.weights, self.reference, self.pull)
+
+    def result(self, problem: MarkerProblem, q: Array, cost: Array, steps: Any, done: Any) -> InverseKinematics:
+        """Coordinates, and how well they fit."""
+        rows = np.arange(len(q))
+        d, _, x, T = problem.residuals(rows, q)
+        distance = np.where(problem.seen, np.sqrt((d * d).sum(axis=-1)), np.nan)
+        _, A = problem.derivatives(rows, q, d, x, T, exact=False)
+        diagonal = A[:, range(problem.model.nv), range(problem.model.nv)]
+        loose = (diagonal <= 1e-12 * diagonal.max(axis=1, keepdims=True)).any(axis=0)
+        undetermined = tuple(np.array(problem.model.speed_names)[loose].tolist())
+        message = "every frame is at its minimum"
+        if not done.all():
+            k = int(np.argmin(done))
+            message = f"{int((~done).sum())} of {len(done)} frames did not get there, the first at t = {self.t[k]:g} s"
+        fit = (self.t, q, distance, self.names, self.unused, cost, undetermined, steps, bool(done.all()), message)
+        return InverseKinematics(*fit)
+
+
+# --- from frame to frame ----------------------------------------------------------------------------------------------
+
+
+def _all_frames(model: Model, solver: Solver, t: Array, begin: Array, seed: int) -> tuple[Array, Array, Any, Any]:
+    """q, cost, steps and whether it is done, of every frame."""
+    count = len(t)
+    q, cost = np.tile(begin, (count, 1)), np.zeros(count)
+    steps, done = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
+
+    def solve(rows: NDArray[np.int64], guess: Array, damping: float = FIRST) -> None:
+        found = solver.solve(rows, guess, damping)
+        q[rows], cost[rows], done[rows] = found[0], found[1], found[3]
+        steps[rows] += found[2]
+
+    first = int(np.argmax(solver.problem.seen.sum(axis=1)))
+    q[first], cost[first], steps[first], done[first] = _first_frame(model, solver, first, begin, seed)
+    stride = COARSE
+    known = np.unique([*range(0, count, stride), count - 1])
+    others = known[known != first]
+    if len(others):
+        solve(others, np.tile(q[first], (len(others), 1)))
+    _mend(model, solver, known, q, cost, steps, done, jumps=True)
+    _unwrap(model, solver, q, known)
+    while len(known) < count:
+        stride = max(stride // 4, 1)
+        new = np.setdiff1d(np.unique([*range(0, count, stride), count - 1]), known)
+        if len(new):
+            solve(new, _between(model, t, q, known, new), TRUSTED)
+            known = np.union1d(known, new)
+    _mend(model, solver, known, q, cost, steps, done, jumps=False)
+    return q, cost, steps, done
+
+
+def _first_frame(model: Model, solver: Solver, first: int, begin: Array, seed: int) -> tuple[Any, ...]:
+    """One frame from several starts: the best of what they lead to."""
+    rng = np.random.default_rng(seed)
+    wide = np.array([0.2 if kind == "prismatic" else 1.0 for kind in model.layout.speed_kinds])
+    turns = wide * rng.normal(size=(STARTS, model.nv)) * np.linspace(0, 1.5, STARTS)[:, None]
+    starts = integrate(model, begin, turns)
+    rows = np.full(STARTS, first)
+    q, cost, steps, done = solver.solve(rows, starts)
+    best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
+    near = np.flatnonzero(cost <= cost[best] * (1 + 1e-6) + 1e-20)
+    best = int(near[0])  # of equals, the one from nearest to the start
+    return q[best], cost[best], steps[best], done[best]
+
+
+def _mend(
+    model: Model, solver: Solver, known: NDArray[np.int64], q: Array, cost: Array, steps: Any, done: Any,
+    *, jumps: bool,
+) -> None:  # fmt: skip
+    """Solve frames again that end higher than their neighbours, or far from them, from where these are."""
+    usual = np.median(cost[known])
+    for shift in (1, -1):
+        for _ in range(ROUNDS):
+            here, there = (known[1:], known[:-1]) if shift == 1 else (known[:-1], known[1:])
+            jump = np.abs(difference(model, q[there], q[here])).max(axis=1)
+            suspect = ((cost[here] > 4 * cost[there]) & (cost[here] > 4 * usual + TINY)) | ~done[here]
+            suspect |= jumps & (jump > FAR)
+            rows, start = here[suspect], q[there[suspect]]
+            if not len(rows):
+                break
+            new, new_cost, more, there_done = solver.solve(rows, start)
+            steps[rows] += more
+            closer = np.abs(difference(model, start, new)).max(axis=1) < jump[suspect] - 1e-6
+            better = (new_cost < cost[rows] * (1 - 1e-6)) | ((new_cost <= cost[rows] * (1 + 1e-6) + 1e-20) & closer)
+            better |= there_done & ~done[rows]
+            rows = rows[better]
+            if not len(rows):
+                break
+            q[rows], cost[rows], done[rows] = new[better], new_cost[better], there_done[better]
+
+
+def _unwrap(model: Model, solver: Solver, q: Array, known: NDArray[np.int64]) -> None:
+    """Angles that nothing limits, without jumps by whole turns."""
+    layout = model.layout
+    for k, joint in zip(layout.plain_q, layout.plain, strict=True):
+        if model.joints[joint].kind == "revolute" and not np.isfinite([solver.lower[k], solver.upper[k]]).any():
+            q[known, k] = np.unwrap(q[known, k])
+
+
+def _between(model: Model, t: Array, q: Array, known: NDArray[np.int64], new: NDArray[np.int64]) -> Array:
+    """Guesses by a cubic spline through what is known; of quaternions by a steady turn."""
+    from scipy.interpolate import CubicSpline  # here, because it takes longer to import than all of kinegrad
+
+    if model.nq == model.nv and len(known) > 3:
+        return np.asarray(CubicSpline(t[known], q[known])(t[new]))
+    k = np.clip(np.searchsorted(known, new) - 1, 0, len(known) - 2)
+    left, right = known[k], known[k + 1]
+    part = ((t[new] - t[left]) / (t[right] - t[left]))[:, None]
+    return integrate(model, q[left], part * difference(model, q[left], q[right]))
+
+
+# --- arguments --------------------------------------------------------------------------------------------------------
+
+
+def _limits(model: Model, limits: Any) -> tuple[Array, Array]:
+    if isinstance(limits, Mapping):
+        return coordinate_limits(model, limits)
+    if not isinstance(limits, bool | np.bool_):
+        raise InputError(f"`limits` is {shown(limits)}; expected True, False or a dictionary")
+    return coordinate_limits(model) if limits else (np.full(model.nq, -np.inf), np.full(model.nq, np.inf))
+
+
+def _start(model: Model, start: Any) -> Array:
+    if start is None:
+        return neutral(model)
+    if isinstance(start, Mapping):
+        q = neutral(model)
+        for name, value in start.items():
+            q[model.coordinate_index(name)] = _finite(f"start[{shown(name)}]", value)
+        return q
+    q = engine.real("start", start)
+    if q.shape != (model.nq,):
+        raise InputError(f"`start` has shape {q.shape}; expected ({model.nq},)")
+    return integrate(model, q, np.zeros(model.nv))  # checks that it is finite, and its quaternions of unit length
+
+
+def _near(model: Model, near: Any, count: int) -> tuple[Array, Array]:
+    reference, pull = np.zeros((count, model.nq)), np.zeros(model.nv)
+    if not near:
+        return reference, pull
+    if model.nq != model.nv:
+        raise InputError("`near` is for models without quaternions; expected None")
+    for name, pair in near.items():
+        k = model.coordinate_index(name)
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"`near[{shown(name)}]` is {shown(pair)}; expected (value, weight)")
+        value = engine.real(f"near[{shown(name)}]", pair[0])
+        if value.shape not in ((), (count,)) or not np.isfinite(value).all():
+            raise InputError(f"`near[{shown(name)}]` has a value of shape {value.shape}; expected one, or {count}")
+        reference[:, k], pull[k] = value, _positive(f"near[{shown(name)}]", pair[1], zero=True)
+    return reference, pull
+
+
+def _finite(what: str, value: Any) -> float:
+    number = engine.real(what, value)
+    if number.shape != () or not np.isfinite(number):
+        raise InputError(f"`{what}` is {shown(value)}; expected a finite number")
+    return float(number)
+
+
+def _positive(what: str, value: Any, *, zero: bool = False) -> float:
+    number = _finite(what, value)
+    if number < 0 or (number == 0 and not zero):
+        raise InputError(f"`{what}` is {number:g}; expected a number {'of zero or more' if zero else 'above zero'}")
+    return number
