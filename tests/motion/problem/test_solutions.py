@@ -11,6 +11,7 @@ from kinegrad.motion import (
     Acceleration,
     Boundary,
     Effort,
+    Fixed,
     Foot,
     Held,
     Limits,
@@ -112,7 +113,8 @@ def standing_up(symmetric):
             if name.startswith("left"):
                 odd = name.endswith((".y", ".z", "_pelvis"))
                 follow[name] = (name.replace("left", "right"), -1 if odd else 1)
-        requirements.append(Symmetric(follow))
+        middle = ("lumbar", "pelvis.rz", "pelvis.tx", "neck.y", "neck.z")
+        requirements += [Symmetric(follow), Fixed(dict.fromkeys(middle, 0.0))]
     objective = [Effort(1.0, relative=True), Acceleration(1e-4), problems.Posture(1e-2)]
     return MotionProblem(human, Phase(segments=4, duration=0.8), requirements, objective)
 
