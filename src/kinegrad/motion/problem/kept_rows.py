@@ -159,7 +159,7 @@ class Freedom:
 
 def select(model: Model, items: Sequence[Item], freedom: Freedom) -> tuple[list[Selected], list[str]]:
     """Rows of the items of one phase that are independent in what is unknown; notes on what is left out."""
-    notes: list[str] = []
+    left_out: dict[tuple[str, str], list[str]] = {}
     chosen: dict[tuple[int, int], list[float]] = {}
     known: dict[Any, list[tuple[int, int]]] = {}
     sets = [ConstraintSet(model, [item.constraint]) for item in items]
@@ -167,20 +167,24 @@ def select(model: Model, items: Sequence[Item], freedom: Freedom) -> tuple[list[
         active = tuple(k for k, item in enumerate(items) if s in item.instants)
         key = (active, s if s in freedom.ends else None)
         if key not in known:
-            known[key] = _independent(items, sets, active, freedom, s, notes)
+            known[key] = _independent(items, sets, active, freedom, s, left_out)
         for pair in known[key]:
             chosen.setdefault(pair, []).append(s)
     found: dict[tuple[int, tuple[float, ...]], list[int]] = {}
     for (k, row), instants in chosen.items():
         found.setdefault((k, tuple(instants)), []).append(row)
-    ends = (" at the start", " at the end")
-    notes = [note for note in notes if not any(end in note and note.replace(end, "") in notes for end in ends)]
+    notes = []
+    for (label, when), names in left_out.items():
+        new = [name for name in names if not when or name not in left_out.get((label, ""), [])]
+        if new:
+            verb = "row" if len(new) == 1 else "rows"
+            notes.append(f"{label}{when}: {verb} {', '.join(new)} left out, since other conditions say the same")
     return [Selected(items[k], tuple(rows), instants) for (k, instants), rows in found.items()], notes
 
 
 def _independent(
     items: Sequence[Item], sets: Sequence[ConstraintSet], active: tuple[int, ...], freedom: Freedom, s: float,
-    notes: list[str],
+    left_out: dict[tuple[str, str], list[str]],
 ) -> list[tuple[int, int]]:  # fmt: skip
     q, moving = freedom.sample(s)
     span = _Span()
@@ -195,9 +199,9 @@ def _independent(
             if not slopes[:, row].any():
                 _check_met(items[k], sets[k], row, q, s)
             when = "" if s not in freedom.ends else f" at the {'start' if s == 0 else 'end'}"
-            note = f"{items[k].label} {items[k].constraint.rows[row]}{when} is left out: other conditions say the same"
-            if note not in notes:
-                notes.append(note)
+            names = left_out.setdefault((items[k].label, when), [])
+            if items[k].constraint.rows[row] not in names:
+                names.append(items[k].constraint.rows[row])
     return found
 
 

@@ -122,6 +122,16 @@ class Transcription:
                         f"{shown(name)} has {count} boundary conditions in it; expected more segments"
                     )
 
+    @property
+    def returns(self) -> bool:
+        """Whether the motion ends as it began.
+
+        What is kept at the start is then kept at the end, and speeds and accelerations there are one condition each for
+        both ends.  Where it ends as its mirror image began, these conditions are about the other side of the body, and
+        leave a foot that stands all its control points.
+        """
+        return any(isinstance(one, Periodic) and not (one.mirror or one.advance) for one in self.requirements)
+
     def derivative_conditions(self, p: int, end: int) -> int:
         """How many control points at an end are taken by conditions on derivatives there.
 
@@ -131,8 +141,7 @@ class Transcription:
         given = {order for (q, e, order, _) in self.conditions if (q, e) == (p, end) and order > 0}
         before = p - 1 if end == 0 else p
         if not 0 <= before < len(self.phases) - 1:
-            periodic = any(isinstance(one, Periodic) for one in self.requirements)
-            return max(max(given, default=0), int(periodic))
+            return max(max(given, default=0), int(self.returns))
         go_on = self.phases[before + 1].continuity
         count = sum(2 if order in given else 1 for order in range(1, go_on + 1))
         return (count + 1) // 2 if end == 1 else count // 2
@@ -225,9 +234,13 @@ class Transcription:
             else:
                 if p not in phase_numbers(self.phases, one.phase, type(one).__name__):
                     continue
-                instants = kept_instants(phase.basis, ends, getattr(one, "during", (0.0, 1.0)))
+                during = getattr(one, "during", (0.0, 1.0))
+                instants = kept_instants(phase.basis, ends, during)
                 if (one.phase is None and p > 0) or (p > 0 and self._same_before(one, p)):
                     instants = tuple(s for s in instants if s > 0)
+                last = p == len(self.phases) - 1
+                if self.returns and last and one.phase is None and during[0] == 0:
+                    instants = tuple(s for s in instants if s < 1)
             constraint = constraint_of(model, one)
             label = self.label_of(one, number)
             constraint = ConstraintSet(model, [named(constraint, constraint.name or label)]).constraints[0]

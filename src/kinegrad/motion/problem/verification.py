@@ -64,6 +64,9 @@ class Verification(Result):
     mujoco: float
     message: str
 
+    def __str__(self) -> str:
+        return self.message
+
 
 def verify(solution: MotionSolution, *, mujoco: bool | None, segments: bool) -> Verification:
     """Simulate forwards."""
