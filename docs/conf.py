@@ -111,7 +111,8 @@ def _write(name, text):
 # --- reference --------------------------------------------------------------------------------------------------
 
 PACKAGES = (
-    "samples", "io", "recordings", "motion", "objectives", "simulate", "optimize", "compare", "bridges", "plot", "view",
+    "samples", "io", "recordings", "motion", "predictions", "objectives", "simulate", "optimize", "compare", "bridges",
+    "plot", "view",
 )  # fmt: skip
 PAGES = {  # page → title, and the modules whose names stand there
     "models": ("Models", ("model", "samples", "loads", "configuration")),
@@ -120,7 +121,7 @@ PAGES = {  # page → title, and the modules whose names stand there
     "constraints": ("Constraints", ("constraints", "constrained")),
     "designs": ("Designs", ("design", "optimize")),
     "simulation": ("Simulation and objectives", ("simulate", "objectives")),
-    "motions": ("Motions and their prediction", ("motion",)),
+    "motions": ("Motions and their prediction", ("motion", "predictions")),
     "files": ("Files and recordings", ("io", "recordings")),
     "drawing": ("Drawing", ("plot", "view")),
     "others": ("Other libraries, comparisons, threads", ("bridges", "compare", "_engine")),

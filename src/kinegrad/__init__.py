@@ -43,7 +43,8 @@ io           read_model: a model with its constraints and a report; read_traject
 recordings   read_motion, motion_from_positions: measured positions alone, filtered or smoothed, with v and a; low_pass
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
 view         Viewer: a model in the browser; export_page: as a page of its own; picture, film
-papers       zhakatayev2023 and anderson2002, reproduced: ``kinegrad reproduce anderson2002``
+predictions  motions to predict, by name: ``kinegrad predict human43-lift``
+papers       the four papers, reproduced: ``kinegrad reproduce anderson2002``
 threads      set_threads, get_threads
 errors       KinegradError and its kinds; KinegradWarning and its kinds
 

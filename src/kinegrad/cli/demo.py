@@ -34,7 +34,7 @@ def demo(
     import numpy as np
 
     from kinegrad.io.whole_file import replacing
-    from kinegrad.plot.torques import plot_torques
+    from kinegrad.plot.torque_curves import plot_torques
 
     human, console = kg.samples.human43(), open_console()
     console.print(repr(human), markup=False)

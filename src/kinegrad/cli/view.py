@@ -11,6 +11,7 @@ from rich.console import Console
 import kinegrad as kg
 from kinegrad.cli.console import find_model, open_console, plain
 from kinegrad.cli.info import ModelName
+from kinegrad.cli.inverse_dynamics import Units
 
 __all__ = ["view"]
 
@@ -26,6 +27,9 @@ def view(
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a picture of the first posture.")] = None,
     gif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a film of the motion.")] = None,
     mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="The same as MP4; needs ffmpeg.")] = None,
+    units: Annotated[
+        Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
+    ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for what is written.")] = False,
     port: Annotated[int, typer.Option(metavar="N", help="Where to serve; 0 takes a free port.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
@@ -35,10 +39,10 @@ def view(
     In the browser there is a slider for each coordinate, play and pause, plots with a cursor in step, and a click on a
     link colours the body by what the torques feel of its joint.
     """
-    from kinegrad import io, view
+    from kinegrad import view
 
     mechanism, console = find_model(model), open_console()
-    played = None if motion is None else io.read_trajectory(motion, mechanism).motion()
+    played = None if motion is None else _played(motion, mechanism, units)
     written = []
     if png is not None:
         first = None if played is None else played.q[0]
@@ -57,6 +61,18 @@ def view(
             _serve(view.Viewer(mechanism, played, port=port), console, browser)
     except ImportError as error:
         raise kg.InputError(str(error)) from error
+
+
+def _played(path: Path, model: kg.Model, units: Units | None) -> kg.Motion:
+    """The motion of a file, of its positions alone if that is all it has."""
+    from kinegrad import io
+    from kinegrad.recordings import read_motion
+
+    unit = None if units is None else units.value
+    try:
+        return io.read_trajectory(path, model, units=unit).motion()
+    except io.PositionsAloneError:
+        return read_motion(path, model, units=unit)
 
 
 def _serve(viewer: kg.view.Viewer, console: Console, browser: bool) -> None:

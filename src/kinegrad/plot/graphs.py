@@ -7,7 +7,7 @@ A branch has the same colour in both graphs.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +20,9 @@ from kinegrad.plot.colours import branch_colours
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
-__all__ = ["draw_branch_graph", "draw_joint_graph"]
+__all__ = ["draw_branch_graph", "draw_joint_graph", "plot_topology"]
 
 MARKERS = {"simple": "o", "junction": "s", "leaf": "h"}
 
@@ -152,3 +153,42 @@ def _draw(
         fill = "0.3" if handle.get_label() == "junction" else "white"
         handle.set(sizes=[50], edgecolor="0.3", facecolor=fill)
     return ax
+
+
+def plot_topology(model: Topology | Model, *, show_numbers_from: int = 0) -> Figure:
+    """The tree of a mechanism twice: its joints, and its branches.
+
+    Parameters
+    ----------
+    model : Model, or Topology
+    show_numbers_from : int
+        Number of the first joint and branch.
+
+    Returns
+    -------
+    matplotlib figure
+        Not registered with pyplot.
+
+    Examples
+    --------
+    >>> [ax.get_title() for ax in plot_topology(Topology([-1, 0, 1, 1, 3])).axes]
+    ['joints', 'branches']
+    """
+    from matplotlib.figure import Figure
+
+    tree = _topology(model)
+    leaves = len(set(range(tree.n)) - {int(parent) for parent in tree.parents})
+    depth = max(sum(1 for _ in _to_root(tree, i)) for i in range(tree.n))
+    figure = Figure(figsize=(3.1 * leaves + 2, min(0.55 * depth + 2, 20)), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=[1.8, 1])
+    draw_joint_graph(model, left, show_numbers_from=show_numbers_from)
+    draw_branch_graph(model, right, show_numbers_from=show_numbers_from)
+    left.set_title("joints", fontweight="bold")
+    right.set_title("branches", fontweight="bold")
+    return figure
+
+
+def _to_root(tree: Topology, joint: int) -> Iterator[int]:
+    while joint >= 0:
+        yield joint
+        joint = int(tree.parents[joint])

@@ -1,0 +1,47 @@
+"""``kinegrad view``: pages, pictures and films from the command line."""
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import kinegrad as kg
+from kinegrad.cli.program import app
+
+RUNNER = CliRunner()
+
+
+def run(*words):
+    return RUNNER.invoke(app, ["view", *map(str, words)])
+
+
+@pytest.fixture
+def walk(tmp_path):
+    """Positions alone, in degrees, as they are measured."""
+    lines = [f"{k / 50},{20 * np.sin(k / 10)},{30 * np.cos(k / 10)}" for k in range(20)]
+    (tmp_path / "walk.csv").write_text("\n".join(["time,shoulder [deg],elbow [deg]", *lines]))
+    return tmp_path / "walk.csv"
+
+
+def test_a_page_a_picture_and_a_film(tmp_path, walk):
+    page, png, gif = (tmp_path / f"arm.{kind}" for kind in ("html", "png", "gif"))
+    done = run("two_link", "--motion", walk, "--export", page, "--png", png, "--gif", gif)
+    assert done.exit_code == 0, done.output
+    assert page.stat().st_size > 100_000
+    assert png.read_bytes()[1:4] == b"PNG"
+    assert gif.read_bytes()[:3] == b"GIF"
+
+
+def test_a_model_from_a_file(tmp_path):
+    kg.save(kg.samples.puma560(), tmp_path / "puma.toml")
+    done = run(tmp_path / "puma.toml", "--png", tmp_path / "puma.png")
+    assert done.exit_code == 0, done.output
+
+
+def test_a_film_needs_a_motion(tmp_path):
+    done = run("two_link", "--gif", tmp_path / "arm.gif")
+    assert done.exit_code == 2
+    assert "a film needs a motion" in done.output
+
+
+def test_unknown_models_are_refused():
+    assert run("humam43", "--png", "x.png").exit_code == 2
