@@ -238,8 +238,8 @@ class Transcription:
                 instants = kept_instants(phase.basis, ends, during)
                 if (one.phase is None and p > 0) or (p > 0 and self._same_before(one, p)):
                     instants = tuple(s for s in instants if s > 0)
-                last = p == len(self.phases) - 1
-                if self.returns and last and one.phase is None and during[0] == 0:
+                ending = p == len(self.phases) - 1
+                if self.returns and ending and one.phase is None and during[0] == 0:
                     instants = tuple(s for s in instants if s < 1)
             constraint = constraint_of(model, one)
             label = self.label_of(one, number)
