@@ -43,7 +43,7 @@ __all__ = ["SplineBasis"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DEGREES = (3, 4, 5)
-MOST_SEGMENTS = 100_000
+MOST_SEGMENTS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -191,3 +191,14 @@ def test_a_solution_starts_the_next_solve():
     assert again.iterations <= found.iterations
     from_motion = problem.solve(found.motion)
     assert abs(from_motion.duration - found.duration) < 1e-5
+
+
+def test_where_there_are_no_numbers_the_solver_takes_a_shorter_step():
+    """A duration of 1e-200 s overflows accelerations, and a mass below zero is no body: neither ends a solve."""
+    arm = kg.samples.two_link()
+    ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+    problem = MotionProblem(arm, Phase(segments=4, duration=(1e-200, 2.0)), ends)
+    x = problem.guess(durations=1e-200)
+    with pytest.raises(kg.SolveError):
+        problem.program.constraints(x)
+    assert problem.solve().nonlinear.success

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.errors import InputError, ModelError, SolveError
 from kinegrad.motion.bspline import SplineBasis
 from kinegrad.motion.problem.functions import NodeFunction
 from kinegrad.motion.problem.quantities import Mechanics
@@ -147,7 +148,11 @@ class Grid:
         key = x.tobytes()
         known = self._memory.get(name)
         if known is None or known[0] != key:
-            known = self._memory[name] = (key, make())
+            try:
+                known = (key, make())
+            except (InputError, ModelError) as error:  # beyond what numbers or a mechanism can be: a shorter step
+                raise SolveError(str(error)) from error
+            self._memory[name] = known
         return known[1]
 
     def y(self, x: Array) -> Array:
@@ -161,7 +166,10 @@ class Grid:
     def add_second(self, x: Array, mu: Array, H: Array) -> None:
         """Second derivatives of τ and φ, weighted by mu (K, torques + errors), added to H."""
         nt = self.layout.torques
-        self._at(x).add_second(self.layout, self.z(x), mu[:, :nt], mu[:, nt:], H)
+        try:
+            self._at(x).add_second(self.layout, self.z(x), mu[:, :nt], mu[:, nt:], H)
+        except (InputError, ModelError) as error:
+            raise SolveError(str(error)) from error
 
     @property
     def rows(self) -> list[Block]:

@@ -45,7 +45,6 @@ from kinegrad.model import Model
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
-REMEMBERED = 2
 STEP = 1e-3  # of a parameter, by its size, for second derivatives with respect to it
 
 
@@ -120,11 +119,12 @@ class Mechanics:
         if self.design is None or np.array_equal(p, self.design.values):
             return self
         key = p.tobytes()
-        if key not in self.remembered:
-            while len(self.remembered) > REMEMBERED:
-                self.remembered.pop(next(iter(self.remembered)))
-            self.remembered[key] = self._made_at(p)
-        return self.remembered[key]
+        known = self.remembered.get(key)
+        if known is None:  # one at a time; other threads may do the same work, and get the same
+            known = self._made_at(p)
+            self.remembered.clear()
+            self.remembered[key] = known
+        return known
 
     def _made_at(self, p: Array) -> Mechanics:
         assert self.design is not None
