@@ -73,7 +73,8 @@ class SplineBasis:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
-        if isinstance(self.degree, bool) or self.degree not in DEGREES:
+        whole = isinstance(self.degree, int | np.integer) and not isinstance(self.degree, bool)
+        if not whole or self.degree not in DEGREES:
             raise InputError(f"`degree` is {shown(self.degree)}; expected 3, 4 or 5")
         set_field("degree", int(self.degree))
         edges = _breakpoints(self.segments)

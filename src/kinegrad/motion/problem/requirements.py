@@ -94,7 +94,7 @@ class Phase(Requirement):
         where = f"duration of phase {self.name!r}"
         if isinstance(self.duration, bool | str | bytes) or self.duration is None:
             raise InputError(f"`{where}` is {shown(self.duration)}; expected a time, or the least and the most, s")
-        if np.ndim(self.duration) == 0:
+        if isinstance(self.duration, int | float | np.number):
             T = checks.number(where, self.duration, least=0.0, above=True)
             ends = (T, T)
         else:
@@ -166,7 +166,7 @@ class Boundary(Requirement):
 
 
 def check_when(requirement: Any) -> None:
-    if requirement.when not in ("start", "end"):
+    if not isinstance(requirement.when, str) or requirement.when not in ("start", "end"):
         name = type(requirement).__name__
         raise InputError(f"`when` of {name} is {shown(requirement.when)}; expected 'start' or 'end'")
 
@@ -289,7 +289,9 @@ class Periodic(Requirement):
     def __post_init__(self) -> None:
         if not isinstance(self.advance, Mapping):
             raise InputError(f"`advance` of Periodic is {shown(self.advance)}; expected a dictionary")
-        if self.orders not in (1, 2) or isinstance(self.orders, bool):
+        whole = isinstance(self.orders, int | np.integer) and not isinstance(self.orders, bool)
+        if not whole or self.orders not in (1, 2):
             raise InputError(f"`orders` of Periodic is {shown(self.orders)}; expected 1 or 2")
         self._own("advance")
-        self._set(mirror=signed_pairs("mirror of Periodic", self.mirror) if self.mirror else {})
+        none = isinstance(self.mirror, Mapping) and not self.mirror
+        self._set(mirror={} if none else signed_pairs("mirror of Periodic", self.mirror))

@@ -153,7 +153,7 @@ def _simulated(
     how: dict[str, Any] = {}
     if rows is not None:
         how = {"constraints": ConstraintSet(model, rows.constraints), "redundant": "least-squares", "project": True}
-    return simulate(model, q0, v0, t, tau=tau, loads=loads, **how)
+    return simulate(model, q0, v0, t, tau=tau, loads=loads, rtol=1e-10, atol=1e-12, **how)
 
 
 def _with_parameters(solution: MotionSolution, p: int) -> tuple[Any, Any]:
