@@ -5,6 +5,8 @@ SplineBasis     B-splines of degree 3 to 5, their derivatives with respect to co
 spline_torque_derivatives   of torques by the same, sparse
 MotionProblem   phases, conditions, limits, contacts and objective terms of a motion that is to be found
                 (:mod:`kinegrad.motion.problem` lists what it is made of)
+multi_start     a problem from many guesses: its distinct optima
+sweep           a problem for many parameters, here or on many machines
 
 Everything but Motion is imported when it is first used.
 """
@@ -24,6 +26,7 @@ _LAZY = {
     "SplineBasis": "kinegrad.motion.bspline",
     "spline_torque_derivatives": "kinegrad.motion.spline_torques",
 } | dict.fromkeys(_PROBLEM, "kinegrad.motion.problem")
+_LAZY |= dict.fromkeys(("multi_start", "sweep"), "kinegrad.motion.sweeps")
 
 
 def __getattr__(name: str) -> Any:
@@ -37,4 +40,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = ["Motion", "SplineBasis", "check_times", "spline_torque_derivatives", *_PROBLEM]
+__all__ = ["Motion", "SplineBasis", "check_times", "spline_torque_derivatives", *_PROBLEM, "multi_start", "sweep"]

@@ -272,7 +272,8 @@ class Periodic(Requirement):
     advance : mapping of str to float or (lower, upper), optional
         By how much coordinates are further at the end, rad or m; others by nothing.
     mirror : mapping of str to str, or to (str, sign), optional
-        q_name(T) = sign · q_other(0) for these, as of a step with the other leg.
+        q_name(T) = sign · q_other(0) for these, as of a step with the other leg; and the other way round, unless that is
+        given, too.
     orders : int
         2: accelerations too; 1: q and v.
 
@@ -294,4 +295,5 @@ class Periodic(Requirement):
             raise InputError(f"`orders` of Periodic is {shown(self.orders)}; expected 1 or 2")
         self._own("advance")
         none = isinstance(self.mirror, Mapping) and not self.mirror
-        self._set(mirror={} if none else signed_pairs("mirror of Periodic", self.mirror))
+        pairs = {} if none else signed_pairs("mirror of Periodic", self.mirror)
+        self._set(mirror={other: (name, sign) for name, (other, sign) in pairs.items()} | pairs)

@@ -105,7 +105,11 @@ def verify(solution: MotionSolution, *, mujoco: bool | None, segments: bool) -> 
     where = f" ({worst[1]} at t = {worst[2]:.3g} s)" if worst[1] else ""
     done = f"torques applied forwards: the motion departs by {worst[0]:.2g}{where}"
     if segments:
-        done += f", segment by segment by {local:.2g}"
+        done = f"torques applied forwards, segment by segment: the motion departs by {local:.2g}; "
+        if np.isfinite(local) and worst[0] > max(0.05, 20 * local):
+            done += f"all at once, without control, it is unstable, as a body on its feet is: by {worst[0]:.2g}{where}"
+        else:
+            done += f"all at once by {worst[0]:.2g}{where}"
     return Verification(*worst, local if segments else np.nan, float(force_off), other, "; ".join([done, *notes]))
 
 
