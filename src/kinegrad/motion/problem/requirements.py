@@ -272,8 +272,8 @@ class Periodic(Requirement):
     advance : mapping of str to float or (lower, upper), optional
         By how much coordinates are further at the end, rad or m; others by nothing.
     mirror : mapping of str to str, or to (str, sign), optional
-        q_name(T) = sign · q_other(0) for these, as of a step with the other leg; and the other way round, unless that is
-        given, too.
+        q_name(T) = sign · q_other(0) for these, as of a step with the other leg; and the other way round, unless that
+        is given, too.
     orders : int
         2: accelerations too; 1: q and v.
 

@@ -216,8 +216,8 @@ def motion_of(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> Moti
     design = parts.problem.design if len(phases) > 1 else parts.parts[phases[0]].design
     if design is not None:
         known = parts.variables.phases[phases[0]]
-        p = np.where(known.parameters >= 0, x[known.parameters], known.parameter_values)
-        model = design.at(p).model
+        chosen = np.where(known.parameters >= 0, x[known.parameters], known.parameter_values)
+        model = design.at(chosen).model
     return Motion(
         model, t, state["q"], state["v"], state["a"], state["tau"], forces=forces, row_names=tuple(names), _path=path
     )  # fmt: skip
