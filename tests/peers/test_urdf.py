@@ -177,3 +177,23 @@ def test_free_roots(name):
     agree(kg.mass_matrix(model, q), T @ M[np.ix_(at, at)] @ T.T)
     euler = load(name, root="free")
     assert euler.coordinate_names[:6] == ("root.tx", "root.ty", "root.tz", "root.rz", "root.ry", "root.rx")
+
+
+@pytest.mark.parametrize("name", ["panda_description/urdf/panda.urdf", "baxter_description/urdf/baxter.urdf"])
+def test_joints_that_mimic_others(name):
+    """One coordinate moves both, as in Pinocchio's own joints of that kind; where the leader is the later one in the
+    tree, as in Talos, Pinocchio refuses the file."""
+    model = load(name)
+    model = model.replace(damping=np.zeros(model.n))
+    twin = pin.buildModelFromUrdf(str(robots() / name), mimic=True)
+    assert twin.nv == model.nv < model.n
+    q, v, a = np.random.default_rng(2).uniform(-1, 1, (3, model.nv))
+    at = [twin.joints[twin.getJointId(joint)].idx_v for joint in model.speed_names]
+    v_pin, a_pin = np.zeros((2, twin.nv))
+    v_pin[at], a_pin[at] = v, a
+    q_pin = pinocchio_q(twin, dict(zip(model.coordinate_names, q, strict=True)))
+    data = twin.createData()
+    agree(kg.inverse_dynamics(model, q, v, a), pin.rnea(twin, data, q_pin, v_pin, a_pin)[at])
+    M = pin.crba(twin, data, q_pin)
+    M = np.triu(M) + np.triu(M, 1).T
+    agree(kg.mass_matrix(model, q), M[np.ix_(at, at)])

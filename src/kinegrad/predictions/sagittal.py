@@ -25,7 +25,7 @@ WIDTH = 0.20  # m between the outer edges of both soles: the human's feet are on
 
 
 def sagittal_lift(
-    box: float = BOX, *, segments: int = 10, nodes: int = 2, duration: tuple[float, float] = (0.3, 2.0)
+    box: float = BOX, *, segments: int = 12, nodes: int = 2, duration: tuple[float, float] = (0.3, 2.0)
 ) -> MotionProblem:
     """Stand, bend to a box on the floor, and lift it to a shelf; the box hangs at the hands in the second phase.
 

@@ -11,10 +11,10 @@ from typer.testing import CliRunner
 import kinegrad as kg
 from kinegrad import InputError, cli
 from kinegrad.papers import kudruss2019
-from kinegrad.papers.kudruss2019 import accuracy, effort, linear, reproduction, systems
+from kinegrad.papers.kudruss2019 import accuracy, effort, lifting, linear, reproduction, systems
 from kinegrad.papers.kudruss2019.cart import EXTENDED, solve
 from kinegrad.papers.kudruss2019.effort import BOUNDS, SOLVE, Effort
-from kinegrad.papers.kudruss2019.findings import disturbed_words, findings, overtaken
+from kinegrad.papers.kudruss2019.findings import _convergence_words, disturbed_words, findings, overtaken
 from kinegrad.papers.kudruss2019.systems import ALGORITHMS, MODES
 
 H = 1e-30  # of the complex step
@@ -152,19 +152,21 @@ def test_what_is_said_of_efforts():
 def report(tmp_path_factory):
     out = tmp_path_factory.mktemp("kudruss2019")
     steps = []
-    found = kudruss2019.reproduce(
-        out, quick=True, progress=lambda *step: steps.append(step), samples=60, directions=[1, 3], budget=0.0
-    )
-    assert {what for what, _, _ in steps} >= {"errors", "effort", "steps"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(lifting, "QUICK_METHODS", ("SQP, exact", "interior point, exact"))
+        found = kudruss2019.reproduce(
+            out, quick=True, progress=lambda *step: steps.append(step), samples=60, directions=[1, 3], budget=0.0
+        )
+    assert {what for what, _, _ in steps} >= {"errors", "effort", "steps", "figure 3"}
     return found
 
 
 def test_the_page_is_whole(report):
     html = report.page.read_text(encoding="utf-8")
     assert not re.search(r"(src|href)=[\"'](?!data:|#)", html)  # nothing from elsewhere
-    assert html.count("data:image/png;base64,") - 1 == len(report.figures) == 3  # the first is shown twice
+    assert html.count("data:image/png;base64,") - 1 == len(report.figures) == 4  # the first is shown twice
     assert all(path.exists() for path in report.figures)
-    for words in ("Figure 1", "Figure 2", "Table 4", "quick run", "Misprints", "not reproduced here"):
+    for words in ("Figure 1", "Figure 2", "Figure 3", "Table 5", "Quick run", "Misprints"):
         assert words in html
     assert not re.search(r"\b(nan|inf)\b", re.sub(r"base64,[^\"]*", "", html))
 
@@ -199,11 +201,35 @@ def test_the_command_runs_it(report, monkeypatch, tmp_path):
         ({"directions": [2]}, "`directions` is [2]"),
         ({"directions": [0, 1]}, "`directions` is [0, 1]"),
         ({"samples": 0}, "`samples` is 0"),
+        ({"masses": [-1.0]}, "`masses` is [-1.0]"),
+        ({"masses": []}, "`masses` is []"),
     ],
 )
 def test_misuse_is_named(given, message, tmp_path):
     with pytest.raises(InputError, match=re.escape(message)):
         reproduction.reproduce(tmp_path, **given)
+
+
+def test_figure_3_ends_at_one_optimum(report):
+    """Both methods find the same motion; distances end at zero, and fall fast in the end."""
+    rows = report.convergences
+    assert {row.status for row in rows} == {"optimal"}
+    assert max(row.objective for row in rows) - min(row.objective for row in rows) < 1e-4
+    for row in rows:
+        assert row.distances[-1] == 0
+        assert row.distances[-3] < 1e-2 * row.distances[0]
+    assert any("iterations with exact first derivatives" in words for words in findings(report)) is False  # no pairs
+
+
+@pytest.mark.slow
+def test_differences_are_compared_with_exact_derivatives():
+    methods = ("interior point, exact", "interior point, differences")
+    rows = lifting.convergences([10.0], silent, methods=methods, segments=6)
+    assert [row.method for row in rows] == list(methods)
+    assert rows[0].objective == pytest.approx(rows[1].objective, rel=1e-5)
+    words = list(_convergence_words(rows))
+    assert len(words) == 1
+    assert f"{rows[0].iterations} against {rows[1].iterations} with a box of 10 kg" in words[0]
 
 
 def test_the_wheels_touch_the_ground():

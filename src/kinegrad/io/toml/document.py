@@ -34,7 +34,7 @@ from kinegrad.io.toml.tables import Table, TomlFile, read_toml
 from kinegrad.io.toml.text import document
 from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.loads import Loads
-from kinegrad.model import Actuation, CoupledCoordinate, Model, ModelBuilder, Quaternion
+from kinegrad.model import Actuation, CoupledCoordinate, Model, ModelBuilder, Quaternion, Shape
 from kinegrad.model.dh import CONVENTIONS
 from kinegrad.model.model import STANDARD_GRAVITY
 
@@ -199,19 +199,23 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
         found = "has no key 'kinegrad'" if version is None else f"kinegrad: is {shown(version)}"
         raise FileError(place, (f"{found}; expected kinegrad = {VERSION} in a model, the version of the format",))
     model = _read_model(file, root)
-    constraints = [read_constraint(table) for table in root.tables("constraint")]
+    constraints = [(table, read_constraint(table)) for table in root.tables("constraint")]
     loads = _read_loads(root)
     parameters, with_loads = _read_design(root)
     root.end()
     file.check()
     if model is None:  # what is wrong was said by the check
         raise AssertionError("no model, and no problem")
-    rows: ConstraintSet | None = root.guard(ConstraintSet, model, constraints)
+    for table, one in constraints:
+        table.guard(ConstraintSet, model, [one])  # each by itself, to name the one that is wrong
+    rows: ConstraintSet | None = None
+    if not file.problems:
+        rows = root.guard(ConstraintSet, model, [one for _, one in constraints])
     if loads is not None:
-        root.guard(loads.arrays, model)
+        root.table("loads").guard(loads.arrays, model)
     design = None
     if parameters is not None and not file.problems:
-        design = root.guard(Design, model, parameters, loads if with_loads else None)
+        design = root.table("design").guard(Design, model, parameters, loads if with_loads else None)
     file.check()
     if rows is None:
         raise AssertionError("no constraints, and no problem")
@@ -233,9 +237,9 @@ def _read_model(file: TomlFile, root: Table) -> Model | None:
             frames.add_to(*entry.inner, entry.link)  # a joint may hang on one
     if not file.problems:
         frames.end()
-    shapes = [read_shape(table) for table in root.tables("shape")]
-    elements = [read_element(table) for table in root.tables("element")]
-    couplings = [_read_coupling(table) for table in root.tables("coupling")]
+    shapes = [(table, read_shape(table)) for table in root.tables("shape")]
+    elements = [(table, read_element(table)) for table in root.tables("element")]
+    couplings = [(table, _read_coupling(table)) for table in root.tables("coupling")]
     named = [(table, table.text("name"), table.text("joint")) for table in root.tables("quaternion")]
     actuation = _read_actuation(root)
     order = root.value("coordinate_order", None)
@@ -243,20 +247,21 @@ def _read_model(file: TomlFile, root: Table) -> Model | None:
         table.end()
     if file.problems:
         return None
-    for element in elements:
+    for table, shape in shapes:
+        if shape is not None:
+            table.guard(_add_shape, builder, shape)
+    for table, element in elements:
         if element is not None:
-            root.guard(builder.add_element, *element)
-    for coupling in couplings:
+            table.guard(builder.add_element, *element)
+    for table, coupling in couplings:
         if coupling is not None:
-            root.guard(builder.couple, *coupling)
+            table.guard(builder.couple, *coupling)
+    if file.problems:
+        return None
     if actuation is not None:
         builder.actuate(actuation)
     model: Model | None = root.guard(builder.build)
-    return (
-        None
-        if model is None
-        else root.guard(_completed, model, entries, convention, frames.names, shapes, named, order)
-    )
+    return None if model is None else root.guard(_completed, model, entries, convention, frames.names, named, order)
 
 
 def _add(builder: ModelBuilder, entry: JointEntry) -> None:
@@ -264,6 +269,10 @@ def _add(builder: ModelBuilder, entry: JointEntry) -> None:
         entry.name, entry.parent, entry.joint, link=entry.link, placement=entry.placement, tip=entry.tip,
         inertia=entry.body, **entry.numbers,
     )  # fmt: skip
+
+
+def _add_shape(builder: ModelBuilder, shape: Shape) -> None:
+    builder.add_shape(shape.link, shape.solid, shape.placement, color=shape.color, collision=shape.collision)
 
 
 class _Frames:
@@ -299,12 +308,11 @@ def _completed(
     entries: list[JointEntry],
     convention: str,
     frames: list[str],
-    shapes: Any,
     named: Any,
     order: Any,
 ) -> Model:
     """The model with what a builder does not know of."""
-    changes: dict[str, Any] = {"shapes": tuple(shapes), "dh": dh_table(entries, convention)}
+    changes: dict[str, Any] = {"dh": dh_table(entries, convention)}
     changes["frames"] = {name: model.frames[name] for name in frames}
     quaternions = tuple(Quaternion(name, model.joint_index(joint)) for _, name, joint in named)
     if quaternions or order is not None:

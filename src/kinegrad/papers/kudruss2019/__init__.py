@@ -5,6 +5,7 @@ cart              its cart-pendulum in closed form
 systems           the mechanisms, and the functions that are differentiated
 accuracy          figure 1: errors against closed forms
 effort, linear    figure 2: what derivatives cost; the linear system alone
+lifting           figure 3: how optimisers converge on a lifting motion
 misprints         formulas that cannot be right as printed
 figures, findings, page   figures, findings in words, text and tables of the page
 terminal          the summary of a report that the command line prints

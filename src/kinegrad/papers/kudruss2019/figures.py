@@ -9,12 +9,13 @@ import numpy as np
 
 from kinegrad.papers.kudruss2019.accuracy import Accuracy, StepError
 from kinegrad.papers.kudruss2019.effort import BOUNDS, Effort
+from kinegrad.papers.kudruss2019.lifting import METHODS, Convergence
 from kinegrad.papers.kudruss2019.systems import CARTS, MODES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_efforts", "plot_errors", "plot_steps"]
+__all__ = ["plot_convergence", "plot_efforts", "plot_errors", "plot_steps"]
 
 INK, FAINT = "#1b2733", "#9aa7b4"
 COLOURS = {"forward": "#d1495b", "central": "#e08e45", "tangent": "#2a7f62", "structured": "#2f6fab"}
@@ -107,6 +108,32 @@ def plot_steps(rows: Sequence[StepError]) -> Figure:
         _tidy(ax)
     axes[0].set_ylabel("median error, relative", fontsize=12)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False, fontsize=11)
+    return figure
+
+
+def plot_convergence(rows: Sequence[Convergence]) -> Figure:
+    """Figure 3: distance to the last iterate by iteration, a panel for each mass."""
+    from matplotlib.figure import Figure
+
+    masses = list(dict.fromkeys(row.mass for row in rows))
+    kinds = list(dict.fromkeys(name.partition(",")[0] for name in METHODS))
+    colours = dict(zip(kinds, ("#2f6fab", "#2a7f62", "#e08e45"), strict=True))
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    axes = figure.subplots(1, len(masses), sharey=True, squeeze=False)[0]
+    for ax, mass in zip(axes, masses, strict=True):
+        for row in (row for row in rows if row.mass == mass):
+            kind, _, how = row.method.partition(", ")
+            style: Any = "-" if how == "exact" else (0, (3, 2))
+            distances = np.maximum(row.distances[:-1], 1e-10)
+            ax.semilogy(range(len(distances)), distances, color=colours[kind], linestyle=style, linewidth=1.8)
+        ax.set_xscale("symlog", linthresh=40)
+        ax.set_title(f"box of {mass:g} kg", loc="left", fontweight="bold", fontsize=12, color=INK)
+        ax.set_xlabel("iteration", fontsize=12)
+        _tidy(ax)
+    axes[0].set_ylabel(r"$\|x_k - x^*\|_2$, scaled", fontsize=12)
+    handles = [_line(colour) for colour in colours.values()] + [_line(INK), _line(INK, linestyle=(0, (3, 2)))]
+    labels = [*colours, "exact", "forward differences"]
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=11)
     return figure
 
 

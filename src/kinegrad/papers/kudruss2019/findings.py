@@ -10,6 +10,7 @@ import numpy as np
 from kinegrad.papers.kudruss2019.accuracy import Accuracy
 from kinegrad.papers.kudruss2019.effort import BOUNDS, SOLVE, Effort
 from kinegrad.papers.kudruss2019.figures import PAPER
+from kinegrad.papers.kudruss2019.lifting import Convergence
 from kinegrad.papers.kudruss2019.systems import CARTS, MODES
 
 if TYPE_CHECKING:
@@ -30,10 +31,32 @@ def findings(report: Report) -> Iterator[str]:
     words = disturbed_words(report.efforts)
     if words:
         yield words
-    yield (
-        "Figure 3 of the paper, how an optimiser converges on a lifting motion with exact and with numerical "
-        "derivatives, needs motion prediction and is not reproduced here."
-    )
+    yield from _convergence_words(report.convergences)
+
+
+# --- figure 3 -------------------------------------------------------------------------------------------------------
+
+
+def _convergence_words(rows: Sequence[Convergence]) -> Iterator[str]:
+    """Iterations with exact derivatives against differences, for each kind of method."""
+    for kind in ("SQP", "interior point", "limited memory"):
+        pairs = []
+        for mass in dict.fromkeys(row.mass for row in rows):
+            exact, other = (
+                next((row for row in rows if (row.mass, row.method) == (mass, f"{kind}, {how}")), None)
+                for how in ("exact", "differences")
+            )
+            if exact is not None and other is not None:
+                pairs.append(f"{_iterations(exact)} against {_iterations(other)} with a box of {mass:g} kg")
+        if pairs:
+            yield (
+                f"Figure 3, {kind}: iterations with exact first derivatives against forward differences: "
+                f"{'; '.join(pairs)}."
+            )
+
+
+def _iterations(row: Convergence) -> str:
+    return f"{row.iterations}" if row.status == "optimal" else f"{row.iterations} ({row.status})"
 
 
 # --- figure 1 -------------------------------------------------------------------------------------------------------

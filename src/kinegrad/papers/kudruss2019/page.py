@@ -33,6 +33,7 @@ def write_page(folder: Path, report: Report, say: Progress) -> Report:
     makers: dict[str, Callable[[], Figure]] = {
         "figure_1_errors": lambda: figures.plot_errors(report.errors),
         "figure_2_efforts": lambda: figures.plot_efforts(report.efforts),
+        "figure_3_convergence": lambda: figures.plot_convergence(report.convergences),
         "steps": lambda: figures.plot_steps(report.steps),
     }
     pictures = write_figures(folder, makers, DPI, say)
@@ -73,6 +74,7 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
     _errors(page, report, pictures)
     _steps(page, pictures)
     _efforts(page, report, pictures)
+    _lifting(page, report, pictures)
     _misprints(page)
     page.section("How this page was made", "made")
     page.paragraph(
@@ -212,10 +214,35 @@ def _efforts(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
         "Effort by number of directions, and the best time of one evaluation of the function.",
         words=2, quoted=range(len(rows) - 3, len(rows)),
     )  # fmt: skip
+
+
+def _lifting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
+    page.section("Figure 3: convergence on a lifting motion", "lifting")
     page.paragraph(
-        "Figure 3 of the paper, how an optimiser converges with exact and with numerical derivatives when a person "
-        "lifts a box, needs motion prediction; it is not reproduced here."
+        "A human of 8 degrees of freedom in the sagittal plane bends to a box and lifts it: two phases, the box at the "
+        "hands in the second, the feet flat on the ground with unknown forces. The paper does not print its model; "
+        "this one has the standard fractions of mass and height of a textbook (<code>samples.human_sagittal</code>). "
+        "Coordinates are cubic splines, torques follow from inverse dynamics; the same program is solved from the same "
+        "start, once with exact first derivatives and once with forward differences. The paper’s method is SQP; it "
+        "reports up to 10 % fewer iterations with exact derivatives. <code>kinegrad predict sagittal-lift</code> plays "
+        "the motion."
     )
+    page.figure(
+        pictures["figure_3_convergence"], "Figure 3",
+        "Distance of the iterates to the last one, by iteration (logarithmic from 40 on). SQP and interior point have "
+        "the exact Hessian of the Lagrangian, limited memory approximates it from gradients.",
+        "Distances to the solution by iteration on a logarithmic axis for each mass: methods with the exact Hessian "
+        "end after some tens of iterations, limited memory takes many more.",
+    )  # fmt: skip
+    rows = [
+        [f"{row.mass:g} kg", escape(row.method), f"{row.iterations}", duration(row.seconds), f"{row.final_time:.4f}",
+         f"{row.objective:.6f}", escape(row.status)]
+        for row in report.convergences
+    ]  # fmt: skip
+    page.table(
+        ["box", "method, first derivatives", "iterations", "time", "<i>T</i>, s", "objective", "status"], rows,
+        "Table 4", "All solves of figure 3, as they come out; processor time.", words=2,
+    )  # fmt: skip
 
 
 def _misprints(page: Page) -> None:
@@ -225,4 +252,4 @@ def _misprints(page: Page) -> None:
         "evaluated both ways in the tests, where the printed form fails and the other holds."
     )
     rows = [[each.place, each.printed, each.correct, "✓" if each.tested else ""] for each in MISPRINTS]
-    page.table(["where", "as printed", "what it must be", "tested"], rows, "Table 4", "Formulas put right.", words=4)
+    page.table(["where", "as printed", "what it must be", "tested"], rows, "Table 5", "Formulas put right.", words=4)

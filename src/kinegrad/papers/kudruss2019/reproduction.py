@@ -2,7 +2,7 @@
 
 The page has figure 1, errors against closed forms on a cart-pendulum in minimal coordinates and as a free box with
 constraints; figure 2, the effort by the number of directions on a pendulum of ten rods; and what the step does to
-differences.  Figure 3, a lifting motion by optimal control, is not here: it belongs to motion prediction.
+differences; and figure 3, how optimisers converge on a lifting motion with exact derivatives and with differences.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ import numpy as np
 from kinegrad.directional import STEPS
 from kinegrad.errors import InputError
 from kinegrad.io.whole_file import checked_path
-from kinegrad.papers.kudruss2019 import accuracy, effort, systems
+from kinegrad.papers.kudruss2019 import accuracy, effort, lifting, systems
 from kinegrad.papers.kudruss2019.accuracy import Accuracy, StepError
 from kinegrad.papers.kudruss2019.cart import EXTENDED
 from kinegrad.papers.kudruss2019.effort import Effort
 from kinegrad.papers.kudruss2019.findings import findings
+from kinegrad.papers.kudruss2019.lifting import Convergence
 from kinegrad.papers.kudruss2019.page import write_page
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
@@ -57,6 +58,8 @@ class Report:
     efforts : tuple of Effort
         Figure 2.
     steps : tuple of StepError
+    convergences : tuple of Convergence
+        Figure 3.
     about : dict of str to str
         Command, date, versions, machine.
     """
@@ -72,6 +75,7 @@ class Report:
     errors: tuple[Accuracy, ...]
     efforts: tuple[Effort, ...]
     steps: tuple[StepError, ...]
+    convergences: tuple[Convergence, ...]
     about: dict[str, str]
 
     @property
@@ -88,6 +92,7 @@ def reproduce(
     samples: int | None = None,
     directions: Sequence[int] | None = None,
     budget: float | None = None,
+    masses: Sequence[float] | None = None,
 ) -> Report:
     """Run the experiments of the paper and write a page about them.
 
@@ -106,6 +111,8 @@ def reproduce(
         Numbers of directions of figure 2, increasing.
     budget : float, optional
         How long one measurement of figure 2 may take, s.
+    masses : sequence of float, optional
+        Of the boxes of figure 3, kg, each above zero.
 
     Returns
     -------
@@ -125,6 +132,9 @@ def reproduce(
     if len(along) < 2 or along[0] < 1 or list(along) != sorted(set(along)):
         raise InputError(f"`directions` is {list(along)}; expected at least two whole numbers from 1 on, increasing")
     seconds = (QUICK_BUDGET if quick else BUDGET) if budget is None else budget
+    boxes = (lifting.QUICK_MASSES if quick else lifting.MASSES) if masses is None else tuple(map(float, masses))
+    if not boxes or not all(np.isfinite(box) and box > 0 for box in boxes):
+        raise InputError(f"`masses` is {list(boxes)}; expected at least one mass above 0 kg")
     say = progress or (lambda what, done, total: None)
     target = checked_path(out, "out")
     with whole_folder(target) as folder:
@@ -141,7 +151,10 @@ def reproduce(
             errors=tuple(accuracy.accuracies(carts, count, say)),
             efforts=tuple(effort.efforts(systems.multi_pendulum(), along, seconds, say)),
             steps=tuple(accuracy.step_errors(carts, _steps(quick), min(count, STEP_SAMPLES), say)),
-            about=about("kudruss2019", target, quick, ("numpy", "scipy", "numba", "matplotlib")),
+            convergences=tuple(
+                lifting.convergences(boxes, say, methods=tuple(lifting.QUICK_METHODS if quick else lifting.METHODS))
+            ),
+            about=about("kudruss2019", target, quick, ("numpy", "scipy", "numba", "matplotlib", "casadi", "unopy")),
         )
         report = write_page(folder, report, say)
         _write_rows(folder / report.errors_file.name, [_flat(row) for row in report.errors])

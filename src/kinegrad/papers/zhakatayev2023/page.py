@@ -77,8 +77,9 @@ def _curves(x: Experiment, entries: Sequence[Entry]) -> list[Curve]:
     curves = []
     for entry in entries:
         by, i, j = entry.place
-        torque, joint = (x.model.joint_names[k - 1].replace("_", r"\ ") for k in (entry.torque, entry.joint))
-        name = rf"$\partial Q/\partial {TEX[entry.by]}$: $\mathrm{{{torque}}}$ by $\mathrm{{{joint}}}$"
+        name = (
+            rf"$\partial Q/\partial {TEX[entry.by]}$: torque of {NAMES[entry.torque - 1]} by {NAMES[entry.joint - 1]}"
+        )
         estimates = {METHODS[method]: each[entry] for method, each in x.curves.items()}
         curves.append(Curve(name, UNITS[entry.by], x.exact[:, by, i, j], estimates))
     return curves
@@ -87,10 +88,10 @@ def _curves(x: Experiment, entries: Sequence[Entry]) -> list[Curve]:
 def _motion(x: Experiment) -> list[Curve]:
     q, v, _ = x.states
     return [
-        Curve("$q_5$", "rad", q[:, 4], {}),
-        Curve("$q_{14}$", "rad", q[:, 13], {}),
-        Curve(r"$\dot q_{25}$", "rad/s", v[:, 24], {}),
-        *(Curve(f"$Q_{{{i}}}$", "N·m", x.torques[:, i - 1], {}) for i in (20, 18, 30)),
+        Curve(f"$q$ {NAMES[4]}", "rad", q[:, 4], {}),
+        Curve(f"$q$ {NAMES[13]}", "rad", q[:, 13], {}),
+        Curve(rf"$\dot q$ {NAMES[24]}", "rad/s", v[:, 24], {}),
+        *(Curve(f"$Q$ {NAMES[i - 1]}", "N·m", x.torques[:, i - 1], {}) for i in (20, 18, 30)),
     ]
 
 
