@@ -24,6 +24,7 @@ FAMILIES = (
     "design",
     "simulate",
     "adjoint",
+    "motion",
     "profile",
     "floor",
     "second_thread",

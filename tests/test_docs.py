@@ -41,7 +41,8 @@ def run_blocks(text, name):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples_of_pages(page):
+def test_examples_of_pages(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # some write files
     text = page.read_text(encoding="utf-8")
     attempted, failed = run_blocks(text, page.name)
     assert attempted == len(re.findall(r"^>>> ", text, flags=re.MULTILINE))
@@ -64,3 +65,31 @@ def test_first_example_of_the_readme_prints_what_stands_below_it(capsys):
     code, output = found.groups()
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
     assert capsys.readouterr().out == output
+
+
+TUTORIALS = ["measured_angles.md", "robot_from_dh.md", "arm_with_two_lengths.md"]
+PRINTED = re.compile(r"^```python\n(.*?)^```$(?:\n\n^```\n(.*?)^```$)?", flags=re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", TUTORIALS)
+def test_tutorials_are_short_and_use_public_names_only(name):
+    """What a newcomer has to type: below 40 lines, without private knowledge."""
+    text = (ROOT / "docs" / "tutorials" / name).read_text(encoding="utf-8")
+    lines = []
+    for block in BLOCK.finditer(text):
+        prompted = ">>> " in block[1]
+        lines += [
+            line for line in block[1].splitlines()
+            if line.strip() and (not prompted or line.startswith((">>> ", "... ")))
+        ]  # fmt: skip
+    assert len(lines) < 40, len(lines)
+    assert not re.search(r"\b_[a-z]", "\n".join(lines).replace("_ =", "")), "private names"
+
+
+def test_what_the_tutorial_prints_stands_below_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "tutorials" / "measured_angles.md").read_text(encoding="utf-8")
+    names = {"__name__": "tutorial"}
+    for code, output in PRINTED.findall(text):
+        exec(compile(code, "measured_angles.md", "exec"), names)
+        assert capsys.readouterr().out == output

@@ -277,3 +277,59 @@ def test_info_says_what_coordinates_mean_and_ranges_in_degrees():
     knee = next(line for line in text.splitlines() if line.startswith("right_knee") and "flexion" in line)
     assert knee.split() == ["right_knee", "flexion", "extension", "turns", "about", "−x", "0°", "…", "135°"]
     assert "slides along +z" in text
+
+
+# --- files to try, loads, progress --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["walk.csv", "walk.npz", "walk.nc"])
+def test_files_that_the_readme_names_can_be_made_and_used(tmp_path, name):
+    made = run("sample-trajectory", tmp_path / name)
+    assert made.exit_code == 0, made.stderr
+    assert "made up, not measured" in made.stdout
+    used = run("inverse-dynamics", "human43", "--trajectory", tmp_path / name)
+    assert used.exit_code == 0, used.stderr
+
+
+def test_a_measured_sample_needs_what_measurements_need(tmp_path):
+    path = tmp_path / "walk.csv"
+    assert "--units deg --lowpass 6" in run("sample-trajectory", path, "--measured").stdout
+    result = run("inverse-dynamics", "human43", "--trajectory", path, "--units", "deg", "--lowpass", 6)
+    assert result.exit_code == 0, result.stderr
+    assert "filled by a cubic spline" in result.stdout
+    assert "expected a .csv" in run("sample-trajectory", tmp_path / "walk.nc", "--measured").stderr
+
+
+def test_a_mass_in_the_hand_is_accelerated_too(reach):
+    """Not only its weight, as a force would be: with the mass attached to the link."""
+    path, _, (q, v, a) = reach
+    result = run("inverse-dynamics", "two_link", "--trajectory", path, "--load", "forearm=2kg")
+    assert result.exit_code == 0, result.stderr
+    found = np.loadtxt(path.with_name("reach.tau.csv"), delimiter=",", skiprows=1)[:, 1:]
+    np.testing.assert_allclose(found, kg.inverse_dynamics(ARM.attach("forearm", 2.0), q, v, a), rtol=1e-12)
+    at = run("inverse-dynamics", "two_link", "--trajectory", path, "--load", "forearm=500 g@0.1,0,0")
+    assert at.exit_code == 0, at.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("forearm", "expected LINK=MASS"), ("forearm=two", "expected LINK=MASS"), ("hand=2kg", "'hand' does not exist"),
+     ("forearm=-1kg", "mass"), ("forearm=1kg@0,0", "expected LINK=MASS")],
+)  # fmt: skip
+def test_loads_that_cannot_be(reach, text, message):
+    result = run("inverse-dynamics", "two_link", "--trajectory", reach[0], "--load", text)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_progress_in_a_log_is_a_line_for_each_stage(capsys):
+    from kinegrad.cli.console import with_progress
+
+    def work(show):
+        for stage in ("chains", "pendulum"):
+            for k in range(5):
+                show(stage, k, 5)
+        return "done"
+
+    assert with_progress(work) == "done"
+    assert capsys.readouterr().err == "chains: 0 of 5\npendulum: 0 of 5\n"

@@ -12,7 +12,8 @@ import kinegrad as kg
 from kinegrad.io.opensim import OpenSimFile, model_file, read
 from tests.io.opensim.files import EVERYTHING, J, constant, linear, new_layout, old_layout, spline
 
-opensim_model = pytest.importorskip("tests.peers.opensim_model", reason="needs opensim")
+# OpenSim cannot be loaded beside the CasADi of other tests: run this file alone
+opensim_model = pytest.importorskip("tests.peers.opensim_model", reason="needs opensim", exc_type=ImportError)
 
 COUPLER = (
     '<ConstraintSet><objects><CoordinateCouplerConstraint name="c"><coupled_coordinates_function>{}'

@@ -176,7 +176,7 @@ def test_inputs_are_not_changed_and_runs_repeat():
     ("change", "message"),
     [
         ({"design": chain()}, r"design of another model"),
-        ({"method": "euler"}, r"`method` is 'euler'; expected one of 'DOP853'"),
+        ({"method": "euler"}, r"`method` is 'euler'; expected one of 'auto', 'DOP853'"),
         ({"t": [0, 2, 1]}, r"`t` goes from 2 to 1 at index 2; expected it to increase"),
         ({"t": [0]}, r"at least 2 times"),
         ({"tau": np.ones((3, 2))}, r"`tau` has shape \(3, 2\); expected \(2,\) for a constant, or \(21, 2\)"),

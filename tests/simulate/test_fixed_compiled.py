@@ -191,7 +191,7 @@ from kinegrad import _engine as engine
 from kinegrad._kernels import steps
 from kinegrad._kernels.mechanism import Mechanism, Slopes
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad.simulate.fixed import SCHEMES
+from kinegrad.simulate.explicit import SCHEMES
 from tests.conftest import random_loads, random_state
 from tests.simulate.test_fixed_compiled import STEP, chain, puma
 

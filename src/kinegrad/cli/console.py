@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
+PATIENCE = 10  # seconds between two lines of progress in a log
 WIDTH = 100  # columns, where the output is not a terminal
 LARGEST = 8  # joints in the summary of torques
 
@@ -103,11 +104,17 @@ def known_name(what: str, name: str, names: Collection[str]) -> str:
 
 
 def with_progress(function: Callable[..., Any], *arguments: Any) -> Any:
-    """The function's result, with a bar for each of the stages that it reports, while it runs."""
+    """The function's result, with a bar for each of the stages that it reports, while it runs.
+
+    Where stderr is no terminal, a line for each stage as it begins, and another every so often.
+    """
+    console = open_console(stderr=True)
+    if not console.is_terminal:
+        return function(*arguments, _line_by_line(console))
     from rich.progress import Progress, TaskID
 
     tasks: dict[str, TaskID] = {}
-    with Progress(console=open_console(stderr=True), transient=True) as bars:
+    with Progress(console=console, transient=True) as bars:
 
         def show(stage: str, done: int, total: int) -> None:
             if stage not in tasks:
@@ -115,6 +122,22 @@ def with_progress(function: Callable[..., Any], *arguments: Any) -> Any:
             bars.update(tasks[stage], completed=done)
 
         return function(*arguments, show)
+
+
+def _line_by_line(console: Console) -> Callable[[str, int, int], None]:
+    """What shows stages in a log: lines that come when a stage begins, then at most every PATIENCE seconds."""
+    import time
+
+    begun, last = set[str](), [0.0]
+
+    def show(stage: str, done: int, total: int) -> None:
+        now = time.monotonic()
+        if stage not in begun or (done < total and now - last[0] > PATIENCE):
+            begun.add(stage)
+            last[0] = now
+            console.print(f"{plain(stage)}: {done} of {total}", soft_wrap=True)
+
+    return show
 
 
 def print_torques(console: Console, model: kg.Model, t: Array | None, tau: Array) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from enum import StrEnum
 from pathlib import Path
@@ -77,6 +78,13 @@ def inverse_dynamics(
     rate: Annotated[
         float | None, typer.Option(metavar="HZ", help="Samples per second, where the file has no times.")
     ] = None,
+    load: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LINK=MASS",
+            help="A mass that a link carries: right_hand=2kg; at a point of it: right_hand=2kg@0,0,0.05. Repeatable.",
+        ),
+    ] = None,
     method: Annotated[
         Method, typer.Option(help="Newton–Euler (fastest) or the Lagrangian of zhakatayev2023.")
     ] = Method.spatial,
@@ -96,6 +104,8 @@ def inverse_dynamics(
     from kinegrad.recordings import read_motion
 
     mechanism, console = find_model(model), open_console()
+    for text in load or ():
+        mechanism = with_load(mechanism, text)
     io.file_format(trajectory)
     target = output or trajectory.with_name(f"{trajectory.stem}.tau{trajectory.suffix}")
     io.file_format(target)
@@ -120,6 +130,25 @@ def inverse_dynamics(
     print_torques(console, mechanism, motion.t, tau)
     console.print(f"{len(tau)} instants in {duration(seconds)}, method {method.value}")
     console.print(f"torques: {plain(target)}", soft_wrap=True)
+
+
+def with_load(model: kg.Model, text: str) -> kg.Model:
+    """The model with a mass attached: ``right_hand=2kg``, ``right_hand=2kg@0,0,0.05``."""
+    match = re.fullmatch(r"(.+)=([^=@]+?)\s*(kg|g)?(?:@(.+))?", text.strip())
+    wrong = kg.InputError(
+        f"`--load` is {text!r}; expected LINK=MASS, such as right_hand=2kg or right_hand=2kg@0,0,0.05"
+    )
+    if match is None:
+        raise wrong
+    link, mass, unit, point = match.groups()
+    try:
+        kilograms = float(mass) * (1e-3 if unit == "g" else 1.0)
+        place = None if point is None else [float(x) for x in point.split(",")]
+    except ValueError:
+        raise wrong from None
+    if place is not None and len(place) != 3:
+        raise wrong
+    return model.attach(link, kilograms, point=place)
 
 
 def _torques(model: kg.Model, q: Array, v: Array, a: Array, method: str, threads: int | None) -> Array:

@@ -26,6 +26,7 @@ from kinegrad.cli.info import info
 from kinegrad.cli.inverse_dynamics import inverse_dynamics
 from kinegrad.cli.predict import predict
 from kinegrad.cli.reproduce import reproduce
+from kinegrad.cli.sample_trajectory import sample_trajectory
 from kinegrad.cli.sweep import sweep
 from kinegrad.cli.view import view
 
@@ -81,6 +82,7 @@ def _options(
 app.command()(info)
 app.command()(convert)
 app.command()(inverse_dynamics)
+app.command()(sample_trajectory)
 app.command()(demo)
 app.command(name="compile")(compile_command)
 app.command()(reproduce)

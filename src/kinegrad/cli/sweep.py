@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import kinegrad as kg
-from kinegrad.cli.console import open_console, plain, print_section, text_table
+from kinegrad.cli.console import known_name, open_console, plain, print_section, text_table
 
 if TYPE_CHECKING:
     from kinegrad.motion.sweeps import Sweep
@@ -57,13 +57,17 @@ def sweep(
 
 def make_prediction(name: str, /, **parameters: Any) -> Any:
     """The problem of a prediction; what workers call."""
-    return import_module("kinegrad.predictions").prediction(name).make(**parameters)
+    from kinegrad.predictions import prediction
+
+    return prediction(name).make(**parameters)
 
 
 def _problem(name: str) -> tuple[Callable[..., Any], Callable[..., Any], Mapping[str, Any], Mapping[str, Any]]:
     """What makes the problem, on a worker; its signature; arguments of its guess, and of its solve."""
     if ":" not in name:
-        found = import_module("kinegrad.predictions").prediction(name)
+        from kinegrad.predictions import PREDICTIONS
+
+        found = PREDICTIONS[known_name("problem", name, PREDICTIONS)]
         return partial(make_prediction, name), found.make, found.guess, found.options
     module, _, function = name.partition(":")
     try:

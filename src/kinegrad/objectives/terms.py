@@ -24,6 +24,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.kinematics import point_motion
 from kinegrad.kinematics_derivatives import point_motion_derivatives
 from kinegrad.model import Model
+from kinegrad.model.by_name import spread
 from kinegrad.motion import Motion
 from kinegrad.results import Result, owned
 
@@ -33,7 +34,9 @@ __all__ = [
     "KineticEnergy",
     "Moments",
     "PotentialEnergy",
+    "Power",
     "Term",
+    "TorqueNorm",
     "TorqueSquared",
     "Tracking",
     "UserTerm",
@@ -96,9 +99,9 @@ class PotentialEnergy:
 
 @dataclass(frozen=True, eq=False)
 class TorqueSquared(Result):
-    """Σ wᵢ τᵢ², with weights of shape (n,) or one for all."""
+    """Σ wᵢ τᵢ², with weights of shape (n,), one for all, or by name."""
 
-    weight: ArrayLike = 1.0
+    weight: Any = 1.0
 
     def __post_init__(self) -> None:
         _own(self, "weight")
@@ -107,8 +110,62 @@ class TorqueSquared(Result):
         """Of the torques alone."""
         if at.tau is None:
             raise InputError("the motion has no torques, which TorqueSquared is of; expected Motion(..., tau=...)")
-        weighted = _weight(self.weight, at.model.nv) * at.tau
+        weighted = _weight(self.weight, at.model) * at.tau
         return Evaluation((weighted * at.tau).sum(axis=-1), dtau=2 * weighted)
+
+
+@dataclass(frozen=True, eq=False)
+class Power(Result):
+    """Σ wᵢ |τᵢ vᵢ|, W: what motors do, driving or braking; integrated, their work.
+
+    Smoothly: √(P² + ε²) − ε for |P|.  With ``net=True``, Σ wᵢ τᵢ vᵢ, in which braking is negative.
+    """
+
+    weight: Any = 1.0
+    smoothing: float = 1e-3
+    net: bool = False
+
+    def __post_init__(self) -> None:
+        _own(self, "weight")
+        engine.positive("smoothing", self.smoothing)
+        engine.flag("net", self.net)
+
+    def evaluate(self, at: Motion) -> Evaluation:
+        """Of torques and speeds."""
+        if at.tau is None:
+            raise InputError("the motion has no torques, which Power is of; expected Motion(..., tau=...)")
+        weight, power = _weight(self.weight, at.model), at.tau * at.v
+        if self.net:
+            return Evaluation((weight * power).sum(axis=-1), dv=weight * at.tau, dtau=weight * at.v)
+        size = np.hypot(power, self.smoothing)
+        slope = weight * power / size
+        value = (weight * (size - self.smoothing)).sum(axis=-1)
+        return Evaluation(value, dv=slope * at.tau, dtau=slope * at.v)
+
+
+@dataclass(frozen=True, eq=False)
+class TorqueNorm(Result):
+    """Σ |wᵢ τᵢ|^k: with a high k, what its integral is made of is the peak; (J/T)^(1/k) tends to the largest |w τ|.
+
+    Weights that are the inverse of limits keep the numbers near one.
+    """
+
+    order: float = 8.0
+    weight: Any = 1.0
+
+    def __post_init__(self) -> None:
+        _own(self, "weight")
+        if not engine.positive("order", self.order) >= 2:
+            raise InputError(f"`order` of TorqueNorm is {self.order:g}; expected at least 2")
+
+    def evaluate(self, at: Motion) -> Evaluation:
+        """Of the torques alone."""
+        if at.tau is None:
+            raise InputError("the motion has no torques, which TorqueNorm is of; expected Motion(..., tau=...)")
+        weight = _weight(self.weight, at.model)
+        x = weight * at.tau
+        slope = self.order * np.abs(x) ** (self.order - 1) * np.sign(x) * weight
+        return Evaluation((np.abs(x) ** self.order).sum(axis=-1), dtau=slope)
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +176,7 @@ class Tracking(Result):
     """
 
     reference: ArrayLike | Callable[[Array], ArrayLike]
-    weight: ArrayLike = 1.0
+    weight: Any = 1.0
 
     def __post_init__(self) -> None:
         _own(self, "reference", "weight")
@@ -133,10 +190,10 @@ class Tracking(Result):
         given = given.reshape(len(at.t), *(1,) * (at.q.ndim - 2), -1) if callable(self.reference) else given
         if at.model.coordinates:
             away = difference(at.model, given, at.q)
-            weighted = _weight(self.weight, at.model.nv) * away
+            weighted = _weight(self.weight, at.model) * away
             return Evaluation((weighted * away).sum(axis=-1), difference_vjp(at.model, away, 2 * weighted))
         away = at.q - given
-        weighted = _weight(self.weight, at.model.nv) * away
+        weighted = _weight(self.weight, at.model) * away
         return Evaluation((weighted * away).sum(axis=-1), 2 * weighted)
 
 
@@ -212,9 +269,10 @@ def _own(term: Any, *names: str) -> None:
         object.__setattr__(term, name, owned(getattr(term, name)))
 
 
-def _weight(weight: Any, count: int) -> Array:
-    """A weight of all numbers, or one for each."""
-    given = engine.real("weight", weight)
+def _weight(weight: Any, model: Model) -> Array:
+    """A weight of all speeds, one for each, or by name: those that are not named have none."""
+    count = model.nv
+    given = engine.real("weight", spread("weight", weight, model.speed_names, model.name, kind="speed"))
     if given.shape not in ((), (count,)):
-        raise InputError(f"`weight` has shape {given.shape}; expected one number, or ({count},)")
+        raise InputError(f"`weight` has shape {given.shape}; expected one number, ({count},), or numbers by name")
     return given

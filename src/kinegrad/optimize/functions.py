@@ -102,7 +102,9 @@ class Simulated(Result):
             if self.gradient == "adjoint":
                 found: Any = adjoint_gradient(design.model, self.q0, self.v0, self.objective, **run)
             else:
-                found = objective_gradient(simulate_fixed(design.model, self.q0, self.v0, **run), self.objective)
+                found = objective_gradient(
+                    simulate_fixed(design.model, self.q0, self.v0, **run, unfinished="ignore"), self.objective
+                )
         return float(found.value.sum()), found.dvalue_dp.reshape(-1, design.p).sum(axis=0)
 
 

@@ -32,10 +32,12 @@ from kinegrad.simulate.law import Law, initial, initial_slope
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.progress import telling
 from kinegrad.simulate.projection import check_project
+from kinegrad.simulate.stiffness import stiff_method
 from kinegrad.simulate.stretches import Integration
 from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.torques import Constant, Spline
 from kinegrad.simulate.track import Stretch, Track, pack, rate_of, slopes_of, state_of
+from kinegrad.simulate.unfinished import check_unfinished, noticed
 
 __all__ = ["Simulation", "simulate"]
 
@@ -139,13 +141,14 @@ def simulate(
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
-    method: str = "DOP853",
+    method: str = "auto",
     rtol: float = 1e-8,
     atol: float = 1e-10,
     max_step: float = np.inf,
     speed_limit: float = 1e6,
     max_evaluations: int | None = None,
     progress: bool | Callable[[float], None] | None = None,
+    unfinished: str = "warn",
 ) -> Simulation:
     """The motion from an initial state, with error control; with a design, how it changes with the parameters.
 
@@ -188,8 +191,10 @@ def simulate(
         Parameters of `model` to differentiate with respect to.
     dq0_dp, dv0_dp : array_like, shape (n, p), optional
         How the initial state follows the parameters; zero if not given, and at prescribed joints.
-    method : {"DOP853", "RK45", "Radau", "BDF", "LSODA"}
-        SciPy's integrators; the last three for stiff motion (hard springs and dampers).
+    method : {"auto", "DOP853", "RK45", "Radau", "BDF", "LSODA"}
+        SciPy's integrators; the last three for stiff motion (hard springs and dampers).  "auto" begins with DOP853 and
+        goes on with LSODA (with constraints or a design, with Radau) once it finds that stability, not accuracy,
+        shortens its steps; ``message`` of the result says so.
     rtol, atol : float
         Relative and absolute tolerance, of sensitivities too.
     max_step : float
@@ -201,6 +206,9 @@ def simulate(
         no further than a millionth of the time asked for.
     progress : bool or callable, optional
         True shows a bar on stderr; a function is called after each step with the part of the time done, 0 to 1.
+    unfinished : {"warn", "raise", "ignore"}
+        What to do if the motion diverges or is stopped: warn (an :class:`~kinegrad.UnfinishedWarning`), raise a
+        SolveError, or nothing.
 
     Returns
     -------
@@ -249,7 +257,8 @@ def simulate(
     >>> len(motion.impacts), motion.impacts[0].impulses.round(4), motion.phases[-1].closed, motion.forces[-1].round(3)
     (14, array([0.6644]), ('floor',), array([0.981]))
     """
-    engine.one_of("method", method, EXPLICIT | IMPLICIT)
+    engine.one_of("method", method, ["auto", *EXPLICIT, *IMPLICIT])
+    check_unfinished(unfinished)
     times = check_times(t, least=2)
     numbers = {"rtol": rtol, "atol": atol, "max_step": max_step, "speed_limit": speed_limit}
     rtol, atol, max_step, speed_limit = (engine.positive(name, x) for name, x in numbers.items())
@@ -278,9 +287,14 @@ def simulate(
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp), project)
     options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": max_step}
     exact = method in IMPLICIT and law.exact and not law.turning
+    stiff = None
+    if method == "auto":
+        later = stiff_method(constrained=constraints is not None, sensitivities=design is not None)
+        stiff = (IMPLICIT[later], options | {"exact": law.exact and not law.turning}, later)
+        method = "DOP853"
     integration = Integration(
         law, span, (EXPLICIT | IMPLICIT)[method], options, exact=exact, sparse=method != "LSODA",
-        speed_limit=speed_limit, most=max_evaluations, switching=switching,
+        speed_limit=speed_limit, most=max_evaluations, switching=switching, stiff=stiff,
     )  # fmt: skip
     with telling(progress, *span) as tell, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         if not np.isfinite(rate_of(law, span[0], y0)).all():
@@ -289,7 +303,7 @@ def simulate(
         track = integration.run(y0, tell)
     if switching is not None:
         track.report |= {"phases": switching.told(float(track.edges[-1])), "impacts": tuple(switching.impacts)}
-    return _sample(law, track, times[times <= track.edges[-1]])
+    return noticed(_sample(law, track, times[times <= track.edges[-1]]), unfinished)
 
 
 def _check_constrained(
@@ -303,8 +317,8 @@ def _check_constrained(
         )
     if stabilisation is None and method in UNDRAWN:
         raise InputError(
-            f"`method` is {method!r}, whose past states cannot be drawn onto constraints; expected 'DOP853', 'RK45' or "
-            "'Radau', or `stabilisation`"
+            f"`method` is {method!r}, whose past states cannot be drawn onto constraints; expected 'auto', 'DOP853', "
+            "'RK45' or 'Radau', or `stabilisation`"
         )
 
 

@@ -42,6 +42,7 @@ from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.turning import turning_run
+from kinegrad.simulate.unfinished import check_unfinished, noticed
 
 __all__ = ["FixedStepSimulation", "simulate_fixed"]
 
@@ -152,6 +153,7 @@ def simulate_fixed(
     design: Design | None = None,
     dq0_dp: ArrayLike | None = None,
     dv0_dp: ArrayLike | None = None,
+    unfinished: str = "warn",
 ) -> FixedStepSimulation:
     """Motions from many initial states, or of many designs, in equal steps from t = 0; their exact tangents.
 
@@ -196,6 +198,8 @@ def simulate_fixed(
         Parameters of `model` to differentiate with respect to; of one model only.
     dq0_dp, dv0_dp : array_like, shape (..., n, p), optional
         How the initial states follow the parameters; zero if not given.
+    unfinished : {"warn", "raise", "ignore"}
+        What to do if a motion diverges: warn (an :class:`~kinegrad.UnfinishedWarning`), raise a SolveError, or nothing.
 
     Returns
     -------
@@ -206,6 +210,8 @@ def simulate_fixed(
     ------
     SingularError
         If nothing resists a joint, with the time, the joint and the state.
+    SolveError
+        If a motion diverges and `unfinished` is "raise".
 
     Examples
     --------
@@ -234,6 +240,7 @@ def simulate_fixed(
     """
     models = None if isinstance(model, Model | str) or not isinstance(model, Sequence) else check_alike(model, design)
     one: Any = model if models is None else models[0]
+    check_unfinished(unfinished)
     switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(one, []) if switches is not None and constraints is None else constraints
     law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
@@ -262,7 +269,7 @@ def simulate_fixed(
         with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
             switching = Contacts(law, switches, engine.positive("sticking_speed", sticking_speed))
             moved = ContactMotion(switching, scheme, h, steps, *check_single(q, v))
-            return FixedStepSimulation(**contact_fields(law, h, every, moved, dq, dv))
+            return noticed(FixedStepSimulation(**contact_fields(law, h, every, moved, dq, dv)), unfinished)
     with np.errstate(over="ignore", invalid="ignore"):
         if scheme is None:
             with engine.overflow_passes():
@@ -279,7 +286,7 @@ def simulate_fixed(
                 found = together(each, steps // every + 1)
             else:
                 found = run(law, scheme, h, steps, every, q, v, dq, dv, models)
-    return _finished(law, scheme, h, steps, every, found, models)
+    return noticed(_finished(law, scheme, h, steps, every, found, models), unfinished)
 
 
 def in_python(law: Law) -> bool:

@@ -17,6 +17,7 @@ from scipy.integrate import OdeSolution
 from kinegrad.errors import SolveError
 from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.law import Law, diverged
+from kinegrad.simulate.stiffness import StiffnessWatch
 from kinegrad.simulate.track import Stretch, Track, jacobian_of, pack, rate_of, slopes_of, state_of
 from kinegrad.simulate.watch import Watched
 
@@ -57,19 +58,28 @@ class Integration:
     speed_limit, most
         Of :func:`simulate`.
     switching : Switching, optional
+    stiff : (type, dict, str), optional
+        What takes over where the law turns out to be stiff: integrator, options, and its name.  Without it, that is
+        only said.
     """
 
     def __init__(
         self, law: Law, span: tuple[float, float], integrator: Any, options: dict[str, Any], *, exact: bool,
         sparse: bool, speed_limit: float, most: int | None, switching: Switching | None = None,
+        stiff: tuple[Any, dict[str, Any], str] | None = None,
     ) -> None:  # fmt: skip
         self.law, self.span, self.switching, self.speed_limit = law, span, switching, speed_limit
         self.integrator, self.options = integrator, dict(options)
+        self.stiff, self.stiffness, self.stiff_from = stiff, StiffnessWatch(), ""
         self.watched = Watched(lambda t, y: rate_of(self.law, t, y), law, span, most)
         if exact:
-            self.options["jac"] = self.watched.guard(lambda t, y: jacobian_of(self.law, t, y, sparse=sparse))
+            self.options["jac"] = self._jacobian(sparse)
         self.stretches: list[Stretch] = []
+        self.taken_over: tuple[float, Array] | None = None
         self.status, self.trouble, self.counts, self.restless = 0, "", np.zeros(3, int), 0
+
+    def _jacobian(self, sparse: bool) -> Callable[[float, Array], Any]:
+        return self.watched.guard(lambda t, y: jacobian_of(self.law, t, y, sparse=sparse))
 
     def run(self, y: Array, tell: Callable[[float], None]) -> Track:
         """From y at the start of the span to its end, or as far as it goes."""
@@ -78,6 +88,9 @@ class Integration:
             self.law, y = self.switching.begin(t, y)
         while True:
             event = self._stretch(t, y, tell)
+            if event is None and self.taken_over is not None:
+                t, y = self.taken_over
+                continue
             if event is None or self.switching is None:
                 break
             calm = event.t - t > CALM * (self.span[1] - self.span[0])
@@ -99,7 +112,8 @@ class Integration:
         track = Track(self.stretches)
         nfev, njev, steps = self.counts.tolist()
         track.report = {
-            "success": not self.trouble, "status": self.status, "message": self.trouble or "reached the end",
+            "success": not self.trouble, "status": self.status,
+            "message": (self.trouble or "reached the end") + self.stiff_from,
             "nfev": nfev, "njev": njev, "steps": steps,
         }  # fmt: skip
         return track
@@ -107,6 +121,7 @@ class Integration:
     def _stretch(self, t: float, y: Array, tell: Callable[[float], None]) -> Any:
         """Integrate until an event, which is returned, or the end."""
         watched, edges, pieces, event = self.watched, [t], [], None
+        self.taken_over = None
         solver = watched.unlimited(self.integrator, watched.rate, t, y, self.span[1], **self.options)
         while solver.status == "running" and not self.trouble and event is None:
             self.status, self.trouble = watched.step(solver, self.speed_limit)
@@ -118,11 +133,30 @@ class Integration:
             edges.append(float(solver.t) if event is None else event.t)
             pieces.append(piece)
             tell(edges[-1])
+            if event is None and not self.stiff_from and self._is_stiff(solver):
+                break
         if len(edges) > 1 and edges[-1] == edges[-2]:  # an event where the stretch begins
             edges.pop(), pieces.pop()
         self.stretches.append(Stretch(self.law, np.array(edges), y, OdeSolution(edges, pieces) if pieces else None))
         self.counts += solver.nfev, solver.njev, len(pieces)
         return event
+
+    def _is_stiff(self, solver: Any) -> bool:
+        """Look whether stability holds the steps back; whether another integrator takes over because of that."""
+        self.stiffness.look(solver)
+        if not self.stiffness.stiff:
+            return False
+        when, slow = f"stiff from t = {solver.t:.4g} s on", type(solver).__name__
+        if self.stiff is None or solver.status != "running":
+            self.stiff_from = f"; {when}, where {slow} takes short steps: 'auto', 'LSODA' or 'Radau' would be faster"
+            return False
+        self.integrator, options, name = self.stiff
+        self.options = dict(options)
+        if self.options.pop("exact", False):
+            self.options["jac"] = self._jacobian(name != "LSODA")
+        self.stiff_from = f"; {when}, where {name} took over from {slow}"
+        self.taken_over = float(solver.t), solver.y.copy()
+        return True
 
     def _draw(self, solver: Any) -> bool:
         """Draw the state of an integrator onto the constraints; whether that succeeded."""

@@ -13,6 +13,7 @@ ends at once, and :func:`solve` raises it when the solver has returned.  Three t
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -86,6 +87,12 @@ class Evaluator:
         self.hessian_pattern = _indices(program.hessian_pattern)
         (rows, columns), (low, left) = self.jacobian_pattern, self.hessian_pattern
         self._jacobian_scale = self.x_scale[columns] / self.g_scale[rows]
+        self._factors: dict[str, Any] = {
+            "objective": 1 / self.f_scale,
+            "gradient": self.x_scale / self.f_scale,
+            "constraints": 1 / self.g_scale,
+            "jacobian": self._jacobian_scale,
+        }
         self._hessian_scale = self.x_scale[low] * self.x_scale[left]
         self._second = program.gauss_newton if hessian == "gauss-newton" else program.hessian  # type: ignore[attr-defined]
         self._jacobian: Any = None
@@ -107,27 +114,19 @@ class Evaluator:
 
     def objective(self, x: Array) -> float:
         """f̂."""
-        return float(self._at(x, "objective", (), self.f_scale))
+        return float(self._at(x, "objective"))
 
     def gradient(self, x: Array) -> Any:
         """∇f̂, (n,)."""
-        if self._differences is not None:
-            return self._remembered(x, "gradient", self._differences.gradient)
-        return self._at(x, "gradient", (self.n,), self.f_scale / self.x_scale)
+        return self._at(x, "gradient")
 
     def constraints(self, x: Array) -> Any:
         """ĝ, (m,)."""
-        if not self.m:
-            return np.zeros(0)
-        return self._at(x, "constraints", (self.m,), self.g_scale)
+        return self._at(x, "constraints") if self.m else np.zeros(0)
 
     def jacobian(self, x: Array) -> Any:
         """Ĵ, the values of its pattern."""
-        if not self.m:
-            return np.zeros(0)
-        if self._differences is not None:
-            return self._remembered(x, "jacobian", self._differences.jacobian)
-        return self._at(x, "jacobian", self._jacobian_scale.shape, 1 / self._jacobian_scale)
+        return self._at(x, "jacobian") if self.m else np.zeros(0)
 
     def hessian(self, x: Array, sigma: float, multipliers: Array) -> Array:
         """Ĥ, the values of its pattern."""
@@ -138,46 +137,43 @@ class Evaluator:
 
     def fresh_objective(self, x: Array) -> float:
         """f̂ at a point that is not to be remembered."""
-        return float(self._call("objective", self.program.objective, (self.unscaled(x),), ()) / self.f_scale)
+        return float(self._fresh(x, "objective"))
 
-    def fresh_constraints(self, x: Array) -> Array:
+    def fresh_constraints(self, x: Array) -> Any:
         """The same of ĝ."""
-        values: Array = (
-            self._call("constraints", self.program.constraints, (self.unscaled(x),), (self.m,)) / self.g_scale
-        )
-        return values
+        return self._fresh(x, "constraints")
 
     def unscaled(self, x: Array) -> Array:
         """x in its own units, as programs get it."""
         return _fixed(x * self.x_scale)
 
-    def _at(self, x: Array, name: str, shape: tuple[int, ...], scale: Any) -> Any:
+    def _fresh(self, x: Array, name: str) -> Any:
+        factor = self._factors[name]
+        return self._call(name, getattr(self.program, name), (self.unscaled(x),), np.shape(factor)) * factor
+
+    def _at(self, x: Array, name: str) -> Any:
         """A function of x alone, evaluated once at each point."""
-
-        def evaluate(x: Array) -> Any:
-            return self._call(name, getattr(self.program, name), (self.unscaled(x),), shape) / scale
-
-        return self._remembered(x, name, evaluate)
-
-    def _remembered(self, x: Array, name: str, evaluate: Callable[[Array], Any]) -> Any:
         self.check()
         key = x.tobytes()
-        known = self._points.get(key)
+        known = self._points.pop(key, None)
         if known is None:
             known = {}
             while len(self._points) >= POINTS:
                 del self._points[next(iter(self._points))]
-        else:
-            del self._points[key]
         self._points[key] = known  # the last to be forgotten
-        if name not in known:
+        found = known.get(name)
+        if found is None:
             try:
-                known[name] = evaluate(x)
+                if self._differences is not None and name in ("gradient", "jacobian"):
+                    found = getattr(self._differences, name)(x)
+                else:
+                    found = self._fresh(x, name)
             except NotEvaluable as trouble:
-                known[name] = trouble
-        if isinstance(known[name], NotEvaluable):
-            raise known[name]
-        return known[name]
+                found = trouble
+            known[name] = found
+        if isinstance(found, NotEvaluable):
+            raise found
+        return found
 
     def _call(self, name: str, function: Callable[..., Any], arguments: tuple[Any, ...], shape: tuple[int, ...]) -> Any:
         """What a function of the program gives, if it is finite and of the right shape."""
@@ -186,6 +182,7 @@ class Evaluator:
         try:
             with np.errstate(all="ignore"):  # what overflows is not finite, and is told
                 values = engine.real(f"program.{name}", function(*arguments))
+                finite = math.isfinite(values.sum())  # it is not, too, if the sum alone overflows
             if values.shape != shape:
                 raise InputError(f"`program.{name}` gives an array of shape {values.shape}; expected {shape}")
         except (SingularError, SolveError) as error:
@@ -194,7 +191,7 @@ class Evaluator:
             self.error = error
             raise Stopped from None
         self.check()
-        if not np.isfinite(values).all():
+        if not finite and not np.isfinite(values).all():
             raise self._nothing(self._where(name, values))
         return values
 

@@ -1,0 +1,112 @@
+"""``kinegrad sample-trajectory``: a file to try the other commands with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import kinegrad as kg
+from kinegrad.cli.console import find_model, open_console, plain
+from kinegrad.cli.info import ModelName
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+__all__ = ["sample_trajectory"]
+
+RATE, DURATION = 100, 2.0  # Hz, s
+ERROR = 0.3  # degrees, of "measured" angles
+STEPS = 2 * 3.141592653589793  # rad/s: a stride a second
+GAIT = {  # joint: middle, swing, phase in degrees; a made-up walk, with the signs of human43
+    "right_hip.x": (-10, 25, 0), "left_hip.x": (-10, 25, 180), "right_knee": (32, 28, 100), "left_knee": (32, 28, 280),
+    "right_ankle.x": (0, 10, 60), "left_ankle.x": (0, 10, 240), "right_shoulder.x": (-5, 20, 180),
+    "left_shoulder.x": (-5, 20, 0), "right_elbow.x": (-25, 10, 180), "left_elbow.x": (-25, 10, 0),
+    "lumbar": (0, 3, 90), "pelvis.rz": (0, 4, 0), "neck.z": (0, 3, 180),
+}  # fmt: skip
+
+
+def sample_trajectory(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: a .csv, .npz or .nc file.")],
+    model: Annotated[str, typer.Option(metavar="MODEL", help=str(ModelName.__metadata__[0].help))] = "human43",
+    measured: Annotated[
+        bool,
+        typer.Option("--measured", help="Angles alone, in degrees, with errors and a gap, as a laboratory has them."),
+    ] = False,
+) -> None:
+    """Write a trajectory to try the other commands with: two seconds, 100 instants a second.
+
+    It is made up (of human43, a kind of walk), not measured. It has q, v and a of every joint; with --measured only
+    what is recorded in a laboratory: times and angles in degrees, with errors of 0.3 degrees and a gap, as CSV.
+    """
+    import numpy as np
+
+    from kinegrad import io
+
+    mechanism, console = find_model(model), open_console()
+    suffix = io.file_format(file)
+    t = np.arange(int(RATE * DURATION) + 1) / RATE
+    q, v, a = made_up(mechanism, t)
+    if measured:
+        if suffix != ".csv":
+            raise kg.InputError(f"`FILE` is {str(file)!r}; expected a .csv, which is what --measured writes")
+        _write_measured(file, mechanism, t, q)
+        what = f"t and {mechanism.nq} coordinates, angles in degrees"
+        options = " --units deg --lowpass 6"
+    else:
+        io.write_trajectory(file, mechanism, t, q, v, a)
+        what, options = f"t, q, v and a of {mechanism.nv} joints", ""
+    console.print(f"{plain(file)}: {len(t)} instants of {what}; made up, not measured", soft_wrap=True)
+    console.print(f"try: kinegrad inverse-dynamics {plain(model)} --trajectory {plain(file)}{options}", soft_wrap=True)
+
+
+def made_up(model: kg.Model, t: Array) -> tuple[Array, Array, Array]:
+    """A smooth motion within the limits: of human43 a kind of walk, of others a swing of every joint."""
+    import numpy as np
+
+    if model.coordinates:
+        raise kg.InputError(f"model {model.name!r} has coordinates that are not its joints; expected another model")
+    rows: list[Any] = []
+    lower, upper = np.clip(model.position_limits, -0.5, 0.5).T
+    for i, name in enumerate(model.joint_names):
+        middle, swing, phase = (lower[i] + upper[i]) / 2, 0.3 * (upper[i] - lower[i]), 0.7 * i
+        if model.name == "human43":
+            middle, swing, phase = np.radians(GAIT.get(name, (0, 0, 0)))
+        angle = STEPS * t + phase
+        rows.append(
+            (middle + swing * np.sin(angle), STEPS * swing * np.cos(angle), -(STEPS**2) * swing * np.sin(angle))
+        )
+    q, v, a = np.transpose(rows, (1, 2, 0))
+    if model.name == "human43":
+        q[:, model.joint_index("pelvis.ty")] += 1.3 * t
+        v[:, model.joint_index("pelvis.ty")] += 1.3
+    return q, v, a
+
+
+def _write_measured(path: Path, model: kg.Model, t: Array, q: Array) -> None:
+    import numpy as np
+
+    from kinegrad.io.whole_file import replacing
+
+    turning = np.array([kind != "prismatic" for kind in model.layout.coordinate_kinds])
+    values = np.where(turning, np.degrees(q), q)
+    values += np.random.default_rng(0).normal(scale=np.where(turning, ERROR, 1e-3), size=q.shape)
+    lines = [",".join(["time", *(_cell(name) for name in model.coordinate_names)])]
+    for k, row in enumerate(values):
+        cells = [f"{x:.3f}" for x in row]
+        if 80 <= k < 84:
+            cells[-1] = ""
+        lines.append(",".join([f"{t[k]:.2f}", *cells]))
+    try:
+        with replacing(path) as file:
+            file.write(("\n".join(lines) + "\n").encode())
+    except OSError as error:
+        raise kg.InputError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def _cell(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if any(x in name for x in '",\n') else name
