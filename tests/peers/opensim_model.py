@@ -23,6 +23,7 @@ from kinegrad.io.opensim.document import read_document
 from kinegrad.io.strict_xml import read_xml
 
 osim.Logger.setLevelString("Off")
+osim.Logger.removeFileSink()  # which writes into the working directory
 
 
 def vector(x: Any) -> Any:

@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 
 import kinegrad as kg
+from kinegrad.cli.analyze import analyze
 from kinegrad.cli.compile import compile_command
 from kinegrad.cli.console import complain, open_console
 from kinegrad.cli.convert import convert
@@ -82,6 +83,7 @@ def _options(
 app.command()(info)
 app.command()(convert)
 app.command()(inverse_dynamics)
+app.command()(analyze)
 app.command()(sample_trajectory)
 app.command()(demo)
 app.command(name="compile")(compile_command)

@@ -102,7 +102,7 @@ def point_motion_design_derivatives(
     """
     model_of(design)
     design = elements.without_elements(design)
-    model, state = design.model, state_of(q, v, a)
+    model, state, whole = design.model, state_of(q, v, a), design
     if model.coordinates:
         at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
         state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
@@ -119,7 +119,7 @@ def point_motion_design_derivatives(
     core = _POINTS.results[0].core(model, named["points"])
     moved = [parameters_last(batch, x, core) for x in found]
     if frame_slopes(design):
-        _add_frames(design, moved, q, v, a, link, point, threads)
+        _add_frames(whole, moved, q, v, a, link, point, threads)
     return PointMotionDesignDerivatives(*moved)
 
 

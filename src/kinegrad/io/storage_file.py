@@ -132,7 +132,13 @@ class StorageTable(Result):
             else:
                 where[plain] = k
         missing = [name for name in model.coordinate_names if name not in where]
-        check_names("the motion", "column", [*where, *unused, *given], model.coordinate_names, others=True)
+        check_names(
+            "the motion",
+            "column",
+            [*where, *unused, *(name for name in given if name not in where)],
+            model.coordinate_names,
+            others=True,
+        )
         q = np.empty((len(self.t), model.nq))
         for i, (name, kind) in enumerate(zip(model.coordinate_names, model.layout.coordinate_kinds, strict=True)):
             if name not in where:

@@ -65,6 +65,9 @@ class InverseKinematics(Result):
     success : bool
         Whether every frame is at its minimum.
     message : str
+    covariance : ndarray, shape (N, nv, nv)
+        Of the coordinates, for errors of markers with a standard deviation of 1 m in each direction: to first order,
+        multiply it by their variance, m².  Zero for coordinates at limits, and that no marker determines.
     """
 
     t: Array
@@ -77,6 +80,18 @@ class InverseKinematics(Result):
     iterations: NDArray[np.int64]
     success: bool
     message: str
+    covariance: Array
+
+    @property
+    def marker_error(self) -> float:
+        """The standard deviation of markers in each direction that their distances show, m.
+
+        √(Σ|x − m|² / (3 seen − coordinates)), over all frames: what fitted coordinates leave of errors.
+        """
+        seen = np.isfinite(self.distance).sum()
+        fitted = np.diagonal(self.covariance, axis1=1, axis2=2) > 0
+        freedom = max(3 * int(seen) - int(fitted.sum()), 1)
+        return float(np.sqrt(np.nansum(self.distance**2) / freedom))
 
     @property
     def rms(self) -> Array:
@@ -146,12 +161,12 @@ def inverse_kinematics(
     (True, True)
     """
     setting = Setting.of(model, markers, frames, weights, near)
-    lower, upper = _limits(model, limits)
+    lower, upper = check_limits(model, limits)
     begin = _start(model, start)
     tolerance, most = _positive("tolerance", tolerance), engine.whole("max_iterations", max_iterations, 1)
     solver = Solver(setting.problem(model), lower, upper, tolerance, most)
     q, cost, steps, done = _all_frames(model, solver, setting.t, begin, engine.whole("seed", seed, 0))
-    return setting.result(solver.problem, q, cost, steps, done)
+    return setting.result(solver, q, cost, steps, done)
 
 
 @dataclass
@@ -206,9 +221,9 @@ class Setting:
         """The least-squares problem of a model."""
         return MarkerProblem(model, self.frames, self.measured, self.weights, self.reference, self.pull)
 
-    def result(self, problem: MarkerProblem, q: Array, cost: Array, steps: Any, done: Any) -> InverseKinematics:
+    def result(self, solver: Solver, q: Array, cost: Array, steps: Any, done: Any) -> InverseKinematics:
         """Coordinates, and how well they fit."""
-        rows = np.arange(len(q))
+        rows, problem = np.arange(len(q)), solver.problem
         d, _, x, T = problem.residuals(rows, q)
         distance = np.where(problem.seen, np.sqrt((d * d).sum(axis=-1)), np.nan)
         _, A = problem.derivatives(rows, q, d, x, T, exact=False)
@@ -220,7 +235,7 @@ class Setting:
             k = int(np.argmin(done))
             message = f"{int((~done).sum())} of {len(done)} frames did not get there, the first at t = {self.t[k]:g} s"
         fit = (self.t, q, distance, self.names, self.unused, cost, undetermined, steps, bool(done.all()), message)
-        return InverseKinematics(*fit)
+        return InverseKinematics(*fit, solver.covariance(q))
 
 
 # --- from frame to frame ----------------------------------------------------------------------------------------------
@@ -319,7 +334,8 @@ def _between(model: Model, t: Array, q: Array, known: NDArray[np.int64], new: ND
 # --- arguments --------------------------------------------------------------------------------------------------------
 
 
-def _limits(model: Model, limits: Any) -> tuple[Array, Array]:
+def check_limits(model: Model, limits: Any) -> tuple[Array, Array]:
+    """Lower and upper limits of coordinates, (nq,) each."""
     if isinstance(limits, Mapping):
         return coordinate_limits(model, limits)
     if not isinstance(limits, bool | np.bool_):

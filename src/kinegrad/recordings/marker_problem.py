@@ -146,7 +146,7 @@ class MarkerProblem:
             i = np.arange(self.model.n)
             H[:, i, i] -= upper[:, i, i]
         g, H = self._contracted(q, g, H)
-        A = self._matrix(rows, q)
+        A = self.matrix(rows, q)
         A = A if H is None else A + H
         if self.pull.any():
             g = g + self.pull * (q - self.reference[rows])
@@ -176,7 +176,7 @@ class MarkerProblem:
             whole[:, v, v] += second * g[:, joint]
         return found, whole
 
-    def _matrix(self, rows: Any, q: Array) -> Array:
+    def matrix(self, rows: Any, q: Array) -> Array:
         """A, (B, nv, nv)."""
         found = np.empty((len(q), self.model.nv, self.model.nv))
         if self.bodies:
@@ -275,7 +275,7 @@ class Solver:
             step, h = self._step(q, B, g)
             step *= np.minimum(1.0, LONGEST / np.maximum(np.abs(step).max(axis=-1, keepdims=True), TINY))
             promised = -(h * step).sum(axis=-1) - 0.5 * np.einsum("bi,bi->b", step, (A @ step[..., None])[..., 0])
-            trial = self._moved(q, step)
+            trial = self.moved(q, step)
             new = problem.residuals(rows[at], trial)
             gain = (cost - new[1]) / np.maximum(np.abs(promised), TINY)
             enough = self.tolerance * cost + floor
@@ -311,7 +311,23 @@ class Solver:
         out[0][at], out[1][at] = q, cost
         return out
 
-    def _moved(self, q: Array, step: Array) -> Array:
+    def covariance(self, q: Array) -> Array:
+        """Of coordinates at their minima, (N, nv, nv), for errors of markers of variance 1: H⁻¹ (Σ w² JᵀJ) H⁻¹."""
+        problem, rows = self.problem, np.arange(len(q))
+        measured = np.where(problem.seen[..., None], problem.measured, np.nan)
+        squared = MarkerProblem(
+            problem.model, problem.frames, measured, problem.weights**2, problem.reference, np.zeros_like(problem.pull)
+        )
+        d, _, x, T = problem.residuals(rows, q)
+        g, H = problem.derivatives(rows, q, d, x, T, exact=True)
+        low, high = self.room(q)
+        free = ~(((low >= 0) & (g > 0)) | ((high <= 0) & (g < 0)) | (low >= high))
+        both = free[:, :, None] & free[:, None, :]
+        inverse = np.linalg.pinv(np.where(both, H, 0.0), rcond=1e-10, hermitian=True)
+        return np.asarray(inverse @ (squared.matrix(rows, q) * both) @ inverse)
+
+    def moved(self, q: Array, step: Array) -> Array:
+        """q ⊕ step, within limits."""
         model = self.problem.model
         moved = q + step if model.nq == model.nv else integrate(model, q, step)
         return self.within(moved)
@@ -323,7 +339,7 @@ class Solver:
         """
         if not self.limited:
             return np.asarray(-np.linalg.solve(B, g[..., None])[..., 0]), g
-        low, high = self._room(q)
+        low, high = self.room(q)
         free = ~(((low >= 0) & (g > 0)) | ((high <= 0) & (g < 0)) | (low >= high))
         h, step, i = np.where(free, g, 0.0), np.zeros_like(g), np.arange(g.shape[1])
         todo = np.arange(len(g))
@@ -347,7 +363,7 @@ class Solver:
             step = np.clip(step, low, high)
         return step, h
 
-    def _room(self, q: Array) -> tuple[Array, Array]:
+    def room(self, q: Array) -> tuple[Array, Array]:
         """How far each speed may carry its coordinate down and up, (B, nv)."""
         low, high = self.lower - q, self.upper - q
         if self.problem.model.nq == self.problem.model.nv:

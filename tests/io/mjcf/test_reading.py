@@ -190,6 +190,22 @@ REFUSED = {
     ),
     "nan": (JOINT.replace("<joint/>", '<joint axis="nan 0 0"/>'), "axis=\"nan 0 0\" holds 'nan'; expected finite"),
     "infinite": (JOINT.replace("<joint/>", '<joint armature="inf"/>'), "armature=\"inf\" holds 'inf'"),
+    "absurd sizes": (
+        JOINT.replace("<worldbody>", '<size nkey="2000000000"/><worldbody>'),
+        'line 2: <size>: nkey="2000000000" is absurdly large; expected at most 100000',
+    ),
+    "absurd memory": (
+        JOINT.replace("<worldbody>", '<size memory="100T"/><worldbody>'),
+        'memory="100T" is absurdly large',
+    ),
+    "absurd copies": (
+        JOINT.replace(ROD, f'{ROD}<replicate count="1000"><replicate count="1000">{ROD}</replicate></replicate>'),
+        "<replicate>: makes 1e+06 copies; expected at most 100000",
+    ),
+    "absurd pictures": (
+        JOINT.replace("<worldbody>", '<asset><hfield nrow="60000" ncol="60000" size="1 1 1 1"/></asset><worldbody>'),
+        "<hfield>: has 60000 by 60000 points; expected at most 67108864 together",
+    ),
     "zero axis": (JOINT.replace("<joint/>", '<joint axis="0 0 0"/>'), "axis too small in joint"),
     "no mass": (JOINT.replace(ROD, ""), "mass and inertia of moving bodies must be larger than mjMINVAL"),
     "DTD": ('<!DOCTYPE mujoco [<!ENTITY a "1">]>' + JOINT, "line 1: declares a document type (DTD)"),
@@ -210,6 +226,18 @@ def test_refused_with_a_sentence(tmp_path, monkeypatch, what):
         read_model(written(tmp_path, text))
     assert sentence in str(caught.value)
     assert [p.name for p in tmp_path.iterdir()] == ["a.xml"]  # MuJoCo leaves no log behind
+
+
+def test_included_files_are_checked_too(tmp_path):
+    part = written(tmp_path, f'<mujocoinclude>\n<body><joint damping="inf"/>{ROD}</body></mujocoinclude>', "part.xml")
+    whole = '<mujoco><worldbody><include file="part.xml"/></worldbody></mujoco>'
+    with pytest.raises(kg.FileError, match=r"part.xml, line 2: <joint>: damping=\"inf\" holds 'inf'"):
+        read_model(written(tmp_path, whole))
+    part.write_text(f'<mujocoinclude>\n<body><joint damping="0.3"/>{ROD}</body></mujocoinclude>')
+    assert read_model(written(tmp_path, whole)).model.damping.tolist() == [0.3]
+    part.write_text('<mujocoinclude><include file="part.xml"/></mujocoinclude>')
+    with pytest.raises(kg.FileError, match="MuJoCo refuses it"):
+        read_model(written(tmp_path, whole))
 
 
 def test_wrong_options(tmp_path):

@@ -157,3 +157,32 @@ def test_paths(tmp_path):
         solve(program, x0, checkpoint=tmp_path / "none" / "a.npz")
     with pytest.raises(InputError, match="`solution` is a int"):
         save_solution(3, tmp_path / "a.npz")
+
+
+def test_a_motion_problem_is_continued(tmp_path):
+    """The same through MotionProblem.solve, also where segments are refined: each program has a file of its own."""
+    from tests.motion.sweeps.problems import reach
+
+    path = tmp_path / "reach.npz"
+    first = reach(segments=4).solve(checkpoint=path, max_iterations=3)
+    assert first.nonlinear.status == "iteration-limit"
+    second = reach(segments=4).solve(checkpoint=path, refine=True)
+    assert second.success
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["reach.npz", "reach.refined1.npz"]
+    third = reach(segments=4).solve(checkpoint=path, refine=True)
+    assert third.nonlinear == second.nonlinear
+    with pytest.raises(InputError, match="`checkpoint` is a int"):
+        reach().solve(checkpoint=3)
+
+
+def test_a_disk_that_is_full_costs_no_solution(tmp_path, monkeypatch):
+    program, x0, *_ = hs(71)
+
+    def full(solution, path):
+        raise InputError(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(module, "EVERY", 0.0)
+    monkeypatch.setattr(module, "save_solution", full)
+    with pytest.warns(RuntimeWarning, match="the solution is not in its checkpoint: .*No space left"):
+        found = solve(program, x0, checkpoint=tmp_path / "a.npz")
+    assert found.success

@@ -111,6 +111,7 @@ def test_what_is_the_same():
         ({"x0": [1.0]}, r"`x0` has shape \(1,\)"),
         ({"draw": 3}, "`draw` is 3"),
         ({"progress": 3}, "`progress` is 3"),
+        ({"checkpoint": "a.npz"}, "expected `record`"),
         ({"problem": 3}, "`program` is an int without `n`"),
     ],
 )

@@ -1,7 +1,7 @@
 """From a file of MJCF to MuJoCo's compiled model.
 
 MuJoCo knows what its files mean (defaults, includes, angles in degrees, bodies made of geoms), so it compiles them.
-What it would take silently is refused before: numbers that are not finite, hexadecimal ones, DTDs.
+What it would take silently is refused before (:mod:`kinegrad.io.mjcf.before`).
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from kinegrad.errors import FileError, InputError, said
-from kinegrad.io.strict_xml import read_xml
+from kinegrad.io.mjcf.before import check_before
 
 __all__ = ["compiled", "mujoco"]
 
-_STRANGE = re.compile(r"[+-]?(?:nan(?:\(.*\))?|inf(?:inity)?|0x[0-9a-f.]+(?:p[+-]?[0-9]+)?)", re.IGNORECASE)
-_WORDS = ("name", "class", "childclass", "model", "file", "content")  # attributes that may hold any text
 _one_at_a_time = threading.Lock()
 _LINE = re.compile(r"line (\d+)")
 
@@ -48,21 +46,13 @@ def _warnings_kept(package: Any) -> Iterator[list[str]]:
 
 def compiled(path: Path) -> tuple[Any, list[str]]:
     """The compiled ``mujoco.MjModel`` of a file and what MuJoCo warns of, or a FileError of what is wrong with it."""
-    file = read_xml(path, "mujoco")
-    for element in file.root.walk():
-        for key, value in element.attributes.items():
-            if key not in _WORDS:
-                strange = [word for word in value.split() if _STRANGE.fullmatch(word)]
-                if strange:
-                    found = f'{key}="{value[:80]}" holds {strange[0]!r}'
-                    file.problem(element, f"{found}; expected finite decimal numbers, as 1.5 or -2e-3")
-    file.check()
+    check_before(path)
     package = mujoco()
     try:
         with _warnings_kept(package) as warned:
             return package.MjModel.from_xml_path(str(path)), warned
-    except (ValueError, package.FatalError) as error:
-        text = " ".join(str(error).split())
+    except (ValueError, RuntimeError, MemoryError, package.FatalError) as error:
+        text = " ".join(str(error).split()) or type(error).__name__
         line = _LINE.search(text)
         sentence = f"MuJoCo refuses it: {text}; correct it there"
         raise FileError(path, (f"line {line[1]}: {sentence}" if line and int(line[1]) else sentence,)) from None

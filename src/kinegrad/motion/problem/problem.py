@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError, shown
+from kinegrad.io.whole_file import checked_path
 from kinegrad.model import Model
 from kinegrad.motion.motion import Motion
 from kinegrad.motion.nlp import Iterate, NonlinearSolution, solve
@@ -214,6 +216,7 @@ class MotionProblem:
         between: Mapping[str, float] | None = None,
         refine: bool | int = False,
         progress: bool | Callable[[Iterate], None] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         keep_iterates: bool = False,
         options: Mapping[str, Any] | None = None,
     ) -> MotionSolution:
@@ -224,8 +227,9 @@ class MotionProblem:
         guess : array_like of shape (n,), Motion or MotionSolution, optional
             Where to begin; :meth:`guess` without arguments, if not given.  A solution of this problem brings its
             multipliers with it.
-        solver, hessian, gradient, tolerance, max_iterations, progress, keep_iterates, options
-            As of :func:`kinegrad.motion.nlp.solve`.
+        solver, hessian, gradient, tolerance, max_iterations, progress, checkpoint, keep_iterates, options
+            As of :func:`kinegrad.motion.nlp.solve`.  Solves with refined segments have files of their own beside
+            `checkpoint`: ``lift.npz``, ``lift.refined1.npz``, …
         between : mapping of str to float, optional
             Tolerances between the nodes, by family, that differ from ``kinegrad.motion.problem.between.BETWEEN``.
         refine : bool or int
@@ -240,18 +244,20 @@ class MotionProblem:
         if not isinstance(refine, bool | int | np.integer) or refine < 0:
             raise InputError(f"`refine` is {shown(refine)}; expected True, False, or how often")
         x0, warm = self._start(guess)
-        how = {
+        how: dict[str, Any] = {
             "solver": solver, "hessian": hessian, "gradient": gradient, "tolerance": tolerance,
             "max_iterations": max_iterations, "progress": progress, "keep_iterates": keep_iterates, "options": options,
         }  # fmt: skip
-        found = self.solution(solve(self.program, x0, warm_start=warm, **how), tolerances)  # type: ignore[arg-type]
+        how["checkpoint"] = file = None if checkpoint is None else checked_path(checkpoint, "checkpoint")
+        found = self.solution(solve(self.program, x0, warm_start=warm, **how), tolerances)
         most = 3 if refine is True else int(refine)
         for count in range(1, most + 1):
             if found.status != "between-nodes":
                 break
             finer = refined(found.problem, found)
             x0 = carried(found.problem.program, found.x, finer.program)
-            found = finer.solution(solve(finer.program, x0, **how), tolerances, refinements=count)  # type: ignore[arg-type]
+            how["checkpoint"] = file and file.with_name(f"{file.stem}.refined{count}{file.suffix}")
+            found = finer.solution(solve(finer.program, x0, **how), tolerances, refinements=count)
         return found
 
     def _start(self, given: Any) -> tuple[Array, NonlinearSolution | None]:

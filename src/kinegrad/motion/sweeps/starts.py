@@ -240,6 +240,7 @@ def multi_start(
     tolerances = (engine.positive("same_objective", same_objective), engine.positive("same_x", same_x))
     program = problem.program if is_motion_problem(problem) else problem
     check_program(program)
+    refuse_checkpoint(options)
     if x0 is None and not is_motion_problem(problem):
         raise InputError("`x0` is None, and `problem` is a NonlinearProgram; expected a guess of shape (n,)")
     first = None if x0 is None else check_start(program, x0)
@@ -262,6 +263,12 @@ def multi_start(
                 )
     starts = tuple(outcome(i, result) for i, result in enumerate(found.values()))
     return MultiStart(starts, distinct_optima(starts, program.x_scale, program.f_scale, *tolerances), *tolerances)
+
+
+def refuse_checkpoint(options: Mapping[str, Any]) -> None:
+    """Many solves cannot share one file."""
+    if "checkpoint" in options:
+        raise InputError("`checkpoint` is for a single solve; expected `record`, to which all results are written")
 
 
 def is_motion_problem(problem: Any) -> bool:

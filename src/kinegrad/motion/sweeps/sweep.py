@@ -13,7 +13,15 @@ from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
 from kinegrad.motion.sweeps.progress import telling
 from kinegrad.motion.sweeps.records import Records, plain
-from kinegrad.motion.sweeps.starts import Guesses, Optimum, Start, distinct_optima, outcome, solve_start
+from kinegrad.motion.sweeps.starts import (
+    Guesses,
+    Optimum,
+    Start,
+    distinct_optima,
+    outcome,
+    refuse_checkpoint,
+    solve_start,
+)
 from kinegrad.motion.sweeps.tasks import run_tasks
 from kinegrad.results import Result
 
@@ -122,6 +130,7 @@ def sweep(
         raise InputError(f"`make` is {shown(make)}; expected a function that makes a MotionProblem")
     others = dict(fixed or {})
     check_parameters(make, vary, others)
+    refuse_checkpoint(options)
     starts, retries = engine.whole("starts", starts), engine.whole("retries", retries, least=0)
     tolerances = (engine.positive("same_objective", same_objective), engine.positive("same_x", same_x))
     guesses = Guesses(seed, spread, stretch, dict(guess or {}))

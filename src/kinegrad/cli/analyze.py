@@ -1,0 +1,191 @@
+"""``kinegrad analyze``: from a recorded motion, or from markers, to torques with error bars, in files and on a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+import kinegrad as kg
+from kinegrad.cli.console import find_file, open_console, plain, print_section, print_torques, text_table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from kinegrad.recordings import Analysis, ForcePlate, InverseKinematics
+
+    Array = NDArray[np.float64]
+
+__all__ = ["analyze"]
+
+
+@dataclass
+class Recording:
+    """What the command was given, read."""
+
+    model: kg.Model
+    t: Array
+    q: Array
+    plates: list[ForcePlate]
+    kinematics: InverseKinematics | None = None
+    notes: list[str] = field(default_factory=list)
+
+
+def analyze(
+    model: Annotated[str, typer.Option(metavar="MODEL", help="A file (.osim, .urdf, .xml, .toml), or a sample.")],
+    motion: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded coordinates: .mot, .sto, .csv, .npz or .nc.")
+    ] = None,
+    markers: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Recorded markers instead: .trc or .c3d.")
+    ] = None,
+    marker_set: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Markers of the model, if in a file of their own (OpenSim).")
+    ] = None,
+    forces: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Force plates: .mot, .sto, .c3d, or OpenSim's ExternalLoads .xml."),
+    ] = None,
+    foot: Annotated[
+        list[str] | None,
+        typer.Option(metavar="LINK", help="The link on each plate, in their order; by default the nearest foot."),
+    ] = None,
+    lowpass: Annotated[float | None, typer.Option(metavar="HZ", help="Cut-off frequency; for walking 4 to 8.")] = None,
+    filter: Annotated[str, typer.Option(metavar="butterworth|opensim", help="Which filter.")] = "butterworth",
+    up: Annotated[str, typer.Option(metavar="y|z", help="Of C3D: which axis points upwards.")] = "y",
+    marker_error: Annotated[
+        float | None, typer.Option(metavar="M", help="Standard deviation of markers; by default what they show.")
+    ] = None,
+    coordinate_error: Annotated[
+        float | None, typer.Option(metavar="RAD", help="Standard deviation of recorded coordinates, rad and m.")
+    ] = None,
+    mass_error: Annotated[float, typer.Option(metavar="PART", help="Of the mass of each body, relative.")] = 0.05,
+    length_error: Annotated[float, typer.Option(metavar="PART", help="Of the length of each bone, relative.")] = 0.01,
+    project_inertia: Annotated[
+        bool, typer.Option("--project-inertia", help="Take the nearest possible inertia where one is impossible.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where everything goes; by default out/analyze.")
+    ] = None,
+) -> None:
+    """Torques of a recorded motion, with residuals, powers and error bars, as files and one HTML page.
+
+    Writes torques.sto, torques.csv, analysis.nc (everything, labelled), motion.mot (as smoothed) and index.html.
+    """
+    from kinegrad.cli.analysis_page import write_everything
+    from kinegrad.recordings import analyze_recording
+
+    recording = _read(model, motion, markers, marker_set, forces, foot, up, project_inertia)
+    found = analyze_recording(
+        recording.model, recording.t, recording.q, lowpass=lowpass, filter=filter, plates=recording.plates,
+        kinematics=recording.kinematics, marker_error=marker_error, coordinate_error=coordinate_error,
+        mass_error=mass_error, length_error=length_error,
+    )  # fmt: skip
+    target = out or Path("out", "analyze")
+    write_everything(target, found, recording.kinematics, recording.notes)
+    _print(found, recording, target)
+
+
+def _read(
+    model: str, motion: Path | None, markers: Path | None, marker_set: Path | None, forces: Path | None,
+    foot: list[str] | None, up: str, project: bool,
+) -> Recording:  # fmt: skip
+    """Everything that is named; errors before any work."""
+    from kinegrad import io
+    from kinegrad.recordings import inverse_kinematics, read_c3d
+
+    if (motion is None) == (markers is None):
+        raise kg.InputError("`--motion` and `--markers`: expected one of them")
+    mechanism, types, defaults, notes = _model(model, marker_set, project)
+    plates = _plates(forces, foot, up)
+    if motion is not None:
+        if motion.suffix.lower() in (".mot", ".sto"):
+            table = io.read_storage(motion)
+            q, missing, unused = table.coordinates(mechanism, motion_types=types, defaults=defaults)
+            t = table.t
+            if missing:
+                notes.append(f"not in {motion.name}, held at their defaults: {', '.join(missing)}")
+            if unused:
+                notes.append(f"in {motion.name}, but no coordinate of the model: {', '.join(unused)}")
+        else:
+            positions = io.read_positions(motion, mechanism)
+            if positions.t is None:
+                raise kg.InputError(f"{motion}: has no times; expected a column `t`")
+            t, q = positions.t, positions.q
+        return Recording(mechanism, t, q, plates, None, notes)
+    assert markers is not None
+    recorded = read_c3d(markers, up=up)[0] if markers.suffix.lower() == ".c3d" else io.read_trc(markers)
+    start = {name: value for name, value in (defaults or {}).items() if name in mechanism.coordinate_names}
+    fitted = inverse_kinematics(mechanism, recorded, start=start)
+    if not fitted.success:
+        notes.append(f"inverse kinematics: {fitted.message}")
+    if fitted.unused:
+        notes.append(f"markers that the model does not have: {', '.join(fitted.unused)}")
+    if fitted.undetermined:
+        notes.append(f"no marker determines {', '.join(fitted.undetermined)}: they stay where the search began")
+    return Recording(mechanism, fitted.t, fitted.q, plates, fitted, notes)
+
+
+def _model(
+    name: str, marker_set: Path | None, project: bool
+) -> tuple[kg.Model, Mapping[str, str] | None, Mapping[str, float] | None, list[str]]:
+    """The model, motion types and defaults of its coordinates (OpenSim), and what is to be known of it."""
+    osim = name.lower().endswith(".osim")
+    if marker_set is not None and not osim:
+        raise kg.InputError("`--marker-set` is for .osim models; expected none")
+    options: dict[str, Any] = {"inertia": "project"} if project else {}
+    if osim:
+        options |= {"locked": "free", "markers": marker_set}
+    file = find_file(name, **options)
+    if file is None:
+        return kg.samples.SAMPLES[name](), None, None, []
+    notes = [f"not in the model: {count} × {what}" for what, count in file.report.counts.items()]
+    return file.model, getattr(file, "motion_types", None), getattr(file, "defaults", None), notes
+
+
+def _plates(forces: Path | None, foot: list[str] | None, up: str) -> list[ForcePlate]:
+    import dataclasses
+
+    from kinegrad import io
+    from kinegrad.recordings import plates_of, read_c3d, read_external_loads
+
+    if forces is None:
+        if foot:
+            raise kg.InputError("`--foot` is given without `--forces`; expected both, or neither")
+        return []
+    kind = forces.suffix.lower()
+    if kind == ".xml":
+        plates = read_external_loads(forces)
+    elif kind == ".c3d":
+        plates = read_c3d(forces, up=up)[1]
+    else:
+        plates = plates_of(io.read_storage(forces, missing=True))
+    if foot and len(foot) != len(plates):
+        names = ", ".join(repr(plate.name) for plate in plates)
+        raise kg.InputError(f"`--foot` is given {len(foot)} times; {forces} has {len(plates)} plates: {names}")
+    return [dataclasses.replace(plate, link=link) for plate, link in zip(plates, foot, strict=True)] if foot else plates
+
+
+def _print(found: Analysis, recording: Recording, target: Path) -> None:
+    import numpy as np
+
+    console, model = open_console(), recording.model
+    for line in (*recording.notes, *getattr(found.motion, "made", ())):
+        console.print(plain(line), soft_wrap=True)
+    for plate in found.plates:
+        console.print(plain(f"plate {plate.name}: on {plate.link}"))
+    if recording.kinematics is not None:
+        fit = recording.kinematics
+        console.print(f"markers: {1e3 * float(np.sqrt((fit.rms**2).mean())):.2f} mm root mean square")
+    print_torques(console, model, found.motion.t, found.tau)
+    if found.residual_names:
+        table = text_table(["at the root, where nothing drives"], ["root mean square", "largest"])
+        for name, x in zip(found.residual_names, found.residuals.T, strict=True):
+            table.add_row(plain(name), f"{np.sqrt((x * x).mean()):.4g}", f"{np.abs(x).max():.4g}")
+        print_section(console, "residuals", table)
+    console.print(f"page: {plain(target / 'index.html')}", soft_wrap=True)

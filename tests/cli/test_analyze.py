@@ -1,0 +1,106 @@
+"""``kinegrad analyze``: from files to files and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray
+from typer.testing import CliRunner
+
+import kinegrad as kg
+from kinegrad.cli.program import app
+from kinegrad.io import Markers, StorageTable, read_storage, write_storage, write_trc
+from kinegrad.io.opensim import read
+from tests.io.opensim.files import EVERYTHING, J, new_layout
+
+MARKER = (
+    '<Marker name="{0}{1}"><socket_parent_frame>/bodyset/{0}</socket_parent_frame><location>{2}</location></Marker>'
+)
+
+
+def recorded(folder: Path) -> None:
+    """A body on a leg and a foot; its motion, its markers, and the forces on its foot."""
+    joints = [EVERYTHING[0], J("PinJoint", "leg", "pelvis", ("hip",)), J("PinJoint", "foot", "leg", ("ankle",))]
+    rng = np.random.default_rng(0)
+    places = {(j.body, k): " ".join(f"{x:.2f}" for x in rng.uniform(-0.2, 0.2, 3)) for j in joints for k in range(3)}
+    markers = "".join(MARKER.format(body, k, place) for (body, k), place in places.items())
+    muscle = '<ForceSet><objects><Thelen2003Muscle name="soleus"/></objects></ForceSet>'
+    (folder / "m.osim").write_text(new_layout(joints, muscle, markers=markers))
+    file = read(folder / "m.osim")
+    t = np.arange(60) / 60
+    q = 0.2 * np.sin(2 * np.pi * np.outer(t, np.linspace(0.5, 1.5, file.model.nq)))
+    turns = [kind != "prismatic" for kind in file.model.layout.coordinate_kinds]
+    names = (*file.model.coordinate_names, "something_else")
+    values = np.column_stack([np.where(turns, np.rad2deg(q), q), t])
+    write_storage(folder / "walk.mot", StorageTable(t, names, values, in_degrees=True))
+    x = kg.point_motion(file.model, q, link=list(file.markers.values())).position
+    write_trc(folder / "walk.trc", Markers(t, tuple(file.markers), x + 0.001 * rng.normal(size=x.shape)))
+    at = kg.forward_kinematics(file.model, q).at(file.model, "foot").transform[:, :3, 3]
+    columns = np.column_stack([np.zeros(60), 100 + 40 * t, np.zeros(60), at, np.zeros((60, 3))])
+    forces = tuple(f"ground_{a}{b}" for a in ("force_v", "force_p", "torque_") for b in "xyz")
+    write_storage(folder / "grf.mot", StorageTable(t, forces, columns))
+
+
+def run(folder: Path, *options: str) -> tuple[int, str]:
+    given = ["analyze", "--model", str(folder / "m.osim"), "--out", str(folder / "out"), *options]
+    result = CliRunner().invoke(app, given)
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("source", ["--motion", "--markers"])
+def test_everything_is_written(tmp_path: Path, source: str) -> None:
+    recorded(tmp_path)
+    file = "walk.mot" if source == "--motion" else "walk.trc"
+    code, text = run(tmp_path, source, str(tmp_path / file), "--forces", str(tmp_path / "grf.mot"), "--lowpass", "6")
+    assert code == 0, text
+    assert "plate ground_force_: on foot" in text
+    assert "residuals" in text
+    assert "not in the model: 1 × force" in text
+    out = tmp_path / "out"
+    assert sorted(p.name for p in out.iterdir()) == [
+        "analysis.nc",
+        "index.html",
+        "motion.mot",
+        "torques.csv",
+        "torques.sto",
+    ]
+    table = read_storage(out / "torques.sto")
+    with xarray.open_dataset(out / "analysis.nc", engine="h5netcdf") as data:
+        assert np.array_equal(data["tau"].sel(joint="hip").values, table.column("hip_moment"))
+        bars = data["tau_error_total"].sel(joint="ankle").values
+    assert (bars > 0).all()
+    page = (out / "index.html").read_text()
+    assert page.count("data:image/png;base64,") >= 4
+    assert 'src="http' not in page
+    if source == "--motion":
+        assert "no coordinate of the model: something_else" in text
+        model = kg.io.read_model(tmp_path / "m.osim").model
+        given = read_storage(tmp_path / "walk.mot")
+        motion = kg.recordings.motion_from_positions(model, given.t, given.coordinates(model)[0], lowpass=6)
+        plates = kg.recordings.plates_of(read_storage(tmp_path / "grf.mot"), {"ground_force_": "foot"})
+        loads = kg.recordings.plate_loads(model, motion.q, [plate.at(motion.t) for plate in plates])
+        tau = kg.inverse_dynamics(model, motion.q, motion.v, motion.a, loads=loads)
+        assert np.array_equal(tau, table.values)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ([], "`--motion` and `--markers`: expected one of them"),
+        (["--motion", "nothing.mot"], "nothing.mot: cannot be read"),
+        (["--motion", "walk.mot", "--filter", "magic"], "`filter` is 'magic'"),
+        (["--motion", "walk.mot", "--foot", "foot"], "`--foot` is given without `--forces`"),
+        (["--motion", "walk.mot", "--forces", "grf.mot", "--foot", "a", "--foot", "b"], "`--foot` is given 2 times"),
+        (["--motion", "walk.mot", "--forces", "grf.mot", "--foot", "foo"], "did you mean 'foot'"),
+        (["--motion", "walk.mot", "--lowpass", "50"], "expected less than 30 Hz"),
+        (["--motion", "walk.mot", "--mass-error", "2"], "`mass_error` is 2"),
+    ],
+)
+def test_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str) -> None:
+    recorded(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    code, text = run(tmp_path, *options)
+    assert (code, sentence in " ".join(text.split())) == (2, True), text
+    assert not (tmp_path / "out").exists()
