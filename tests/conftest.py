@@ -17,7 +17,7 @@ settings.register_profile("default", deadline=None, suppress_health_check=[Healt
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
-# A shell that starts the tests in the background has Ctrl-C ignored, by every child too: tests of interrupts would hang.
+# What a shell starts in the background ignores Ctrl-C, and so do its children: tests of interrupts would hang.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
