@@ -19,6 +19,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 demo: $(READY)
 	$(BIN)/kinegrad reproduce zhakatayev2023 --quick --out out/zhakatayev2023
+	$(BIN)/kinegrad predict human43-lift --out out/human43-lift
 
 test: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"

@@ -24,7 +24,10 @@ def load(name):
 def test_all_examples_are_tested_and_listed():
     scripts = sorted(path.name for path in FOLDER.glob("*.py"))
     listed = sorted(re.findall(r"python examples/(\w+\.py)", (FOLDER / "README.md").read_text(encoding="utf-8")))
-    assert scripts == listed == ["arm_design.py", "pendulum_return.py", "standing.py"]
+    assert scripts == listed == [
+        "arm_design.py", "pendulum_return.py", "predict_arm.py", "predict_human.py", "predict_lift.py", "standing.py",
+        "walking_torques.py",
+    ]  # fmt: skip
 
 
 def test_arm_design(tmp_path, capsys):
@@ -89,3 +92,33 @@ def test_a_squat_moves_the_legs_alone():
     assert q[human.joint_index("pelvis.tz")] == -0.15
     assert 0.5 < q[human.joint_index("right_knee")] < 2.0
     assert not q[human.joint_index("lumbar") :].any()
+
+
+def test_walking_torques(tmp_path, capsys):
+    loaded, empty = load("walking_torques").main(str(tmp_path))
+    assert loaded > empty + 2 * 9.81 * 0.5 * np.sin(np.radians(20))  # more than the weight alone at half a metre
+    assert (tmp_path / "human43_walk_torques_and_derivatives.png").stat().st_size > 10_000
+
+
+def test_predict_arm(capsys):
+    """Without gravity, time scales as the inverse root of torque: τ ∝ 1/T² along one path."""
+    times = load("predict_arm").main()
+    assert times[10.0] == pytest.approx(0.39315, abs=1e-4)
+    for torque, time in times.items():
+        assert time == pytest.approx(times[10.0] * (10.0 / torque) ** 0.5, rel=1e-4)
+    assert "T = 0.3931" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_predict_lift(tmp_path, capsys):
+    solution = load("predict_lift").main(5.0, str(tmp_path))
+    assert solution.nonlinear.success, solution.message
+    assert (tmp_path / "lift.csv").exists()
+    assert "up with 5 kg" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_predict_human(capsys):
+    solution = load("predict_human").main("human43-lift", segments=10)
+    assert solution.nonlinear.success, solution.message
+    assert "A human lifts a box" in capsys.readouterr().out

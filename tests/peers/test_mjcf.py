@@ -33,7 +33,11 @@ def place(name):
 
 def alone(path):
     """MuJoCo's model without what kinegrad's has not: contacts, limits, friction, fluids, tendons' forces."""
-    twin = mujoco.MjModel.from_xml_path(str(path))
+    mujoco.set_mju_user_warning(lambda text: None)  # or it writes a log into the current folder
+    try:
+        twin = mujoco.MjModel.from_xml_path(str(path))
+    finally:
+        mujoco.set_mju_user_warning(None)
     twin.opt.disableflags |= int(mujoco.mjtDisableBit.mjDSBL_CONSTRAINT)
     twin.opt.density = twin.opt.viscosity = 0.0
     for what in ("stiffness", "damping", "armature"):

@@ -2,6 +2,7 @@
 
 Motion          t, q, v, a, τ of a model, and what is between its times: of a simulation, a file, a spline
 SplineBasis     B-splines of degree 3 to 5, their derivatives with respect to control points, final time and knots
+spline_torque_derivatives   of torques by the same, sparse
 MotionProblem   phases, conditions, limits, contacts and objective terms of a motion that is to be found
                 (:mod:`kinegrad.motion.problem` lists what it is made of)
 multi_start     a problem from many guesses: its distinct optima
@@ -21,7 +22,10 @@ _PROBLEM = (
     "Limits", "MotionProblem", "MotionSolution", "Periodic", "Phase", "Posture", "Power", "Reach", "Symmetric", "Time",
     "UserTerm",
 )  # fmt: skip
-_LAZY = {"SplineBasis": "kinegrad.motion.bspline"} | dict.fromkeys(_PROBLEM, "kinegrad.motion.problem")
+_LAZY = {
+    "SplineBasis": "kinegrad.motion.bspline",
+    "spline_torque_derivatives": "kinegrad.motion.spline_torques",
+} | dict.fromkeys(_PROBLEM, "kinegrad.motion.problem")
 _LAZY |= dict.fromkeys(("multi_start", "sweep"), "kinegrad.motion.sweeps")
 
 
@@ -36,4 +40,4 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
 
 
-__all__ = ["Motion", "SplineBasis", "check_times", *_PROBLEM, "multi_start", "sweep"]
+__all__ = ["Motion", "SplineBasis", "check_times", "spline_torque_derivatives", *_PROBLEM, "multi_start", "sweep"]

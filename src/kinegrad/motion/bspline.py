@@ -43,7 +43,7 @@ __all__ = ["SplineBasis"]
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 DEGREES = (3, 4, 5)
-MOST_SEGMENTS = 100_000
+MOST_SEGMENTS = 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,8 @@ class SplineBasis:
 
     def __post_init__(self) -> None:
         set_field = object.__setattr__.__get__(self)
-        if isinstance(self.degree, bool) or self.degree not in DEGREES:
+        whole = isinstance(self.degree, int | np.integer) and not isinstance(self.degree, bool)
+        if not whole or self.degree not in DEGREES:
             raise InputError(f"`degree` is {shown(self.degree)}; expected 3, 4 or 5")
         set_field("degree", int(self.degree))
         edges = _breakpoints(self.segments)

@@ -201,6 +201,13 @@ def test_a_guess_without_values_is_refused(name, text):
         solve(program, x0)
 
 
+def test_names_that_fail_cost_no_solution():
+    program = Symbolic(2, lambda x: x[0], lambda x: [x[0] + x[1], x[0] + x[1]], limits=([1, 3], [1, 3]))
+    program.row_name = lambda i: fail(0)
+    found = solve(program, [0.0, 0.0])
+    assert "Violated most: row " in found.message
+
+
 def test_points_cannot_be_written_to():
     program, x0, *_ = hs(71)
 

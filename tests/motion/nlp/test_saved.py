@@ -173,3 +173,16 @@ def test_a_motion_problem_is_continued(tmp_path):
     assert third.nonlinear == second.nonlinear
     with pytest.raises(InputError, match="`checkpoint` is a int"):
         reach().solve(checkpoint=3)
+
+
+def test_a_disk_that_is_full_costs_no_solution(tmp_path, monkeypatch):
+    program, x0, *_ = hs(71)
+
+    def full(solution, path):
+        raise InputError(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(module, "EVERY", 0.0)
+    monkeypatch.setattr(module, "save_solution", full)
+    with pytest.warns(RuntimeWarning, match="the solution is not in its checkpoint: .*No space left"):
+        found = solve(program, x0, checkpoint=tmp_path / "a.npz")
+    assert found.success

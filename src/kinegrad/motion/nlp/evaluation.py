@@ -18,6 +18,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from types import FrameType, TracebackType
 from typing import Any
 
@@ -28,6 +29,7 @@ from kinegrad import _engine as engine
 from kinegrad.errors import InputError, SingularError, SolveError, said
 from kinegrad.motion.nlp.conditions import matrix, signs, stationarity, violation_of
 from kinegrad.motion.nlp.differences import Differences
+from kinegrad.motion.nlp.messages import named
 from kinegrad.motion.nlp.program import NonlinearProgram
 from kinegrad.motion.nlp.solution import Evaluations, Iterate, NonlinearSolution
 
@@ -205,17 +207,17 @@ class Evaluator:
         if values.ndim == 0:
             return f"the objective is {values}"
         k = int(np.argmin(np.isfinite(values)))
-        program = self.program
+        row, variable = partial(named, self.program, "row"), partial(named, self.program, "variable")
         if name == "constraints":
-            what = program.row_name(k)
+            what = row(k)
         elif name == "gradient":
-            what = f"the slope of the objective by {program.variable_name(k)}"
+            what = f"the slope of the objective by {variable(k)}"
         elif name == "jacobian":
             i, j = (int(x[k]) for x in self.jacobian_pattern)
-            what = f"the slope of {program.row_name(i)} by {program.variable_name(j)}"
+            what = f"the slope of {row(i)} by {variable(j)}"
         else:
             i, j = (int(x[k]) for x in self.hessian_pattern)
-            what = f"the curvature by {program.variable_name(i)} and {program.variable_name(j)}"
+            what = f"the curvature by {variable(i)} and {variable(j)}"
         return f"{what} is {values[k]}"
 
     @property

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from kinegrad.motion.nlp.conditions import Conditions
 from kinegrad.motion.nlp.solution import STATUSES
 
-__all__ = ["explanation", "most_violated"]
+__all__ = ["explanation", "most_violated", "named"]
 
 Array = NDArray[np.float64]
 NAMED = 3  # rows in a message
@@ -40,16 +40,26 @@ def most_violated(program: Any, x: Array, g: Array, count: int = NAMED) -> str:
     """The rows and bounds that are violated most, by their scales, with values and limits."""
     found: list[tuple[float, str]] = []
     sides = (
-        (g, program.g_lower, program.g_upper, program.g_scale, program.row_name),
-        (x, program.x_lower, program.x_upper, program.x_scale, program.variable_name),
+        (g, program.g_lower, program.g_upper, program.g_scale, "row"),
+        (x, program.x_lower, program.x_upper, program.x_scale, "variable"),
     )
-    for values, lower, upper, scale, name in sides:
+    for values, lower, upper, scale, kind in sides:
         excess = np.maximum(np.maximum(lower - values, values - upper), 0.0) / scale
         for k in np.argsort(-excess, kind="stable")[:count]:
             if excess[k] > 0:
                 below = lower[k] > values[k]
                 limit, side = (lower[k], "below") if below else (upper[k], "above")
                 what = "not equal to" if lower[k] == upper[k] else side
-                found.append((float(excess[k]), f"{name(int(k))} is {values[k]:.6g}, {what} {limit:.6g}"))
+                found.append(
+                    (float(excess[k]), f"{named(program, kind, int(k))} is {values[k]:.6g}, {what} {limit:.6g}")
+                )
     found.sort(key=lambda each: -each[0])
     return "; ".join(text for _, text in found[:count])
+
+
+def named(program: Any, kind: str, k: int) -> str:
+    """What a program calls a row or a variable; its number, if it fails at that: no solution is lost for a name."""
+    try:
+        return str(getattr(program, f"{kind}_name")(k))
+    except Exception:
+        return f"{kind} {k}"

@@ -17,6 +17,7 @@ every variable and every row whatever its unit.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,6 +25,7 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
+from kinegrad.motion.nlp.messages import named
 
 __all__ = ["NonlinearProgram", "Pattern", "check_program", "check_start"]
 
@@ -121,7 +123,7 @@ def check_program(program: Any) -> None:
     n, m = engine.whole("program.n", program.n), engine.whole("program.m", program.m, least=0)
     for letter, size in (("x", n), ("g", m)):
         lower, upper, scale = (_vector(program, f"{letter}_{each}", size) for each in ("lower", "upper", "scale"))
-        name_of = program.variable_name if letter == "x" else program.row_name
+        name_of = partial(named, program, "variable" if letter == "x" else "row")
         for bad, text in (
             (np.isnan(lower) | np.isnan(upper), "limits that are not numbers"),
             (lower > upper, "a lower limit above its upper one"),
@@ -152,7 +154,7 @@ def check_start(program: NonlinearProgram, x0: Any) -> Array:
         )
     if not np.isfinite(x).all():
         k = int(np.argmin(np.isfinite(x)))
-        raise InputError(f"`x0` is {x[k]} for {program.variable_name(k)}; expected finite numbers")
+        raise InputError(f"`x0` is {x[k]} for {named(program, 'variable', k)}; expected finite numbers")
     inside: Array = np.clip(x, program.x_lower, program.x_upper)
     return inside
 

@@ -12,6 +12,8 @@ import io
 import json
 import os
 import time
+import warnings
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -193,8 +195,12 @@ class Checkpoint:
             at.iteration, scaled.evaluations, tuple(scaled.history), scaled.seconds(), solver, hessian, gradient,
             "running", None if scaled.iterates is None else np.array(scaled.iterates),
         )  # fmt: skip
-        save_solution(state, self.path)
+        with suppress(InputError):  # of a disk that is full, perhaps for a while
+            save_solution(state, self.path)
 
     def close(self, solution: NonlinearSolution) -> None:
-        """Write how it ended."""
-        save_solution(solution, self.path)
+        """Write how it ended; a solution is not lost for a disk that is full."""
+        try:
+            save_solution(solution, self.path)
+        except InputError as error:
+            warnings.warn(f"the solution is not in its checkpoint: {error}", RuntimeWarning, stacklevel=3)

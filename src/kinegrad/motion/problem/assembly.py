@@ -156,7 +156,7 @@ class GridAssembly:
         y, T = grid.y(x), grid.duration(x)
         by_y = self._gradient_by_y(y, [term.weights[:, None] for term in terms], terms)  # type: ignore[index]
         by_z = self._by_z(x, by_y)
-        self._add_by_variables(out, T * by_z, self._scaled_basis(T))
+        self._add_by_variables(out, T * by_z, T)
         if grid.variables.duration >= 0:
             rates = grid.rates(y[:, : layout.size], T)
             out[grid.variables.duration] += self.objective(x) / T + T * float((by_z[:, : layout.states] * rates).sum())
@@ -178,14 +178,13 @@ class GridAssembly:
         found: Array = by_y[:, :size] + np.matmul(computed[:, None, :], self.grid.J(x))[:, 0]
         return found
 
-    def _add_by_variables(self, out: Array, by_z: Array, bT: Array) -> None:
+    def _add_by_variables(self, out: Array, by_z: Array, T: float) -> None:
         grid, layout = self.grid, self.grid.layout
         states = by_z[:, : layout.states].reshape(grid.K, grid.orders, layout.nv)
-        each = np.einsum("kdi,kdw->kiw", states, bT) * self.sign[:, None]
-        there = grid.which >= 0
-        out += np.bincount(grid.which[there], each[there], len(out))
-        there = self.others >= 0
-        out += np.bincount(self.others[there], by_z[:, layout.states :][there], len(out))
+        out += grid.states.T @ (states / T ** np.arange(grid.orders)[:, None]).ravel()
+        if self.others.size:
+            there = self.others >= 0
+            out += np.bincount(self.others[there], by_z[:, layout.states :][there], len(out))
 
     # --- Hessian --------------------------------------------------------------------------------------------------
 

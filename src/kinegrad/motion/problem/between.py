@@ -156,21 +156,16 @@ def _kinematics(program: MotionProgram, p: int, x: Array) -> list[tuple[str, tup
     parts, found = program.parts, []
     s, none = fine_instants(parts.phases[p]), np.zeros((0, 0), dtype=np.int64)
     part, variables = parts.parts[p], parts.variables.phases[p]
-    seen: set[int] = set()
-    for one in part.kept:
-        item = one.item
-        if id(item) in seen or len(item.instants) < 2:
+    for item in part.items:
+        if len(item.instants) < 2:
             continue
-        seen.add(id(item))
         during = getattr(item.source, "during", (0.0, 1.0))
         at = s[(s >= during[0]) & (s <= during[1])]
         watched = ConstraintSet(part.model, [item.constraint])
         mechanics = Mechanics(part.model, watched=watched, design=part.design, torques=False)
-        rows = sorted({r for other in part.kept if other.item is item for r in other.rows})
-        names = tuple(f"{item.label} {item.constraint.rows[r]}" for r in rows)
-        function = Linear(
-            names, np.arange(len(rows)), mechanics.layout(1).error.start + np.array(rows), np.ones(len(rows))
-        )
+        rows = np.arange(len(item.constraint.rows))
+        names = tuple(f"{item.label} {row}" for row in item.constraint.rows)
+        function = Linear(names, np.arange(len(rows)), mechanics.layout(1).error.start + rows, np.ones(len(rows)))
         grid = Grid(parts.phases[p].basis, at, mechanics, variables, none, 1, [Block(function)], "fine")
         value = function.value(grid.y(x))
         lower, upper = bounds_of(item.source, len(item.constraint.rows), at.tolist())

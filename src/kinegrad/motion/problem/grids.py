@@ -138,6 +138,8 @@ def _power_limits(parts: Transcription, p: int, layout: Any, K: int) -> list[Blo
             if p not in phase_numbers(parts.phases, one.phase, "Limits"):
                 continue
             found = checks.limits_of("power of Limits", one.power, u.names, parts.model.name, "actuator")
+            if not found:
+                continue
             i = np.array(sorted(found))
             names = tuple(f"power of {u.names[k]}" for k in i)
             bounds = np.array([found[k] for k in i])

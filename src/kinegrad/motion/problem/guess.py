@@ -166,19 +166,17 @@ def _matrix(parts: Transcription) -> Array:
 
 
 def _rows_at(parts: Transcription, corner: int) -> list[tuple[ConstraintSet, tuple[int, ...], Array, Array, list[str]]]:
-    """Rows that hold where phases meet."""
+    """All rows that are to hold where phases meet, redundant ones too."""
     found = []
     for p, s in ((corner, 0.0), (corner - 1, 1.0)):
         if 0 <= p < len(parts.parts):
             part = parts.parts[p]
-            for one in part.kept:
-                if s in one.instants:
-                    k = one.item.instants.index(s)
-                    rows = ConstraintSet(part.model, [one.item.constraint])
-                    names = [f"{one.item.label} {one.item.constraint.rows[r]}" for r in one.rows]
-                    found.append(
-                        (rows, one.rows, one.item.lower[k, list(one.rows)], one.item.upper[k, list(one.rows)], names)
-                    )
+            for item in part.items:
+                if s in item.instants:
+                    k, count = item.instants.index(s), len(item.constraint.rows)
+                    names = [f"{item.label} {row}" for row in item.constraint.rows]
+                    rows = ConstraintSet(part.model, [item.constraint])
+                    found.append((rows, tuple(range(count)), item.lower[k], item.upper[k], names))
     return found
 
 

@@ -23,7 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.constraints import Constraint, ConstraintSet, Contact, Loop
-from kinegrad.errors import InputError, shown
+from kinegrad.design import Design, constraint_design_derivatives
+from kinegrad.errors import InputError
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.motion.bspline import SplineBasis
@@ -33,7 +34,6 @@ from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MET = 1e-6  # m or rad, by which a row that is left out may be off
-ZERO, HALF = 0.0, 0.5
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,6 @@ class Item:
     lower: Array  # (instants, rows)
     upper: Array
     forces: bool = False
-    everywhere: bool = False  # it goes on from the phase before
 
 
 def kept_instants(basis: SplineBasis, conditions: tuple[int, int], during: tuple[float, float]) -> tuple[float, ...]:
@@ -57,7 +56,10 @@ def kept_instants(basis: SplineBasis, conditions: tuple[int, int], during: tuple
     m = basis.control_points
     inner = basis.greville[first + 1 : m - 1 - last]
     s = np.unique(np.round(np.concatenate([[0.0], inner, [1.0]]), 14))
-    return tuple(float(x) for x in s if during[0] - 1e-12 <= x <= during[1] + 1e-12)
+    before, after = s[s < during[0]][-1:], s[s > during[1]][:1]  # which are moved to the ends of the interval
+    s = s[(s >= during[0]) & (s <= during[1])]
+    ends = [during[0]] * len(before) + [during[1]] * len(after)
+    return tuple(float(x) for x in np.unique(np.concatenate([s, ends])))
 
 
 def named(constraint: Constraint, name: str) -> Constraint:
@@ -122,78 +124,122 @@ class Selected:
     instants: tuple[float, ...]
 
 
-def select(
-    model: Model, items: Sequence[Item], fixed: dict[float, tuple[Mask, Array]], limits: tuple[Array, Array]
-) -> tuple[list[Selected], list[str]]:
-    """Independent rows of the items of one phase; notes on what is left out.
+@dataclass(frozen=True, eq=False)
+class Freedom:
+    """What can move in a phase: q = spread · u + offset of splines u, and parameters of a design."""
 
-    `fixed` are coordinates that are constant at the instants 0 and 1, with their values; `limits` those of q.
-    """
-    notes: list[str] = []
+    spread: Array  # (nv, splines)
+    offset: Array  # (nv,)
+    lower: Array  # (splines,): limits
+    upper: Array
+    ends: dict[float, tuple[Mask, Array]]  # at 0 and 1: which splines are constant, and their values
+    design: Design | None
+    free: Mask  # (parameters,): those that are unknown
+
+    def sample(self, s: float | None) -> tuple[Array, Mask]:
+        """Three postures, (3, nv), and which splines are free."""
+        rng = np.random.default_rng(19970917)
+        low = np.clip(np.where(np.isfinite(self.lower), self.lower, -1.0), -1, 1)
+        high = np.clip(np.where(np.isfinite(self.upper), self.upper, 1.0), -1, 1)
+        u = low + rng.uniform(0.2, 0.8, (3, len(low))) * (high - low)
+        moving = np.ones(len(low), dtype=bool)
+        if s in self.ends:
+            held, values = self.ends[s]
+            u, moving = np.where(held, values, u), ~held
+        return u @ self.spread.T + self.offset, moving
+
+    def columns(self, rows: ConstraintSet, q: Array, moving: Mask) -> Array:
+        """How rows change with what is free, (3, m, …)."""
+        G = rows.jacobian(q) @ (self.spread * moving)
+        if self.design is None or not self.free.any():
+            return np.asarray(G)
+        slopes = constraint_design_derivatives(self.design, rows, q).derror_dp[..., self.free]
+        return np.concatenate([G, slopes], axis=-1)
+
+
+def select(model: Model, items: Sequence[Item], freedom: Freedom) -> tuple[list[Selected], list[str]]:
+    """Rows of the items of one phase that are independent in what is unknown; notes on what is left out."""
+    left_out: dict[tuple[str, str], list[str]] = {}
     chosen: dict[tuple[int, int], list[float]] = {}
     known: dict[Any, list[tuple[int, int]]] = {}
     sets = [ConstraintSet(model, [item.constraint]) for item in items]
-    every = sorted({s for item in items for s in item.instants})
-    for s in every:
+    for s in sorted({s for item in items for s in item.instants}):
         active = tuple(k for k, item in enumerate(items) if s in item.instants)
-        held, values = fixed.get(s, (np.zeros(model.nv, dtype=bool), np.zeros(model.nv)))
-        key = (active, held.tobytes(), values.tobytes())
+        key = (active, s if s in freedom.ends else None)
         if key not in known:
-            known[key] = _independent(model, items, sets, active, held, values, limits, notes, s)
+            known[key] = _independent(items, sets, active, freedom, s, left_out)
         for pair in known[key]:
             chosen.setdefault(pair, []).append(s)
     found: dict[tuple[int, tuple[float, ...]], list[int]] = {}
     for (k, row), instants in chosen.items():
         found.setdefault((k, tuple(instants)), []).append(row)
+    notes = []
+    for (label, when), names in left_out.items():
+        new = [name for name in names if not when or name not in left_out.get((label, ""), [])]
+        if new:
+            verb = "row" if len(new) == 1 else "rows"
+            notes.append(f"{label}{when}: {verb} {', '.join(new)} left out, since other conditions say the same")
     return [Selected(items[k], tuple(rows), instants) for (k, instants), rows in found.items()], notes
 
 
 def _independent(
-    model: Model, items: Sequence[Item], sets: Sequence[ConstraintSet], active: tuple[int, ...], held: Mask,
-    values: Array, limits: tuple[Array, Array], notes: list[str], s: float,
+    items: Sequence[Item], sets: Sequence[ConstraintSet], active: tuple[int, ...], freedom: Freedom, s: float,
+    left_out: dict[tuple[str, str], list[str]],
 ) -> list[tuple[int, int]]:  # fmt: skip
-    rng = np.random.default_rng(19970917)
-    low, high = (np.clip(np.where(np.isfinite(x), x, side), -1, 1) for x, side in zip(limits, (-1, 1), strict=True))
-    q = np.where(held, values, low + rng.uniform(0.2, 0.8, (3, model.nq)) * (high - low))
-    G = {k: sets[k].jacobian(q) * ~held for k in active}
-    basis = np.zeros((3, 0, model.nv))
+    q, moving = freedom.sample(s)
+    span = _Span()
     found = []
     for k in active:
-        equal = items[k].lower == items[k].upper
+        slopes, whole = freedom.columns(sets[k], q, moving), sets[k].jacobian(q)
         for row in range(sets[k].m):
-            if not equal[:, row].all():
+            equal = bool((items[k].lower[:, row] == items[k].upper[:, row]).all())
+            if not equal or span.adds(slopes[:, row], np.linalg.norm(whole[:, row], axis=1)):
                 found.append((k, row))
                 continue
-            g = G[k][:, row]
-            size = np.linalg.norm(sets[k].jacobian(q)[:, row], axis=1)
-            left = g.copy()
-            for _ in range(2):
-                left -= np.einsum("kmi,km->ki", basis, np.einsum("kmi,ki->km", basis, left))
-            length = np.linalg.norm(left, axis=1)
-            if (length > 1e-7 * np.maximum(size, 1e-9)).any() and length.max() > 1e-9:
-                found.append((k, row))
-                unit = left / np.maximum(length, 1e-300)[:, None]
-                basis = np.concatenate([basis, unit[:, None]], axis=1)
-            else:
-                _check_met(model, items[k], sets[k], row, q, held, s, not basis.shape[1] or not g.any())
-                what = f"{sets[k].row_names[row]} of {items[k].label}"
-                when = f" at the {'start' if s == 0 else 'end'}" if held.any() and s in (0.0, 1.0) else ""
-                notes.append(f"{what}{when} is left out: other conditions say the same")
+            if not slopes[:, row].any():
+                _check_met(items[k], sets[k], row, q, s)
+            when = "" if s not in freedom.ends else f" at the {'start' if s == 0 else 'end'}"
+            names = left_out.setdefault((items[k].label, when), [])
+            if items[k].constraint.rows[row] not in names:
+                names.append(items[k].constraint.rows[row])
     return found
 
 
-def _check_met(
-    model: Model, item: Item, rows: ConstraintSet, row: int, q: Array, held: Mask, s: float, alone: bool
-) -> None:
+def rows_with_forces(model: Model, rows: ConstraintSet) -> tuple[int, ...]:
+    """Rows whose forces are independent, whatever moves: of a planar mechanism those in its plane."""
+    q = np.random.default_rng(19970917).uniform(-1, 1, (3, model.nq))
+    G, span = rows.jacobian(q), _Span()
+    size = np.maximum(np.linalg.norm(G, axis=2).max(axis=1), 1e-9)
+    return tuple(r for r in range(rows.m) if span.adds(G[:, r], size))
+
+
+class _Span:
+    """Rows at three postures, one after another: which add something to those before."""
+
+    def __init__(self) -> None:
+        self._basis: Array | None = None
+
+    def adds(self, row: Array, size: Array) -> bool:
+        """Whether a row, (3, n), is independent at some posture, by its size."""
+        left = row.copy()
+        if self._basis is not None:
+            for _ in range(2):
+                left -= np.einsum("kmi,km->ki", self._basis, np.einsum("kmi,ki->km", self._basis, left))
+        length = np.linalg.norm(left, axis=1)
+        if not (length > 1e-7 * np.maximum(size, 1e-9)).any():
+            return False
+        unit = (left / np.maximum(length, 1e-300)[:, None])[:, None]
+        self._basis = unit if self._basis is None else np.concatenate([self._basis, unit], axis=1)
+        return True
+
+
+def _check_met(item: Item, rows: ConstraintSet, row: int, q: Array, s: float) -> None:
     """Where nothing that can move changes a row, it must be fulfilled as it is."""
-    if not alone:
-        return
-    error = (
-        rows.error(q)[:, row] - item.lower[min(range(len(item.instants)), key=lambda k: abs(item.instants[k] - s)), row]
-    )
-    if np.abs(error).max() > MET:
+    target = item.lower[item.instants.index(s), row]
+    off = float(np.abs(rows.error(q)[:, row] - target).max())
+    if off > MET:
         when = "at the start" if s == 0 else "at the end" if s == 1 else f"at {s:.3g} of the phase"
         raise InputError(
-            f"{item.label} cannot be met {when}: row {shown(rows.row_names[row])} is {np.abs(error).max():.3g} off, "
-            "and no coordinate that is free there moves it; boundary conditions are inconsistent with it"
+            f"{item.label} cannot be met {when}: its row {item.constraint.rows[row]!r} is {off:.3g} off, and nothing "
+            "that is free there moves it; conditions are inconsistent"
         )

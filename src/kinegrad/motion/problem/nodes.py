@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.errors import InputError, ModelError, SolveError
 from kinegrad.motion.bspline import SplineBasis
 from kinegrad.motion.problem.functions import NodeFunction
 from kinegrad.motion.problem.quantities import Mechanics
@@ -58,6 +59,7 @@ class PhaseVariables:
     spline: Index  # (nv,): which spline a coordinate follows; −1: none
     sign: Array  # (nv,)
     offset: Array  # (nv,): where it is constant, its value
+    count: int  # of all unknowns
 
 
 class Grid:
@@ -75,6 +77,8 @@ class Grid:
         spline = np.maximum(variables.spline, 0)
         which = variables.points[self.columns[:, None, :], spline[None, :, None]]
         self.which = np.where(variables.spline[None, :, None] >= 0, which, -1)  # (K, nv, width)
+        self.states, self._constant = self._by_control_points()
+        self._powers = np.arange(orders)[:, None]
         self._memory: dict[str, Any] = {}
 
     # --- values ---------------------------------------------------------------------------------------------------
@@ -97,19 +101,35 @@ class Grid:
         return np.asarray(self._remember("z", x, lambda: self._z(x)))
 
     def _z(self, x: Array) -> Array:
-        v, layout = self.variables, self.layout
+        layout = self.layout
         z = np.empty((self.K, layout.size))
-        P, T = self.control_points(x)[self.columns], self.duration(x)  # (K, width, splines)
-        moving = v.spline >= 0
-        for d in range(self.orders):
-            u = np.matmul(self.b[d][:, None, :], P)[:, 0] / T**d
-            part = z[:, layout.state(d)]
-            part[:] = v.offset if d == 0 else 0.0
-            part[:, moving] += v.sign[moving] * u[:, v.spline[moving]]
+        T = self.duration(x)
+        states = (self.states @ x + self._constant).reshape(self.K, self.orders, layout.nv)
+        z[:, : layout.states] = (states * (1 / T) ** self._powers).reshape(self.K, -1)
         if layout.forces:
             z[:, layout.force] = x[self.forces]
         z[:, layout.parameter] = self.parameters(x)
         return z
+
+    def _by_control_points(self) -> tuple[Any, Array]:
+        """T^d times the state as a sparse matrix of unknowns, (K · states, …), and what of it is constant."""
+        from scipy.sparse import csr_array
+
+        v, nv, width = self.variables, self.layout.nv, self.width
+        moving = np.flatnonzero(v.spline >= 0)
+        shape = (self.K, self.orders, len(moving), width)
+        rows = (np.arange(self.K)[:, None, None] * self.orders + np.arange(self.orders)[:, None]) * nv + moving
+        rows = np.broadcast_to(rows[..., None], shape)
+        entries = np.broadcast_to(self.b.transpose(1, 0, 2)[:, :, None, :] * v.sign[moving][:, None], shape)
+        columns = np.broadcast_to(self.which[:, None, moving], shape)
+        there = columns >= 0
+        values = v.values[self.columns[:, None, :], v.spline[moving][None, :, None]]  # (K, moving, width)
+        constant = np.zeros((self.K, self.orders, nv))
+        constant[:, 0] = v.offset
+        constant[:, :, moving] += np.where(there, 0.0, entries * values[:, None]).sum(axis=-1)
+        shape_of_all = (self.K * self.orders * nv, v.count)
+        matrix = csr_array((entries[there], (rows[there], columns[there])), shape=shape_of_all)
+        return matrix, constant.ravel()
 
     def rates(self, z: Array, T: float) -> Array:
         """ż: how the state changes with T, (K, states)."""
@@ -128,7 +148,11 @@ class Grid:
         key = x.tobytes()
         known = self._memory.get(name)
         if known is None or known[0] != key:
-            known = self._memory[name] = (key, make())
+            try:
+                known = (key, make())
+            except (InputError, ModelError) as error:  # beyond what numbers or a mechanism can be: a shorter step
+                raise SolveError(str(error)) from error
+            self._memory[name] = known
         return known[1]
 
     def y(self, x: Array) -> Array:
@@ -142,7 +166,10 @@ class Grid:
     def add_second(self, x: Array, mu: Array, H: Array) -> None:
         """Second derivatives of τ and φ, weighted by mu (K, torques + errors), added to H."""
         nt = self.layout.torques
-        self._at(x).add_second(self.layout, self.z(x), mu[:, :nt], mu[:, nt:], H)
+        try:
+            self._at(x).add_second(self.layout, self.z(x), mu[:, :nt], mu[:, nt:], H)
+        except (InputError, ModelError) as error:
+            raise SolveError(str(error)) from error
 
     @property
     def rows(self) -> list[Block]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinegrad import _engine as engine
 from kinegrad.constraints.descriptions import Constraint
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, said, shown
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.requirements import Requirement, check_interval, check_when
 from kinegrad.results import owned
@@ -163,7 +164,7 @@ class Guided(Requirement):
         check_interval(self)
         self._set(tolerance=checks.number("tolerance of Guided", self.tolerance, least=0.0))
         if not callable(self.path):
-            x = np.asarray(owned(self.path))
+            x = engine.real("path of Guided", self.path)
             if x.ndim != 2 or x.shape[1] != 3 or len(x) < 2 or x.dtype.kind not in "iuf" or not np.isfinite(x).all():
                 raise InputError(f"`path` of Guided has shape {x.shape}; expected finite places (k, 3), k from 2 on")
             self._set(path=owned(x.astype(float)))
@@ -171,7 +172,11 @@ class Guided(Requirement):
     def places(self, s: Any) -> Any:
         """World places at parts of the phase, (m, 3)."""
         if callable(self.path):
-            found = np.asarray(self.path(np.array(s)), dtype=float)
+            try:
+                found = np.asarray(self.path(np.array(s)), dtype=float)
+            except (TypeError, ValueError) as error:
+                expected = f"expected a function from ({len(s)},) to ({len(s)}, 3)"
+                raise InputError(f"`path` of Guided fails: {said(error)}; {expected}") from error
             if found.shape != (len(s), 3) or not np.isfinite(found).all():
                 raise InputError(f"`path` of Guided returns shape {found.shape}; expected finite ({len(s)}, 3)")
             return found

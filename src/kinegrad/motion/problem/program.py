@@ -66,10 +66,12 @@ class MotionProgram:
         fixed = np.array([phase.duration[0] for phase in self.parts.phases])  # type: ignore[index]
         return np.where(where >= 0, x[where], fixed)
 
+    @np.errstate(all="ignore")  # what overflows is not finite, and solvers see that
     def objective(self, x: Array) -> float:
         """f(x)."""
         return float(self._time @ self.durations(x)) + sum(grid.objective(x) for grid in self.grids)
 
+    @np.errstate(all="ignore")
     def gradient(self, x: Array) -> Array:
         """∂f/∂x."""
         out = np.zeros(self.n)
@@ -80,10 +82,12 @@ class MotionProgram:
             grid.add_gradient(x, out)
         return out
 
+    @np.errstate(all="ignore")
     def constraints(self, x: Array) -> Array:
         """g(x)."""
         return np.concatenate([self.splines.values(x), *(grid.values(x) for grid in self.grids)])
 
+    @np.errstate(all="ignore")
     def jacobian(self, x: Array) -> Array:
         """Values of its pattern."""
         pieces = [*self.splines.jacobian_values(x), *(v for grid in self.grids for v in grid.jacobian_values(x))]
@@ -97,6 +101,7 @@ class MotionProgram:
         """The same without second derivatives of torques in the objective."""
         return self._second(x, sigma, multipliers, gauss_newton=True)
 
+    @np.errstate(all="ignore")
     def _second(self, x: Array, sigma: float, multipliers: Array, *, gauss_newton: bool) -> Array:
         pieces = [
             *self.splines.hessian_values(x, multipliers),

@@ -21,7 +21,7 @@ masses, first moments, inertias and lengths, for which a central difference of a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -105,6 +105,7 @@ class Mechanics:
     watched: ConstraintSet | None = None
     design: Design | None = None
     torques: bool = True
+    remembered: dict[bytes, Mechanics] = field(default_factory=dict)  # the same with other parameters
 
     def layout(self, orders: int) -> Layout:
         """Sizes."""
@@ -117,13 +118,23 @@ class Mechanics:
         """The same with other parameters."""
         if self.design is None or np.array_equal(p, self.design.values):
             return self
+        key = p.tobytes()
+        known = self.remembered.get(key)
+        if known is None:  # one at a time; other threads may do the same work, and get the same
+            known = self._made_at(p)
+            self.remembered.clear()
+            self.remembered[key] = known
+        return known
+
+    def _made_at(self, p: Array) -> Mechanics:
+        assert self.design is not None
         design = self.design.at(p)
         sets = {
             name: None if (old := getattr(self, name)) is None else ConstraintSet(design.model, old.constraints)
             for name in ("forced", "watched")
         }
         loads = self.loads if design.loads is None else design.loads
-        return replace(self, model=design.model, design=design, loads=loads, **sets)  # type: ignore[arg-type]
+        return replace(self, model=design.model, design=design, loads=loads, remembered={}, **sets)  # type: ignore[arg-type]
 
     # --- what depends on what ------------------------------------------------------------------------------------
 

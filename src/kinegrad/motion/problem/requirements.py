@@ -94,7 +94,7 @@ class Phase(Requirement):
         where = f"duration of phase {self.name!r}"
         if isinstance(self.duration, bool | str | bytes) or self.duration is None:
             raise InputError(f"`{where}` is {shown(self.duration)}; expected a time, or the least and the most, s")
-        if np.ndim(self.duration) == 0:
+        if isinstance(self.duration, int | float | np.number):
             T = checks.number(where, self.duration, least=0.0, above=True)
             ends = (T, T)
         else:
@@ -166,7 +166,7 @@ class Boundary(Requirement):
 
 
 def check_when(requirement: Any) -> None:
-    if requirement.when not in ("start", "end"):
+    if not isinstance(requirement.when, str) or requirement.when not in ("start", "end"):
         name = type(requirement).__name__
         raise InputError(f"`when` of {name} is {shown(requirement.when)}; expected 'start' or 'end'")
 
@@ -272,7 +272,8 @@ class Periodic(Requirement):
     advance : mapping of str to float or (lower, upper), optional
         By how much coordinates are further at the end, rad or m; others by nothing.
     mirror : mapping of str to str, or to (str, sign), optional
-        q_name(T) = sign · q_other(0) for these, as of a step with the other leg.
+        q_name(T) = sign · q_other(0) for these, as of a step with the other leg; and the other way round, unless that
+        is given, too.
     orders : int
         2: accelerations too; 1: q and v.
 
@@ -289,7 +290,10 @@ class Periodic(Requirement):
     def __post_init__(self) -> None:
         if not isinstance(self.advance, Mapping):
             raise InputError(f"`advance` of Periodic is {shown(self.advance)}; expected a dictionary")
-        if self.orders not in (1, 2) or isinstance(self.orders, bool):
+        whole = isinstance(self.orders, int | np.integer) and not isinstance(self.orders, bool)
+        if not whole or self.orders not in (1, 2):
             raise InputError(f"`orders` of Periodic is {shown(self.orders)}; expected 1 or 2")
         self._own("advance")
-        self._set(mirror=signed_pairs("mirror of Periodic", self.mirror) if self.mirror else {})
+        none = isinstance(self.mirror, Mapping) and not self.mirror
+        pairs = {} if none else signed_pairs("mirror of Periodic", self.mirror)
+        self._set(mirror={other: (name, sign) for name, (other, sign) in pairs.items()} | pairs)

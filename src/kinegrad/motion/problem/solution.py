@@ -213,6 +213,11 @@ def motion_of(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> Moti
                 forces[start : start + len(part.nodes), columns] = x[parts.variables.forces[p]]
             first = start + len(part.nodes)
     model = parts.model if len(phases) > 1 else parts.parts[phases[0]].model
+    design = parts.problem.design if len(phases) > 1 else parts.parts[phases[0]].design
+    if design is not None:
+        known = parts.variables.phases[phases[0]]
+        chosen = np.where(known.parameters >= 0, x[known.parameters], known.parameter_values)
+        model = design.at(chosen).model
     return Motion(
         model, t, state["q"], state["v"], state["a"], state["tau"], forces=forces, row_names=tuple(names), _path=path
     )  # fmt: skip

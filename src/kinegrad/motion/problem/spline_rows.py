@@ -68,25 +68,35 @@ class SplineRows:
 
     def values(self, x: Array) -> Array:
         """(rows,)."""
+        if not self.rows:
+            return np.zeros(0)
         each = self._sums(x) / self._durations(x) ** self._order
         found = np.bincount(self._row - self.first, each, len(self.rows))
         return found.astype(float, copy=False)
 
     def jacobian_places(self) -> list[tuple[Index, Index]]:
         """Of control points; of durations."""
+        if not self.rows:
+            return []
         timed = np.where(self._order > 0, self._T, -1)
         return [(self._row[self._share], self._column), (self._row, timed)]
 
     def jacobian_values(self, x: Array) -> list[Array]:
+        if not self.rows:
+            return []
         T, d = self._durations(x), self._order
         return [self._A / T[self._share] ** d[self._share], -d * self._sums(x) / T ** (d + 1)]
 
     def hessian_places(self) -> list[tuple[Index, Index]]:
         """Of control points with durations; of durations with themselves."""
+        if not self.rows:
+            return []
         timed = np.where(self._order > 0, self._T, -1)
         return [(timed[self._share], self._column), (timed, timed)]
 
     def hessian_values(self, x: Array, multipliers: Array) -> list[Array]:
+        if not self.rows:
+            return []
         T, d, weight = self._durations(x), self._order, multipliers[self._row]
         t = self._share
         mixed = -weight[t] * d[t] * self._A / T[t] ** (d[t] + 1)

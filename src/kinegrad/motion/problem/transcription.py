@@ -16,7 +16,17 @@ from kinegrad.motion.problem.actuators import Actuators, actuators_of
 from kinegrad.motion.problem.boundary_rows import spline_rows
 from kinegrad.motion.problem.grids import LENGTH, grids_of
 from kinegrad.motion.problem.instants import node_instants
-from kinegrad.motion.problem.kept_rows import Item, Selected, bounds_of, constraint_of, kept_instants, named, select
+from kinegrad.motion.problem.kept_rows import (
+    Freedom,
+    Item,
+    Selected,
+    bounds_of,
+    constraint_of,
+    kept_instants,
+    named,
+    rows_with_forces,
+    select,
+)
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.variables import (
@@ -45,6 +55,7 @@ class PhaseParts:
     forced_rows: tuple[int, ...]
     feet: tuple[tuple[Foot, str], ...]
     kept: tuple[Selected, ...]
+    items: tuple[Item, ...]
 
 
 class Transcription:
@@ -111,6 +122,16 @@ class Transcription:
                         f"{shown(name)} has {count} boundary conditions in it; expected more segments"
                     )
 
+    @property
+    def returns(self) -> bool:
+        """Whether the motion ends as it began.
+
+        What is kept at the start is then kept at the end, and speeds and accelerations there are one condition each for
+        both ends.  Where it ends as its mirror image began, these conditions are about the other side of the body, and
+        leave a foot that stands all its control points.
+        """
+        return any(isinstance(one, Periodic) and not (one.mirror or one.advance) for one in self.requirements)
+
     def derivative_conditions(self, p: int, end: int) -> int:
         """How many control points at an end are taken by conditions on derivatives there.
 
@@ -120,28 +141,10 @@ class Transcription:
         given = {order for (q, e, order, _) in self.conditions if (q, e) == (p, end) and order > 0}
         before = p - 1 if end == 0 else p
         if not 0 <= before < len(self.phases) - 1:
-            periodic = any(isinstance(one, Periodic) for one in self.requirements)
-            return max(max(given, default=0), int(periodic))
+            return max(max(given, default=0), int(self.returns))
         go_on = self.phases[before + 1].continuity
         count = sum(2 if order in given else 1 for order in range(1, go_on + 1))
         return (count + 1) // 2 if end == 1 else count // 2
-
-    def end_values(self, p: int) -> dict[float, tuple[Any, Array]]:
-        """Coordinates that are constant at the start and the end of a phase, with their values."""
-        found = {}
-        for s, j in ((0.0, 0), (1.0, -1)):
-            held, values = np.zeros(self.model.nv, dtype=bool), np.zeros(self.model.nv)
-            for i in range(self.model.nv):
-                k = int(self.where.spline[i])
-                if k < 0:
-                    held[i], values[i] = True, self.where.offset[i]
-                    continue
-                a = self.builder.root(int(self.builder.point(p, j, k)))
-                low, high = self.builder.lower[a], self.builder.upper[a]
-                if meet(low, high):
-                    held[i], values[i] = True, self.where.sign[i] * 0.5 * (low + high)
-            found[s] = (held, values)
-        return found
 
     # --- phases ---------------------------------------------------------------------------------------------------
 
@@ -157,29 +160,35 @@ class Transcription:
                     f"`loads` of phase {phase.name!r} differ from those of the design; expected one of the two"
                 )
         items, feet = self._items(p, model)
-        still = {i: self.where.offset[i] for i in range(model.nv) if self.where.spline[i] < 0}
-        fixed = self.end_values(p)
-        inner = (
-            np.array([i in still for i in range(model.nv)]),
-            np.array([still.get(i, 0.0) for i in range(model.nv)]),
-        )
-        moments = {s: fixed.get(s, inner) for item in items for s in item.instants}
-        low, high = self._q_limits(p)
-        selected, notes = select(model, items, moments, (low, high))
+        selected, notes = select(model, items, self._freedom(p, design))
         self.notes += [note for note in notes if note not in self.notes]
-        with_forces = [item for item in items if item.forces]
-        forced, rows = None, []
-        if with_forces:
-            forced = ConstraintSet(model, [item.constraint for item in with_forces])
-            for item in with_forces:
-                there = (
-                    {r for one in selected if one.item is item for r in one.rows} if item.instants else set(range(99))
-                )
-                first = forced.rows(item.constraint.name).start
-                rows += [first + r for r in range(len(item.constraint.rows)) if r in there]
-        return PhaseParts(
-            phase, model, design, node_instants(phase, phase.nodes), forced, tuple(rows), tuple(feet), tuple(selected)
-        )  # fmt: skip
+        forced: ConstraintSet | None = None
+        rows: tuple[int, ...] = ()
+        if any(item.forces for item in items):
+            forced = ConstraintSet(model, [item.constraint for item in items if item.forces])
+            rows = rows_with_forces(model, forced)
+        nodes = node_instants(phase, phase.nodes)
+        return PhaseParts(phase, model, design, nodes, forced, rows, tuple(feet), tuple(selected), tuple(items))
+
+    def _freedom(self, p: int, design: Design | None) -> Freedom:
+        """What can move in a phase."""
+        where, builder = self.where, self.builder
+        spread = np.zeros((self.model.nv, where.count))
+        there = np.flatnonzero(where.spline >= 0)
+        spread[there, where.spline[there]] = where.sign[there]
+        bounds = [self.limits[p][0].get(k, (-np.inf, np.inf)) for k in range(where.count)]
+        ends = {}
+        for s, j in ((0.0, 0), (1.0, -1)):
+            ids = [builder.root(int(builder.point(p, j, k))) for k in range(where.count)]
+            low, high = builder.lower[ids], builder.upper[ids]
+            with np.errstate(invalid="ignore"):
+                held = meet(low, high)
+            ends[s] = (held, np.where(held, np.where(held, low, 0.0), 0.0))
+        lower, upper = np.array(bounds).T
+        free = np.zeros(0, dtype=bool)
+        if design is not None:
+            free = self.problem.design_bounds[:, 0] < self.problem.design_bounds[:, 1]
+        return Freedom(spread, where.offset, lower, upper, ends, design, free)
 
     def phase_model(self, phase: Phase) -> tuple[Model, Design | None]:
         """With what is attached in this phase."""
@@ -225,9 +234,13 @@ class Transcription:
             else:
                 if p not in phase_numbers(self.phases, one.phase, type(one).__name__):
                     continue
-                instants = kept_instants(phase.basis, ends, getattr(one, "during", (0.0, 1.0)))
+                during = getattr(one, "during", (0.0, 1.0))
+                instants = kept_instants(phase.basis, ends, during)
                 if (one.phase is None and p > 0) or (p > 0 and self._same_before(one, p)):
                     instants = tuple(s for s in instants if s > 0)
+                ending = p == len(self.phases) - 1
+                if self.returns and ending and one.phase is None and during[0] == 0:
+                    instants = tuple(s for s in instants if s < 1)
             constraint = constraint_of(model, one)
             label = self.label_of(one, number)
             constraint = ConstraintSet(model, [named(constraint, constraint.name or label)]).constraints[0]
@@ -253,15 +266,6 @@ class Transcription:
         alike = [k for k, other in enumerate(self.requirements) if type(other) is type(one) and _of(other) == _of(one)]
         text = f"{kind.lower()} {subject}"
         return text if len(alike) == 1 else f"{text} #{alike.index(number) + 1}"
-
-    def _q_limits(self, p: int) -> tuple[Array, Array]:
-        low, high = np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
-        for i in range(self.model.nv):
-            k, sign = int(self.where.spline[i]), self.where.sign[i]
-            if k >= 0 and k in self.limits[p][0]:
-                a, b = self.limits[p][0][k]
-                low[i], high[i] = (a, b) if sign > 0 else (-b, -a)
-        return low, high
 
     # --- unknowns -------------------------------------------------------------------------------------------------
 

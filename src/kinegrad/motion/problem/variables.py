@@ -313,7 +313,7 @@ class VariablesBuilder:
             parts.append(
                 PhaseVariables(
                     number[part].reshape(shape), constant.reshape(shape), durations[p], T, parameters, values,
-                    self.where.spline, self.where.sign, self.where.offset,
+                    self.where.spline, self.where.sign, self.where.offset, count,
                 )
             )  # fmt: skip
         return Variables(

@@ -64,6 +64,9 @@ class Verification(Result):
     mujoco: float
     message: str
 
+    def __str__(self) -> str:
+        return self.message
+
 
 def verify(solution: MotionSolution, *, mujoco: bool | None, segments: bool) -> Verification:
     """Simulate forwards."""
@@ -102,7 +105,11 @@ def verify(solution: MotionSolution, *, mujoco: bool | None, segments: bool) -> 
     where = f" ({worst[1]} at t = {worst[2]:.3g} s)" if worst[1] else ""
     done = f"torques applied forwards: the motion departs by {worst[0]:.2g}{where}"
     if segments:
-        done += f", segment by segment by {local:.2g}"
+        done = f"torques applied forwards, segment by segment: the motion departs by {local:.2g}; "
+        if np.isfinite(local) and worst[0] > max(0.05, 20 * local):
+            done += f"all at once, without control, it is unstable, as a body on its feet is: by {worst[0]:.2g}{where}"
+        else:
+            done += f"all at once by {worst[0]:.2g}{where}"
     return Verification(*worst, local if segments else np.nan, float(force_off), other, "; ".join([done, *notes]))
 
 
@@ -150,7 +157,7 @@ def _simulated(
     how: dict[str, Any] = {}
     if rows is not None:
         how = {"constraints": ConstraintSet(model, rows.constraints), "redundant": "least-squares", "project": True}
-    return simulate(model, q0, v0, t, tau=tau, loads=loads, **how)
+    return simulate(model, q0, v0, t, tau=tau, loads=loads, rtol=1e-10, atol=1e-12, **how)
 
 
 def _with_parameters(solution: MotionSolution, p: int) -> tuple[Any, Any]:
