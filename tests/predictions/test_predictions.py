@@ -124,3 +124,27 @@ def test_human_lifts_the_box_with_both_feet_on_the_ground():
     lower, upper = human.position_limits.T
     assert (q >= lower - 1e-9).all()
     assert (q <= upper + 1e-9).all()
+
+
+@pytest.mark.slow
+def test_human_takes_a_step_and_could_take_the_next():
+    """The planted foot stays, the other one swings ahead, and the end is the mirror image of the start."""
+    chosen = prediction("human43-step")
+    problem = chosen.make(segments=10)
+    solution = problem.solve(problem.guess(**chosen.guess))
+    assert solution.nonlinear.success, solution.message
+    human, pairs = problem.model, mirrored(problem.model)
+    ends = solution.motion([0.0, solution.duration])
+    for k, name in enumerate(human.joint_names):
+        other, sign = pairs[name]
+        ahead = 0.55 if name == "pelvis.ty" else 0.0
+        i = human.joint_index(other)
+        assert ends.q[1, k] == pytest.approx(sign * ends.q[0, i] + ahead, abs=1e-6)
+        assert ends.v[1, k] == pytest.approx(sign * ends.v[0, i], abs=1e-5)
+    q = solution.motion(np.linspace(0, solution.duration, 60)).q
+    right, left = (
+        kg.point_motion(human, q, link=f"{side}_foot", point=[0, 0, 0]).position for side in ("right", "left")
+    )
+    assert np.abs(right - right[0]).max() < 2e-3
+    assert left[-1, 1] - left[0, 1] == pytest.approx(1.1, abs=1e-3)  # two steps ahead
+    assert left[30, 2] > left[0, 2] + 0.029  # over the ground

@@ -97,7 +97,7 @@ def human43_lift(
 
 
 def human43_step(
-    *, step: float = STEP, segments: int = 12, nodes: int = 2, duration: Any = (0.35, 0.9)
+    *, step: float = STEP, segments: int = 16, nodes: int = 2, duration: Any = (0.35, 0.9)
 ) -> MotionProblem:
     """The human walks: one step of a periodic gait, the right foot planted while the left one swings.
 
@@ -126,7 +126,7 @@ def human43_step(
         Above("left_foot", 0.06, normal=(-1.0, 0.0, 0.0), other="right_foot"),  # legs do not cross
         Limits(q={**PELVIS, "pelvis.ty": (-1.0, 1.5), "pelvis.rx": (-0.2, 0.5)}),
     ]
-    objective = [Effort(relative=True), Time(0.5), Acceleration(1e-5), Posture(1e-2, by={
+    objective = [Effort(relative=True), Time(1.0), Acceleration(1e-4), Posture(5e-2, by={
         name: 1.0 for name in human.coordinate_names if not name.startswith("pelvis.t")})]  # fmt: skip
     phase = Phase("step", duration=duration, segments=segments, nodes=nodes)
     return MotionProblem(human, phase, requirements, objective)

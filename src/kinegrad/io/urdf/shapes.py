@@ -149,17 +149,17 @@ class ShapeReader:
         else:
             name = file.word(given, "filename")
             scale = file.numbers(given, "scale", 3, (1.0, 1.0, 1.0))
-            if name:
-                made = (Mesh, self._mesh(given, name), scale)
-        if len(file.problems) > before:
+            found = self._mesh(given, name) if name else None
+            made = (Mesh, found, scale) if found is not None else None
+        if len(file.problems) > before or made is None:
             return None
         solid: Solid | None = file.guard(given, *made)
         return solid
 
     # --- meshes -------------------------------------------------------------------------------------------------
 
-    def _mesh(self, element: Element, name: str) -> str:
-        """Where the file of a mesh is; its name as given, and a note, if it is not found."""
+    def _mesh(self, element: Element, name: str) -> str | None:
+        """Where the file of a mesh is; None, and a note, if it is not found: nothing could be drawn of it."""
         scheme, separator, rest = name.partition("://")
         place: Path | None
         if not separator:
@@ -172,13 +172,13 @@ class ShapeReader:
             place = None
         if place is not None and "\0" not in str(place) and os.path.isfile(place):
             return str(place)
-        text = f"{element.label} is in {shown(name)}, which is not found"
+        text = f"{element.label} is in {shown(name)}, which is not found, and left out"
         hint = "; say where its package is with packages=…" if scheme in ("package", "model") else ""
         self.notes.append(Note("mesh not found", text + hint, element.line, matters=False))
-        return name
+        return None
 
     def _in_package(self, rest: str) -> Path | None:
-        package, _, inside = rest.partition("/")
+        package, _, inside = rest.lstrip("/").partition("/")  # some files have three slashes
         if package not in self.found:
             self.found[package] = self._package(package)
         folder = self.found[package]

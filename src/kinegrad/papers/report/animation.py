@@ -147,7 +147,8 @@ def skeleton(
     for i, link in enumerate(model.link_names):
         start = point(joints[:, i, :3, 3])
         ends = {link: poses[:, i, :3, 3]}
-        ends |= {model.joint_names[k]: joints[:, k, :3, 3] for k in children[i]}
+        hinged = [k for k in children[i] if model.joints[k].kind != "prismatic"]  # what slides is nowhere fixed in it
+        ends |= {model.joint_names[k]: joints[:, k, :3, 3] for k in hinged}
         for name, frame in model.frames.items():
             if frame.link == link:
                 ends[name] = (poses[:, i] @ frame.placement)[:, :3, 3]

@@ -61,7 +61,8 @@ def plot_postures(scene: Scene, count: int = 6) -> Figure:
             if row == 0:
                 ax.set_title(f"{scene.t[k] - scene.t[0]:.2f} s", fontsize=11)
         if name:
-            grid[row, 0].text(0.0, 1.0, name, transform=grid[row, 0].transAxes, fontsize=10, color="#4a5a6a", va="top")
+            last = grid[row, -1]
+            last.text(1.0, 0.0, name, transform=last.transAxes, fontsize=10, color="#4a5a6a", va="top", ha="right")
     return figure
 
 
