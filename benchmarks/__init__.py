@@ -28,5 +28,6 @@ FAMILIES = (
     "profile",
     "floor",
     "second_thread",
+    "opensim",
     "startup",
 )

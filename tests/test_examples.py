@@ -26,6 +26,7 @@ def test_all_examples_are_tested_and_listed():
     listed = sorted(re.findall(r"python examples/(\w+\.py)", (FOLDER / "README.md").read_text(encoding="utf-8")))
     assert scripts == listed == [
         "arm_design.py", "pendulum_return.py", "predict_arm.py", "predict_human.py", "predict_lift.py", "standing.py",
+        "walking_torques.py",
     ]  # fmt: skip
 
 
@@ -91,6 +92,12 @@ def test_a_squat_moves_the_legs_alone():
     assert q[human.joint_index("pelvis.tz")] == -0.15
     assert 0.5 < q[human.joint_index("right_knee")] < 2.0
     assert not q[human.joint_index("lumbar") :].any()
+
+
+def test_walking_torques(tmp_path, capsys):
+    loaded, empty = load("walking_torques").main(str(tmp_path))
+    assert loaded > empty + 2 * 9.81 * 0.5 * np.sin(np.radians(20))  # more than the weight alone at half a metre
+    assert (tmp_path / "human43_walk_torques_and_derivatives.png").stat().st_size > 10_000
 
 
 def test_predict_arm(capsys):

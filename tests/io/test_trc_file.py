@@ -40,6 +40,7 @@ def test_units(tmp_path: Path) -> None:
         (("\t4\t3\t", "\t4\tx\t"), "NumMarkers is 'x'; expected a whole number"),
         (("knee 1", "hip"), "column 'hip' is there twice"),
         (("Frame#", "Frames"), "line 4: begins with"),
+        (("\tX1\t", "\t1.5\t"), "line 5: begins with .*; expected X1, Y1, Z1"),
         (("2\t0.01\t", "2\t0.0\t"), "time goes from 0 to 0 s"),
         (("2\t0.01\t", "2\t\t"), "a frame has no number or no time"),
         (("2\t0.01\t", "2\t0.01\t\t"), "has 12 values; expected 11|has some of x, y, z"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import kinegrad as kg
 from kinegrad.cli.console import find_model, open_console, plain
 from kinegrad.cli.info import ModelName
+from kinegrad.samples.motions import sample_motion
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,13 +22,6 @@ __all__ = ["sample_trajectory"]
 
 RATE, DURATION = 100, 2.0  # Hz, s
 ERROR = 0.3  # degrees, of "measured" angles
-STEPS = 2 * 3.141592653589793  # rad/s: a stride a second
-GAIT = {  # joint: middle, swing, phase in degrees; a made-up walk, with the signs of human43
-    "right_hip.x": (-10, 25, 0), "left_hip.x": (-10, 25, 180), "right_knee": (32, 28, 100), "left_knee": (32, 28, 280),
-    "right_ankle.x": (0, 10, 60), "left_ankle.x": (0, 10, 240), "right_shoulder.x": (-5, 20, 180),
-    "left_shoulder.x": (-5, 20, 0), "right_elbow.x": (-25, 10, 180), "left_elbow.x": (-25, 10, 0),
-    "lumbar": (0, 3, 90), "pelvis.rz": (0, 4, 0), "neck.z": (0, 3, 180),
-}  # fmt: skip
 
 
 def sample_trajectory(
@@ -50,7 +44,8 @@ def sample_trajectory(
     mechanism, console = find_model(model), open_console()
     suffix = io.file_format(file)
     t = np.arange(int(RATE * DURATION) + 1) / RATE
-    q, v, a = made_up(mechanism, t)
+    motion = sample_motion(mechanism, t)
+    q, v, a = motion.q, motion.v, motion.a
     if measured:
         if suffix != ".csv":
             raise kg.InputError(f"`FILE` is {str(file)!r}; expected a .csv, which is what --measured writes")
@@ -62,29 +57,6 @@ def sample_trajectory(
         what, options = f"t, q, v and a of {mechanism.nv} joints", ""
     console.print(f"{plain(file)}: {len(t)} instants of {what}; made up, not measured", soft_wrap=True)
     console.print(f"try: kinegrad inverse-dynamics {plain(model)} --trajectory {plain(file)}{options}", soft_wrap=True)
-
-
-def made_up(model: kg.Model, t: Array) -> tuple[Array, Array, Array]:
-    """A smooth motion within the limits: of human43 a kind of walk, of others a swing of every joint."""
-    import numpy as np
-
-    if model.coordinates:
-        raise kg.InputError(f"model {model.name!r} has coordinates that are not its joints; expected another model")
-    rows: list[Any] = []
-    lower, upper = np.clip(model.position_limits, -0.5, 0.5).T
-    for i, name in enumerate(model.joint_names):
-        middle, swing, phase = (lower[i] + upper[i]) / 2, 0.3 * (upper[i] - lower[i]), 0.7 * i
-        if model.name == "human43":
-            middle, swing, phase = np.radians(GAIT.get(name, (0, 0, 0)))
-        angle = STEPS * t + phase
-        rows.append(
-            (middle + swing * np.sin(angle), STEPS * swing * np.cos(angle), -(STEPS**2) * swing * np.sin(angle))
-        )
-    q, v, a = np.transpose(rows, (1, 2, 0))
-    if model.name == "human43":
-        q[:, model.joint_index("pelvis.ty")] += 1.3 * t
-        v[:, model.joint_index("pelvis.ty")] += 1.3
-    return q, v, a
 
 
 def _write_measured(path: Path, model: kg.Model, t: Array, q: Array) -> None:

@@ -63,7 +63,7 @@ def numbers_of(cells: Sequence[str], lines: Lines, names: Sequence[str], *, miss
     """The numbers of one line; NaN where one is missing, if that is allowed."""
     found = []
     for k, cell in enumerate(cells):
-        text = cell.strip()
+        text = cell.strip(" ")  # no other blanks: they come from damage, not from programs
         if _DECIMAL.fullmatch(text):
             number = float(text)
             if math.isfinite(number):
@@ -86,10 +86,10 @@ def rows_of(lines: Lines, text: Iterator[str], names: Sequence[str], *, missing:
     """All lines that follow, (rows, columns); empty ones are skipped."""
     numbers, rows = array("d"), 0
     for line in text:
-        if not line.strip():
+        if not line.strip(" \t"):
             continue
-        cells = line.split("\t") if tabs else line.split()
-        while tabs and len(cells) > len(names) and not cells[-1].strip():
+        cells = line.split("\t") if tabs else [cell for cell in line.replace("\t", " ").split(" ") if cell]
+        while tabs and len(cells) > len(names) and not cells[-1].strip(" "):
             cells.pop()
         if tabs and len(cells) < len(names):
             cells += [""] * (len(names) - len(cells)) if missing else []

@@ -129,7 +129,9 @@ def read_trc(path: str | os.PathLike[str]) -> Markers:
             if len(names) != count:
                 raise InputError(f"{place}: declares {count} markers and names {len(names)}; expected as many")
             check_columns(lines, names)
-            next(text, "")  # X1 Y1 Z1 …
+            axes = [cell.strip() for cell in next(text, "").split("\t") if cell.strip()]
+            if any(cell[:1].upper() != "XYZ"[k % 3] for k, cell in enumerate(axes)) or len(axes) not in (0, 3 * count):
+                raise lines.wrong(f"begins with {shown(axes[:3])}; expected X1, Y1, Z1, …: three for each marker")
             columns = ["Frame#", "Time", *(f"{name}.{x}" for name in names for x in "XYZ")]
             numbers = rows_of(lines, text, columns, missing=True, tabs=True)
     except UnicodeDecodeError as error:

@@ -73,7 +73,7 @@ def plot_comparison(t: ArrayLike, curves: Sequence[Curve]) -> Figure:
     from matplotlib.figure import Figure
 
     times = _checked(t, curves)
-    figure = Figure(figsize=(12, 2.55 * len(curves) + 0.8), layout="constrained")
+    figure = Figure(figsize=(12, 2.75 * len(curves) + 0.8), layout="constrained")
     grid = figure.subplots(len(curves), 2, sharex=True, squeeze=False)
     for (left, right), curve in zip(grid, curves, strict=True):
         left.plot(times, curve.exact, color=EXACT, linewidth=6, solid_capstyle="round", label="analytic")
@@ -81,15 +81,15 @@ def plot_comparison(t: ArrayLike, curves: Sequence[Curve]) -> Figure:
             left.plot(times, values, color=colour, linestyle=dashes, linewidth=width, zorder=order, label=name)
             error = np.maximum(np.abs(values - curve.exact), FLOOR)
             right.semilogy(times, error, color=colour, linewidth=1.2, label=name)
-        left.set_ylabel(f"{curve.name},  {curve.unit}")
-        right.set_ylabel("|difference|")
+        left.set_title(curve.name, loc="left", fontsize=11, color=INK)
+        left.set_ylabel(curve.unit)
+        right.set_title("|numerical − analytic|", loc="left", fontsize=11, color=INK)
+        right.set_ylabel(curve.unit)
         right.set_ylim(FLOOR / 2, None)
         for ax in (left, right):
             _tidy(ax)
     for ax in grid[-1]:
         ax.set_xlabel("time, s")
-    grid[0, 0].set_title("value", loc="left", fontweight="bold", fontsize=11, color=INK)
-    grid[0, 1].set_title("|numerical − analytic|", loc="left", fontweight="bold", fontsize=11, color=INK)
     handles, labels = grid[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=10)
     return figure
@@ -108,13 +108,14 @@ def plot_curves(t: ArrayLike, curves: Sequence[Curve], *, marks: Sequence[float]
 
     times = _checked(t, curves)
     rows = -(-len(curves) // 2)
-    figure = Figure(figsize=(12, 2.1 * rows + 0.5), layout="constrained")
+    figure = Figure(figsize=(12, 2.3 * rows + 0.5), layout="constrained")
     grid = figure.subplots(rows, 2, sharex=True, squeeze=False)
     for ax, curve in zip(grid.T.flat, curves, strict=False):
         for mark in marks:
             ax.axvline(mark, color="#d1495b", linewidth=0.9, linestyle=(0, (2, 2)), zorder=1)
         ax.plot(times, curve.exact, color="#2f6fab", linewidth=2)
-        ax.set_ylabel(f"{curve.name},  {curve.unit}")
+        ax.set_title(curve.name, loc="left", fontsize=10, color=INK)
+        ax.set_ylabel(curve.unit)
         _tidy(ax)
     for ax in grid[-1]:
         ax.set_xlabel("time, s")

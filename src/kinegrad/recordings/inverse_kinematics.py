@@ -15,7 +15,8 @@ A coordinate that no marker depends on stays where it started.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ from kinegrad.results import Result
 __all__ = ["InverseKinematics", "inverse_kinematics"]
 
 Array = NDArray[np.float64]
-STARTS = 24  # of the first frame
+STARTS = 16  # of the first frame
+ROUGH = 1e-3  # part of the cost that they are compared to
 COARSE = 32  # frames apart in the first round
 ROUNDS = 4  # of looking again
 TINY = 1e-18  # m²: cost of nothing
@@ -65,9 +67,6 @@ class InverseKinematics(Result):
     success : bool
         Whether every frame is at its minimum.
     message : str
-    covariance : ndarray, shape (N, nv, nv)
-        Of the coordinates, for errors of markers with a standard deviation of 1 m in each direction: to first order,
-        multiply it by their variance, m².  Zero for coordinates at limits, and that no marker determines.
     """
 
     t: Array
@@ -80,7 +79,16 @@ class InverseKinematics(Result):
     iterations: NDArray[np.int64]
     success: bool
     message: str
-    covariance: Array
+    _solver: Solver = field(repr=False, compare=False)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Of the coordinates, (N, nv, nv), for errors of markers of 1 m in each direction.
+
+        To first order: multiply it by their variance, m².  Zero for coordinates at limits, and for those that no marker
+        determines.
+        """
+        return self._solver.covariance(self.q)
 
     @property
     def marker_error(self) -> float:
@@ -235,7 +243,7 @@ class Setting:
             k = int(np.argmin(done))
             message = f"{int((~done).sum())} of {len(done)} frames did not get there, the first at t = {self.t[k]:g} s"
         fit = (self.t, q, distance, self.names, self.unused, cost, undetermined, steps, bool(done.all()), message)
-        return InverseKinematics(*fit, solver.covariance(q))
+        return InverseKinematics(*fit, solver)
 
 
 # --- from frame to frame ----------------------------------------------------------------------------------------------
@@ -277,12 +285,13 @@ def _first_frame(model: Model, solver: Solver, first: int, begin: Array, seed: i
     wide = np.array([0.2 if kind == "prismatic" else 1.0 for kind in model.layout.speed_kinds])
     turns = wide * rng.normal(size=(STARTS, model.nv)) * np.linspace(0, 1.5, STARTS)[:, None]
     starts = integrate(model, begin, turns)
-    rows = np.full(STARTS, first)
-    q, cost, steps, done = solver.solve(rows, starts)
+    rough = Solver(solver.problem, solver.lower, solver.upper, max(ROUGH, solver.tolerance), min(50, solver.most))
+    q, cost, steps, _ = rough.solve(np.full(STARTS, first), starts)
     best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
-    near = np.flatnonzero(cost <= cost[best] * (1 + 1e-6) + 1e-20)
+    near = np.flatnonzero(cost <= cost[best] * (1 + 10 * ROUGH) + TINY)
     best = int(near[0])  # of equals, the one from nearest to the start
-    return q[best], cost[best], steps[best], done[best]
+    found = solver.solve(np.array([first]), q[best : best + 1])
+    return found[0][0], found[1][0], steps[best] + found[2][0], found[3][0]
 
 
 def _mend(

@@ -109,7 +109,9 @@ class MarkerProblem:
             while i >= 0:
                 self.above[i, j] = 1.0
                 i = int(model.parents[i])
-        self.beyond = self.above[:, self.link_of]  # (n, k)
+        self.by_link = np.argsort(self.link_of, kind="stable")
+        links, self.starts = np.unique(self.link_of[self.by_link], return_index=True)
+        self.beyond = self.above[:, links]  # (n, links with markers)
         self.plain = not model.coordinates
         self.curves = _Curves(model.layout.functions)
 
@@ -131,13 +133,17 @@ class MarkerProblem:
         w = (R @ self.axis[..., None])[..., 0]
         o = (R @ self.origin[..., None])[..., 0] + p
         f = d * self.weights[:, None]
-        F = self.beyond @ f
-        Q = (self.beyond @ (x[..., :, None] * f[..., None, :]).reshape(len(q), -1, 9)).reshape(len(q), -1, 3, 3)
-        Q -= o[..., :, None] * F[..., None, :]
-        moment = np.stack([Q[..., 1, 2] - Q[..., 2, 1], Q[..., 2, 0] - Q[..., 0, 2], Q[..., 0, 1] - Q[..., 1, 0]], -1)
+        parts = [f, np.cross(x, f)]
+        if exact:
+            parts.append((x[..., :, None] * f[..., None, :]).reshape(*x.shape[:2], 9))
+        sums = np.concatenate(parts, axis=-1)[:, self.by_link]
+        sums = self.beyond @ np.add.reduceat(sums, self.starts, axis=1)  # over links, then over all that is beyond
+        F = sums[..., :3]
+        moment = sums[..., 3:6] - np.cross(o, F)
         g = (w * (self.turns[:, None] * moment + self.slides[:, None] * F)).sum(axis=-1)
         H = None
         if exact:
+            Q = sums[..., 6:].reshape(len(q), -1, 3, 3) - o[..., :, None] * F[..., None, :]
             trace = (Q[..., 0, 0] + Q[..., 1, 1] + Q[..., 2, 2])[..., None]
             c = self.turns[:, None] * ((Q @ w[..., None])[..., 0] - trace * w)
             c += self.slides[:, None] * np.cross(w, F)
@@ -179,6 +185,8 @@ class MarkerProblem:
     def matrix(self, rows: Any, q: Array) -> Array:
         """A, (B, nv, nv)."""
         found = np.empty((len(q), self.model.nv, self.model.nv))
+        if len(self.bodies) == 1:
+            return mass_matrix(self.bodies[0], q)
         if self.bodies:
             pattern = self.pattern[rows]
             for k in np.unique(pattern):
@@ -344,12 +352,14 @@ class Solver:
         h, step, i = np.where(free, g, 0.0), np.zeros_like(g), np.arange(g.shape[1])
         todo = np.arange(len(g))
         for _ in range(INNER):
-            f, C = free[todo], B[todo]
-            right = g[todo]
-            if not f.all():
-                right = np.where(f, right + (C @ step[todo][..., None])[..., 0], 0.0)
-                C *= f[:, :, None] & f[:, None, :]
-                C[:, i, i] += ~f * 1.0
+            f, C, right = free[todo], B[todo], g[todo]
+            held = np.flatnonzero(~f.all(axis=1))
+            if len(held):
+                some, full = f[held], C[held]
+                right[held] = np.where(some, right[held] + (full @ step[todo[held]][..., None])[..., 0], 0.0)
+                full = np.where(some[:, :, None] & some[:, None, :], full, 0.0)
+                full[:, i, i] += ~some * 1.0
+                C[held] = full
             found = np.where(f, -np.linalg.solve(C, right[..., None])[..., 0], step[todo])
             beyond = f & ((found < low[todo]) | (found > high[todo]))
             again = beyond.any(axis=-1)

@@ -33,6 +33,7 @@ from kinegrad.samples.arms import puma560, two_link
 from kinegrad.samples.human import human43
 from kinegrad.samples.human_sagittal import human_sagittal
 from kinegrad.samples.mechanisms import five_bar, four_bar, slider_crank, stewart_platform
+from kinegrad.samples.motions import sample_motion
 from kinegrad.samples.pendulums import cart_pendulum, double_pendulum, multi_pendulum, spatial_chain
 from kinegrad.samples.random import random_tree
 
@@ -48,6 +49,7 @@ __all__ = [
     "multi_pendulum",
     "puma560",
     "random_tree",
+    "sample_motion",
     "slider_crank",
     "spatial_chain",
     "stewart_platform",

@@ -234,3 +234,29 @@ def test_a_signal_leaves_nothing(tmp_path, name, there):
         assert content(out) == {"index.html": "old"}
     else:
         assert not list(tmp_path.iterdir())
+
+
+# --- the page -----------------------------------------------------------------------------------------------
+
+
+def test_a_page_begins_with_its_picture_and_says_that_it_is_quick():
+    from kinegrad.papers.report.page import Page
+
+    page = Page("Swings, in words", "What it is about.", "fewer instants.")
+    page.first_figure(b"png", "The swing", "How <i>q</i> goes &amp; comes.")
+    page.numbers([("3", "swings")])
+    page.section("Motion", "motion")
+    html = page.render()
+    order = [html.index(part) for part in ("<h1>", "Quick run:", "<figure>", 'class="numbers"', "<nav", "<h2")]
+    assert order == sorted(order)
+    assert 'alt="The swing. How q goes &amp; comes."' in html  # for those who cannot see it
+    assert "Quick run" not in Page("a", "b").render()
+    assert "max-width: 700px" in html  # a layout for phones
+
+
+def test_a_busy_machine_is_noticed():
+    from kinegrad.papers.report.disturbance import disturbed, disturbed_words
+
+    assert not disturbed([1.0, 1.1])  # too few to tell
+    assert disturbed([1.0, 1.9, 2.0, 1.8, 1.7])
+    assert "3 of 9 times" in disturbed_words(3, 9)

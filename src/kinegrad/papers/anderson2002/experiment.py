@@ -22,6 +22,7 @@ from kinegrad.dynamics import mass_matrix
 from kinegrad.papers.anderson2002.chain import Chain, chain_of
 from kinegrad.papers.anderson2002.extended import extended_derivatives
 from kinegrad.papers.anderson2002.methods import METHODS, idle
+from kinegrad.papers.report.disturbance import disturbed
 from kinegrad.papers.report.page import Progress
 
 __all__ = [
@@ -75,6 +76,8 @@ class Timing:
     seconds : float
         For q̈ and dq̈/dp at one state: the best of `evaluations`.
     evaluations : int
+    disturbed : bool
+        Whether repeats differ more than on an idle machine.
     """
 
     method: str
@@ -82,6 +85,7 @@ class Timing:
     p: int
     seconds: float
     evaluations: int
+    disturbed: bool = False
 
 
 @dataclass(frozen=True)
@@ -300,16 +304,15 @@ def _measure(case: Case, names: Sequence[str], budget: float, library: bool = Tr
     ]
     if library:
         work.append((LIBRARY, lambda: case.library(STATES), STATES))
-    best, spent, counts = [np.inf] * len(work), [0.0] * len(work), [0] * len(work)
+    times: list[list[float]] = [[] for _ in work]
     share = budget / len(work)
-    while any(map(_unsure, spent, counts, [share] * len(work))):
-        for k, (_, function, _) in enumerate(work):
-            if _unsure(spent[k], counts[k], share):
-                seconds = _timed(function)
-                best[k], spent[k], counts[k] = min(best[k], seconds), spent[k] + seconds, counts[k] + 1
+    while any(_unsure(sum(each), len(each), share) for each in times):
+        for (_, function, _), each in zip(work, times, strict=True):
+            if _unsure(sum(each), len(each), share):
+                each.append(_timed(function))
     return [
-        Timing(name, case.design.model.n, case.design.p, seconds / states, count)
-        for (name, _, states), seconds, count in zip(work, best, counts, strict=True)
+        Timing(name, case.design.model.n, case.design.p, min(each) / states, len(each), disturbed(each))
+        for (name, _, states), each in zip(work, times, strict=True)
     ]
 
 

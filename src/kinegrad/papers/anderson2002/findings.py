@@ -21,12 +21,21 @@ from kinegrad.papers.anderson2002.experiment import (
     Pair,
 )
 from kinegrad.papers.anderson2002.pendulum import Perturbation
+from kinegrad.papers.report.disturbance import disturbed_words
 from kinegrad.papers.report.page import duration
 
 if TYPE_CHECKING:
     from kinegrad.papers.anderson2002 import Report
 
-__all__ = ["agreed_until", "crossing_words", "errors_of", "findings", "largest_difference", "reference_words"]
+__all__ = [
+    "agreed_until",
+    "busy_words",
+    "crossing_words",
+    "errors_of",
+    "findings",
+    "largest_difference",
+    "reference_words",
+]
 
 AGREED = 1e-10  # to which methods are asked to agree
 NEAR = 0.3  # of an exponent to the one that is expected
@@ -36,9 +45,12 @@ POWERS = {1: "n", 3: "n³", 4: "n⁴"}
 
 def findings(report: Report) -> Iterator[str]:
     """Sentences, the most important ones first."""
+    calm = not busy_words(report)
+    if not calm:
+        yield busy_words(report)
     for fit in report.exponents:
         if fit.method != LIBRARY:
-            yield _growth(fit)
+            yield _growth(fit, calm)
     yield crossing_words(report)
     common = _largest_common(report)
     base = _seconds(report, RECURSIVE, common)
@@ -54,7 +66,7 @@ def findings(report: Report) -> Iterator[str]:
         f"kinegrad's own kernel, the same recursion on vector registers with {chains.STATES} states in a call, takes "
         f"{duration(_seconds(report, LIBRARY, common))} a state at n = {common}, where the plain one takes "
         f"{duration(base)}; it grows as n^{fit.exponent:.2f} from n = {fit.smallest} to {fit.largest}"
-        + (f", {CACHES}." if fit.exponent > fit.order + NEAR else ".")
+        + (f", {CACHES}." if calm and fit.exponent > fit.order + NEAR else ".")
     )
     yield _agreement_words(report)
     yield _inverse_words(report)
@@ -72,8 +84,14 @@ def findings(report: Report) -> Iterator[str]:
 # --- times --------------------------------------------------------------------------------------------------------
 
 
-def _growth(fit: Exponent) -> str:
-    """How the time of a method grows, beside what is expected.
+def busy_words(report: Report) -> str:
+    """What to say where the machine was disturbed; nothing if it was not."""
+    rows = [*report.timings, *report.small]
+    return disturbed_words(sum(row.disturbed for row in rows), len(rows))
+
+
+def _growth(fit: Exponent, calm: bool = True) -> str:
+    """How the time of a method grows, beside what is expected; of causes only if the machine was `calm`.
 
     >>> _growth(Exponent("conventional", 3.65, 16, 64, 4, 3.7))
     'Conventional: time grows as n^3.65 from n = 16 to 64, the number of products as n^3.70: O(n⁴), as the paper says.'
@@ -88,9 +106,9 @@ def _growth(fit: Exponent) -> str:
     if fit.products is not None:
         grown += f", the number of products as n^{expected:.2f}"
         said = f": {order}, as the paper says" if abs(fit.exponent - expected) <= NEAR else said
-    if fit.exponent < expected - NEAR:
+    if fit.exponent < expected - NEAR and calm:
         said += ": terms of lower order still count"
-    if fit.exponent > expected + NEAR:
+    if fit.exponent > expected + NEAR and calm:
         said += f"; it is steeper, {CACHES}"
     return f"{fit.method[0].upper()}{fit.method[1:]}: time grows as {grown}{said}."
 

@@ -23,6 +23,7 @@ from kinegrad.directional import directional
 from kinegrad.papers.kudruss2019 import linear
 from kinegrad.papers.kudruss2019.cart import saddle
 from kinegrad.papers.kudruss2019.systems import MODES, Mechanism, uniform
+from kinegrad.papers.report.disturbance import disturbed
 from kinegrad.papers.report.page import Progress
 
 __all__ = ["BOUNDS", "SOLVE", "STATES", "Effort", "efforts"]
@@ -37,7 +38,6 @@ BOUNDS: dict[str, Callable[[float], float]] = {  # of the paper's table 1, evalu
     "tangent": lambda k: 1 + 1.5 * k,
     "structured": lambda k: 1 + 1.5 * k,
 }
-SLOW, WORSE = 1.5, 1.15  # median over best, and best of one half over that of the other: a machine that is disturbed
 FEWEST = 6  # rounds
 SHORTEST = 5e-5  # s that a measurement takes: what is shorter is done several times in it
 
@@ -150,14 +150,3 @@ def _timed(run: Callable[[], Any], repeats: int) -> float:
     for _ in range(repeats):
         run()
     return (thread_time() - start) / repeats
-
-
-def disturbed(times: Sequence[float]) -> bool:
-    """Whether times of one and the same work say that something else was at work, too.
-
-    >>> disturbed([1.0, 1.02, 1.01, 1.1, 1.0, 1.05]), disturbed([1.0, 1.0, 1.0, 1.3, 1.4, 1.3])
-    (False, True)
-    """
-    half = len(times) // 2
-    first, second = min(times[:half]), min(times[half:])
-    return float(np.median(times)) > SLOW * min(times) or max(first, second) > WORSE * min(first, second)

@@ -8,9 +8,10 @@ import datetime
 import io
 import os
 import platform
+import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -64,6 +65,17 @@ tr.quoted td { color: #6a7784; }
 .about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
 sup, sub { line-height: 0; font-size: .72em; }
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
+.quick { padding: .6rem 1rem; background: #fff7e0; border-left: 4px solid #e0a100; max-width: 46rem; }
+figure { overflow-x: auto; }
+@media (max-width: 700px) {
+  body { font-size: 16px; } main { padding: 1.4rem 1.1rem 3rem; }
+  h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
+  nav { columns: 1; } .numbers li { flex: 1 1 100%; } .numbers b { white-space: normal; }
+  figure img { width: auto; min-width: 68rem; } table { width: max-content; min-width: 100%; }
+  td:not(.number), th { max-width: 16rem; } .table { -webkit-overflow-scrolling: touch; }
+  figcaption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
+  .about dl { grid-template-columns: 1fr; }
+}
 @media print { body { background: #fff; } main { padding: 0; } figure, table { break-inside: avoid; } }
 """
 
@@ -80,6 +92,8 @@ class Page:
         Text.
     lead : str
         A paragraph of HTML under it.
+    quick : str
+        What a quick run leaves out, HTML; it stands out at the top.
 
     Examples
     --------
@@ -90,11 +104,15 @@ class Page:
     1
     """
 
-    def __init__(self, title: str, lead: str) -> None:
-        self.title, self.lead = title, lead
+    def __init__(self, title: str, lead: str, quick: str = "") -> None:
+        self.title, self.lead, self.quick = title, lead, quick
         self._sections: list[tuple[str, str]] = []
         self._top: list[str] = []
         self._body: list[str] = []
+
+    def first_figure(self, png: bytes, label: str, caption: str, alt: str | None = None) -> None:
+        """A picture at the top of the page: what it is about, before numbers and contents."""
+        self._top.append(_figure(png, label, caption, alt))
 
     def numbers(self, numbers: Iterable[tuple[str, str]]) -> None:
         """Large numbers at the top of the page, each with a line of HTML that says what it is."""
@@ -119,10 +137,11 @@ class Page:
         self._body.append(f'<div class="note">{"".join(f"<p>{html}</p>" for html in paragraphs)}</div>')
 
     def figure(self, png: bytes, label: str, caption: str, alt: str | None = None) -> None:
-        """A picture with its label in bold and an HTML caption; `alt` is text for those who cannot see it."""
-        data = base64.b64encode(png).decode("ascii")
-        image = f'<img src="data:image/png;base64,{data}" alt="{escape(alt or label)}">'
-        self._body.append(f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>")
+        """A picture with its label in bold and an HTML caption; `alt` is text for those who cannot see it.
+
+        Without it, that is the caption.
+        """
+        self._body.append(_figure(png, label, caption, alt))
 
     def animation(self, html: str) -> None:
         """A motion that plays, as :func:`kinegrad.papers.report.animation.animation` makes it."""
@@ -166,11 +185,19 @@ class Page:
             '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
             f"<title>{escape(self.title)}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n"
             f'<h1>{escape(self.title)}</h1>\n<p class="lead">{self.lead}</p>\n'
+            + (f'<p class="quick"><b>Quick run:</b> {self.quick}</p>\n' if self.quick else "")
             + "\n".join(self._top)
             + f'\n<nav aria-label="Contents"><ol>{contents}</ol></nav>\n'
             + "\n".join(self._body)
             + "\n</main>\n</body>\n</html>\n"
         )
+
+
+def _figure(png: bytes, label: str, caption: str, alt: str | None) -> str:
+    data = base64.b64encode(png).decode("ascii")
+    text = alt or f"{label}. {unescape(re.sub('<[^>]*>', '', caption))}"
+    image = f'<img src="data:image/png;base64,{data}" alt="{escape(text)}">'
+    return f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>"
 
 
 def write_figures(

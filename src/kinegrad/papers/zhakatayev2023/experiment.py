@@ -18,6 +18,7 @@ from kinegrad.compare import numerical_jacobian
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.model import Model
+from kinegrad.papers.report.disturbance import disturbed
 from kinegrad.papers.report.page import Progress
 from kinegrad.papers.zhakatayev2023.jacobianest import jacobianest
 from kinegrad.papers.zhakatayev2023.peers import pinocchio_derivatives
@@ -154,6 +155,8 @@ class Timing:
         How many instants were measured; 0 for a number quoted from the paper.
     evaluations : int or None
         Of inverse dynamics at each instant, for a numerical method.
+    disturbed : bool
+        Whether repeats differ more than on an idle machine.
     """
 
     what: str
@@ -161,6 +164,7 @@ class Timing:
     seconds: float
     measured: int
     evaluations: int | None = None
+    disturbed: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,13 +396,16 @@ def _analytic_timings(model: Model, states: tuple[Array, Array, Array]) -> list[
     ]
     if peer := pinocchio_derivatives(model, *states):
         work.append((f"Pinocchio {peer[0]}, one call per instant", 1, peer[1]))
-    best = [np.inf] * len(work)
+    times: list[list[float]] = [[] for _ in work]
     for _ in range(REPEATS + 1):  # the first loads the kernels
         for k, (_, _, function) in enumerate(work):
             start = perf_counter()
             function()
-            best[k] = min(best[k], perf_counter() - start)
-    return [Timing(what, threads, seconds, count) for (what, threads, _), seconds in zip(work, best, strict=True)]
+            times[k].append(perf_counter() - start)
+    return [
+        Timing(what, threads, min(each), count, disturbed=disturbed(each[1:]))
+        for (what, threads, _), each in zip(work, times, strict=True)
+    ]
 
 
 def spike_statement(spikes: Sequence[Spike], number: Callable[[float], str]) -> str:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kinegrad.model import Topology
+from kinegrad.papers.report.disturbance import disturbed_words
 from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
 from kinegrad.papers.zhakatayev2023 import experiment as paper
 from kinegrad.papers.zhakatayev2023.experiment import BREAKDOWN, Entry, Experiment, Timing
 from kinegrad.plot import draw_branch_graph, draw_joint_graph
 from kinegrad.plot.sensitivities import Curve, plot_comparison, plot_curves, plot_error_maps
 from kinegrad.plot.skeleton import plot_skeleton
+from kinegrad.samples import human43
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,6 +35,7 @@ METHODS = {
     "jacobianest_elsewhere": "the same, half seconds left out",
     "numdifftools": "numdifftools",
 }
+NAMES = human43().joint_names
 DPI = 150
 DOI = "doi:10.1007/s11071-023-08433-7"
 
@@ -74,7 +77,9 @@ def _curves(x: Experiment, entries: Sequence[Entry]) -> list[Curve]:
     curves = []
     for entry in entries:
         by, i, j = entry.place
-        name = rf"$\partial Q_{{{entry.torque}}}/\partial {TEX[entry.by]}_{{{entry.joint}}}$"
+        name = (
+            rf"$\partial Q/\partial {TEX[entry.by]}$: torque of {NAMES[entry.torque - 1]} by {NAMES[entry.joint - 1]}"
+        )
         estimates = {METHODS[method]: each[entry] for method, each in x.curves.items()}
         curves.append(Curve(name, UNITS[entry.by], x.exact[:, by, i, j], estimates))
     return curves
@@ -83,10 +88,10 @@ def _curves(x: Experiment, entries: Sequence[Entry]) -> list[Curve]:
 def _motion(x: Experiment) -> list[Curve]:
     q, v, _ = x.states
     return [
-        Curve("$q_5$", "rad", q[:, 4], {}),
-        Curve("$q_{14}$", "rad", q[:, 13], {}),
-        Curve(r"$\dot q_{25}$", "rad/s", v[:, 24], {}),
-        *(Curve(f"$Q_{{{i}}}$", "N·m", x.torques[:, i - 1], {}) for i in (20, 18, 30)),
+        Curve(f"$q$ {NAMES[4]}", "rad", q[:, 4], {}),
+        Curve(f"$q$ {NAMES[13]}", "rad", q[:, 13], {}),
+        Curve(rf"$\dot q$ {NAMES[24]}", "rad/s", v[:, 24], {}),
+        *(Curve(f"$Q$ {NAMES[i - 1]}", "N·m", x.torques[:, i - 1], {}) for i in (20, 18, 30)),
     ]
 
 
@@ -106,14 +111,25 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
         f"sensitivity analysis of open-tree-type multibody systems</i>, Nonlinear Dynamics, 2023 ({DOI}), "
         "run again with kinegrad."
     )
-    page = Page("zhakatayev2023, reproduced", lead)
+    quick = "adaptive differentiation of whole matrices at some instants only, scaled to all." if report.quick else ""
+    page = Page("How torques of a human body change with its motion: exact and numerical (zhakatayev2023)", lead, quick)
+    page.first_figure(
+        pictures["figure_4_sensitivities"], "Three sensitivities of the human over three seconds",
+        "How torques follow the motion of other joints: exact (kinegrad) and by two adaptive numerical methods, which "
+        "agree here; at the right their difference.",
+    )  # fmt: skip
     analytic, adaptive = _timing(report, "analytic, spatial"), _timing(report, "numdifftools")
+    plain = {name: _timing(report, name).seconds / analytic.seconds for name in ("forward", "central")}
     label = "measured" if adaptive.measured == report.instants else f"scaled from {adaptive.measured} instants"
     page.numbers(
         [
             (duration(analytic.seconds), f"all three 43×43 matrices at {report.instants} instants, exact, one thread"),
             (duration(adaptive.seconds), f"the same by adaptive differentiation, numdifftools, {label}"),
             (f"{number(adaptive.seconds / analytic.seconds)}×", "as long, for numbers that are less exact"),
+            (
+                f"{number(plain['forward'])}× and {number(plain['central'])}×",
+                "as long as exact ones: plain forward and central differences, of the same compiled torques",
+            ),
             (f"{report.zeros} of {report.entries}", "entries of each matrix that the tree makes zero"),
         ]
     )
@@ -137,7 +153,7 @@ def _setting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     page.paragraph(
         "A tree of joints with one degree of freedom each is described by the parent of each joint, or "
         "more briefly by its branches: unbroken chains between junctions. Joints are numbered from 1 on "
-        "this page, as in the paper."
+        "this page, as in the paper; kinegrad itself counts from 0 and calls joints by their names."
     )
     page.figure(
         pictures["figure_1_example_tree"], "Figure 1",
@@ -327,12 +343,15 @@ def _timings(page: Page, report: Report) -> None:
             "times the first",
         ],
         rows, "Table 4",
-        "Time for the three matrices at all instants. Analytic ones and Pinocchio: in turn, best of "
+        f"Time for the three matrices at all instants. {_peers_said(report)}: in turn, best of "
         f"{paper.REPEATS}, kernels loaded before. Numerical ones: one run, evaluating inverse dynamics "
         "compiled by kinegrad, on as many threads as it sees fit. The paper’s times are its own, on an "
         "Intel Core i5-10310U.",
         words=3, quoted=[k for k, row in enumerate(report.timings) if not row.measured],
     )  # fmt: skip
+    words = disturbed_words(sum(row.disturbed for row in report.timings), len(report.timings))
+    if words:
+        page.note(words)
     adaptive, rule = _timing(report, "numdifftools"), _timing(report, "jacobianest")
     evaluations = rule.evaluations or 1
     each = paper.PAPER_NUMERICAL / (paper.INSTANTS * evaluations)
@@ -348,9 +367,17 @@ def _timings(page: Page, report: Report) -> None:
     )
 
 
+def _peers_said(report: Report) -> str:
+    """What stands beside our own times."""
+    if any("Pinocchio" in row.what for row in report.timings):
+        return "Analytic ones and Pinocchio’s"
+    return "Analytic ones (Pinocchio would stand beside them, but is not installed here: <code>pip install pin</code>)"
+
+
 def _timing(report: Report, start: str) -> Timing:
     return next(row for row in report.timings if row.what.startswith(start))
 
 
 def _entry(entry: Entry) -> str:
-    return f"∂<i>Q</i><sub>{entry.torque}</sub>/∂<i>{HTML[entry.by]}</i><sub>{entry.joint}</sub>"
+    torque, joint = (NAMES[k - 1] for k in (entry.torque, entry.joint))
+    return f"∂<i>Q</i>/∂<i>{HTML[entry.by]}</i> of {torque} ({entry.torque}) by {joint} ({entry.joint})"
