@@ -85,7 +85,8 @@ def plot_convergence(curves: Mapping[str, Sequence[float]]) -> Figure:
     """How far iterates are from the last one, over iterations."""
     figure, ax = _axes(r"$\|x_k - x^*\|_2$, scaled", "iteration")
     for (name, values), style in zip(curves.items(), STYLES, strict=False):
-        ax.semilogy(range(len(values)), np.maximum(values, 1e-12), linestyle=style, linewidth=1.8, label=name)
+        before = np.maximum(values[:-1], 1e-12)  # the last one is at no distance from itself
+        ax.semilogy(range(len(before)), before, linestyle=style, linewidth=1.8, label=name)
     ax.set_xscale("symlog", linthresh=10)
     ax.legend(frameon=False, fontsize=11)
     return figure
