@@ -12,7 +12,8 @@ from types import ModuleType
 
 import kinegrad
 
-ROOT = Path(__file__).parents[1]
+HERE = Path(__file__).parent
+ROOT = HERE.parent
 
 project = "kinegrad"
 author = "the kinegrad developers"
@@ -49,8 +50,8 @@ CONTENTS = "\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
 NAVIGATION = {
     "Tutorials": ["tutorials/student"],
     "Guide": [
-        "conventions", "choosing", "coming_from", "cheat_sheet", "constraints", "constrained", "simulation", "viewer",
-        "bridges", "examples",
+        "conventions", "choosing", "coming_from", "cheat_sheet", "files", "constraints", "constrained", "simulation",
+        "solvers", "viewer", "bridges", "examples",
     ],
     "Theory": [
         "theory/inverse_dynamics", "theory/forward_dynamics", "theory/constrained_dynamics", "theory/designs",
@@ -64,6 +65,23 @@ NAVIGATION = {
     ],
     "Project": ["benchmarks", "architecture", "decisions", "references", "contributing", "changes"],
 }  # fmt: skip
+
+
+def navigation():
+    """All pages in order; those of a folder that are not named above come after those that are."""
+    named = {page for pages in NAVIGATION.values() for page in pages}
+    found = sorted(path.relative_to(HERE).with_suffix("").as_posix() for path in HERE.rglob("*.md"))
+    rest = [page for page in found if page not in named and page != "index"]
+    folders = {"Tutorials": "tutorials/", "Theory": "theory/"}
+    return {
+        title: [*pages, *(page for page in rest if _belongs(page, title, folders))]
+        for title, pages in NAVIGATION.items()
+    }
+
+
+def _belongs(page, title, folders):
+    home = next((name for name, folder in folders.items() if page.startswith(folder)), "Guide")
+    return home == title
 
 
 def write_pages(app):
@@ -82,7 +100,7 @@ def turn_links(app, docname, source):
     """Links to files outside this folder, derivations of kernels in place, and what the first page leads to."""
     text = re.sub(KERNEL, _derivation, source[0])
     if docname == "index":
-        text += "".join(CONTENTS.format(title=title, pages="\n".join(pages)) for title, pages in NAVIGATION.items())
+        text += "".join(CONTENTS.format(title=title, pages="\n".join(pages)) for title, pages in navigation().items())
     source[0] = _turned(text)
 
 
@@ -102,7 +120,7 @@ def _turned(text):
 
 def _write(name, text):
     """Only what has changed, so that a second build is quick."""
-    target = Path(__file__).parent / name
+    target = HERE / name
     target.parent.mkdir(exist_ok=True)
     if not target.exists() or target.read_text(encoding="utf-8") != text:
         target.write_text(text, encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -15,6 +16,10 @@ from kinegrad.samples import SAMPLES, random_tree
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("ci", parent=settings.get_profile("default"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+# What a shell starts in the background ignores Ctrl-C, and so do its children: tests of interrupts would hang.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SCREWS = ("screw",)
 SLIDERS_AND_HINGES = ("revolute", "prismatic")

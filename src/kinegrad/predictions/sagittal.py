@@ -54,10 +54,11 @@ def sagittal_lift(
         Reach("grip", FLOOR, "end", phase="bend", directions="xz"),
         Boundary("end", v=0.0, phase="bend"),
         Reach("grip", SHELF, "end", directions="xz"),
-        Boundary("end", v=0.0, a=0.0),
+        Boundary("end", q={"trunk.ry": (-0.1, 0.3)}, v=0.0, a=0.0),  # upright again
         Foot("foot", sole, size=(length, WIDTH)),
         Above("grip", 0.15, normal=(1.0, 0.0, 0.0), other="shank", phase="lift"),  # the box in front of the knees
         Above("grip", 0.15, normal=(1.0, 0.0, 0.0), other="thigh", phase="lift"),  # and of the hip
+        Above("grip", 0.20, normal=(1.0, 0.0, 0.0), other="upper_arm", phase="lift"),  # and of the shoulder
         Limits(q={"trunk.ry": (-0.4, 1.6), "trunk.tx": (-0.6, 0.6), "trunk.tz": (-0.8, 0.1)}),
     ]
     objective = [Effort(relative=True), Time(0.3), Acceleration(1e-5), Posture(1e-3)]

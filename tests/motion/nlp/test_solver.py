@@ -131,6 +131,17 @@ def test_infeasible_names_its_rows(solver, limits, rows):
     assert "at t = 0." in found.message
 
 
+def test_a_motion_that_is_too_fast_names_joint_and_instant():
+    """Torques that the arm does not have, and where in time."""
+    from kinegrad import samples
+    from kinegrad.motion.problem import Boundary, MotionProblem, Phase
+
+    ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+    found = MotionProblem(samples.two_link(gravity=(0, 0, 0)), Phase(duration=(0.05, 0.3), segments=8), ends).solve()
+    assert found.status == "infeasible"
+    assert "Violated most: torque of shoulder at s = 0.1" in found.message
+
+
 def test_more_equations_than_variables():
     program = Symbolic(1, lambda x: x[0] ** 2, lambda x: [x[0], x[0] ** 2], limits=([1, 1], [1, 1]))
     found = solve(program, [3.0])

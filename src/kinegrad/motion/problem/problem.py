@@ -22,7 +22,7 @@ from kinegrad.motion.problem.between import excesses, tolerances_of
 from kinegrad.motion.problem.derivative_check import DerivativeCheck, check_derivatives
 from kinegrad.motion.problem.description import described
 from kinegrad.motion.problem.program import MotionProgram
-from kinegrad.motion.problem.refinement import carried, refined
+from kinegrad.motion.problem.refinement import NEARBY, carried, refined
 from kinegrad.motion.problem.requirements import Phase, Requirement
 from kinegrad.motion.problem.solution import MotionSolution, motion_of
 from kinegrad.motion.problem.terms import Term, Time
@@ -256,6 +256,8 @@ class MotionProblem:
                 break
             finer = refined(found.problem, found)
             x0 = carried(found.problem.program, found.x, finer.program)
+            if solver in ("ipopt", "cyipopt"):
+                how["options"] = NEARBY | dict(options or {})
             how["checkpoint"] = file and file.with_name(f"{file.stem}.refined{count}{file.suffix}")
             found = finer.solution(solve(finer.program, x0, **how), tolerances, refinements=count)
         return found

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from kinegrad.motion.problem.solution import MotionSolution
 
 Array = NDArray[np.float64]
+NEARBY = {  # IPOPT's, for a start that is nearly a solution: half of the iterations
+    "mu_init": 1e-4, "bound_push": 1e-5, "bound_frac": 1e-5, "slack_bound_push": 1e-5, "slack_bound_frac": 1e-5,
+}  # fmt: skip
 
 
 def refined(problem: MotionProblem, solution: MotionSolution) -> MotionProblem:

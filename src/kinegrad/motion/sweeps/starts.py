@@ -244,7 +244,7 @@ def multi_start(
     if x0 is None and not is_motion_problem(problem):
         raise InputError("`x0` is None, and `problem` is a NonlinearProgram; expected a guess of shape (n,)")
     first = None if x0 is None else check_start(program, x0)
-    guesses = Guesses(seed, spread, stretch, dict(guess or {}), first, draw)
+    guesses = Guesses(seed, spread, stretch, words("guess", guess), first, draw)
     tasks = {f"start {i}": (problem, guesses, i, options, os.getpid()) for i in range(count)}
     base = np.asarray(guesses.number(problem, 0))
     size = float(np.linalg.norm(program.constraints(base)))
@@ -263,6 +263,15 @@ def multi_start(
                 )
     starts = tuple(outcome(i, result) for i, result in enumerate(found.values()))
     return MultiStart(starts, distinct_optima(starts, program.x_scale, program.f_scale, *tolerances), *tolerances)
+
+
+def words(name: str, given: Any) -> dict[str, Any]:
+    """Arguments by name; none if None is given."""
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) for key in given):
+        raise InputError(f"`{name}` is {shown(given)}; expected a mapping from names to values")
+    return dict(given)
 
 
 def refuse_checkpoint(options: Mapping[str, Any]) -> None:

@@ -21,6 +21,7 @@ from kinegrad.motion.sweeps.starts import (
     outcome,
     refuse_checkpoint,
     solve_start,
+    words,
 )
 from kinegrad.motion.sweeps.tasks import run_tasks
 from kinegrad.results import Result
@@ -128,12 +129,12 @@ def sweep(
     """
     if not callable(make):
         raise InputError(f"`make` is {shown(make)}; expected a function that makes a MotionProblem")
-    others = dict(fixed or {})
+    others = words("fixed", fixed)
     check_parameters(make, vary, others)
     refuse_checkpoint(options)
     starts, retries = engine.whole("starts", starts), engine.whole("retries", retries, least=0)
     tolerances = (engine.positive("same_objective", same_objective), engine.positive("same_x", same_x))
-    guesses = Guesses(seed, spread, stretch, dict(guess or {}))
+    guesses = Guesses(seed, spread, stretch, words("guess", guess))
     names = tuple(vary)
     combinations = [dict(zip(names, values, strict=True)) for values in itertools.product(*vary.values())]
     if len(combinations) * starts > MOST:
@@ -189,6 +190,8 @@ def check_parameters(make: Callable[..., Any], vary: Any, fixed: Any) -> None:
     if not isinstance(vary, Mapping) or not vary:
         raise InputError(f"`vary` is {shown(vary)}; expected a mapping from parameters to their values")
     for name, values in vary.items():
+        if not isinstance(name, str):
+            raise InputError(f"`vary` has the parameter {shown(name)}; expected names")
         if isinstance(values, str | bytes) or not isinstance(values, Sequence) or not len(values):
             raise InputError(f"`vary[{name!r}]` is {shown(values)}; expected a list of values, one at least")
         if name in fixed:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kinegrad.io.trajectory import write_trajectory
 from kinegrad.io.whole_file import checked_path
-from kinegrad.motion.problem import MotionSolution
+from kinegrad.motion.problem import Foot, MotionSolution
 from kinegrad.motion.problem.verification import Verification
 from kinegrad.papers.report import motion_figures as figures
 from kinegrad.papers.report.animation import animation
@@ -165,7 +165,8 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
 
 
 def _caption(solution: MotionSolution) -> str:
-    arrows = " Arrows: forces of the ground at the centre of pressure." if solution.motion.forces is not None else ""
+    stands = any(isinstance(one, Foot) for one in solution.problem.requirements)
+    arrows = " Arrows: forces of the ground at the centre of pressure." if stands else ""
     return f"{solution.duration:.3f} s of the solution itself, its splines.{arrows}"
 
 

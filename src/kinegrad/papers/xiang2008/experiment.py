@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError
 from kinegrad.motion.problem import MotionProblem, MotionSolution
+from kinegrad.motion.sweeps import multi_start
 from kinegrad.papers.report.page import Progress
 from kinegrad.papers.xiang2008.closed_form import ClosedForm
 from kinegrad.predictions.two_link import LOAD, lifting, time_optimal
@@ -23,7 +24,6 @@ Array = NDArray[np.float64]
 GRAVITY = 9.8062
 EXAMPLES: dict[int, Callable[..., MotionProblem]] = {1: time_optimal, 2: lifting}
 DURATION = 0.5  # s, of guesses: straight lines between the ends, as in the paper
-SAME = 2e-3  # relative: objectives that differ by less are of one local minimum
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Minimum:
-    """A local minimum of example 2, how many starts led to it, and from which durations."""
+    """A local minimum of example 2, and how many starts led to it."""
 
     final_time: float
     objective: float
@@ -163,22 +163,12 @@ def starts(count: int, say: Progress) -> Sweep:
 
 
 def minima(count: int, say: Progress) -> list[Minimum]:
-    """Distinct optima of example 2 from many starts: noise, and durations from 0.3 to 2 s."""
-    rng = np.random.default_rng(67)
-    found: list[list[float]] = []
-    for k in range(count):
-        duration, noise = float(rng.uniform(0.3, 2.0)), float(rng.choice([0.3, 1.0, 2.0]))
-        solution, run = solve(2, duration=duration, noise=noise, seed=k, max_iterations=400)
-        say("example 2: starts", k + 1, count)
-        if run.status != "optimal":
-            continue
-        near = (one for one in found if abs(one[1] - run.objective) < SAME * run.objective)
-        match = next(near, None)
-        if match is None:
-            found.append([solution.duration, run.objective, 1])
-        else:
-            match[2] += 1
-    return [Minimum(T, J, int(hits)) for T, J, hits in sorted(found, key=lambda one: one[1])]
+    """Distinct optima of example 2 from many starts: noise of 2 rad, and durations from 0.27 to 2.4 s."""
+    found = multi_start(
+        lifting(), count, seed=2008, spread=2.0, stretch=3.0, guess={"durations": [0.8]}, max_iterations=400,
+        progress=lambda done, total, last: say("example 2: starts", done, total),
+    )  # fmt: skip
+    return [Minimum(one.duration, one.objective, one.count) for one in found.optima]
 
 
 def sensitivities(solution: MotionSolution, count: int = 161) -> Sensitivity:

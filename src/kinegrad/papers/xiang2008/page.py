@@ -178,8 +178,8 @@ def _table(page: Page, report: Report) -> None:
     rows = [[f"{one.final_time:.4f}", f"{one.objective:.5f}", f"{one.starts}"] for one in report.minima]
     page.table(
         ["<i>T</i>, s", "objective", "starts that end there"], rows, "Table 2",
-        "Local minima of example 2, from straight lines with noise. Which one a solver finds depends on where it "
-        "begins; nothing but many starts tells.", words=0,
+        "Local minima of example 2, by <code>multi_start</code> from straight lines with noise. Which one a solver "
+        "finds depends on where it begins; nothing but many starts tells.", words=0,
     )  # fmt: skip
 
 
