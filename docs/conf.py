@@ -51,7 +51,7 @@ NAVIGATION = {
     "Tutorials": ["tutorials/student"],
     "Guide": [
         "conventions", "choosing", "coming_from", "cheat_sheet", "files", "constraints", "constrained", "simulation",
-        "solvers", "viewer", "bridges", "examples",
+        "solvers", "recordings", "viewer", "bridges", "examples",
     ],
     "Theory": [
         "theory/inverse_dynamics", "theory/forward_dynamics", "theory/constrained_dynamics", "theory/designs",

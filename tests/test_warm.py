@@ -12,7 +12,7 @@ from tests.kernels.child import child, output
 NONE = {
     "free", "get_threads", "inertial_parameters", "planar", "prismatic", "revolute", "rotate", "screw", "set_threads",
     "spherical", "translate", "universal", "optimize_design", "objective_value", "objective_gradient",
-    "difference", "integrate", "neutral", "random_configuration",
+    "difference", "integrate", "neutral", "random_configuration", "load", "save",
 }  # fmt: skip
 
 
