@@ -47,7 +47,11 @@ def _convergence_words(rows: Sequence[Convergence]) -> Iterator[str]:
                 for how in ("exact", "differences")
             )
             if exact is not None and other is not None:
-                pairs.append(f"{_iterations(exact)} against {_iterations(other)} with a box of {mass:g} kg")
+                same = abs(exact.objective - other.objective) < 1e-4 * abs(exact.objective)
+                end = (
+                    "" if same else f" (at another optimum, J = {other.objective:.4f} instead of {exact.objective:.4f})"
+                )
+                pairs.append(f"{_iterations(exact)} against {_iterations(other)} with a box of {mass:g} kg{end}")
         if pairs:
             yield (
                 f"Figure 3, {kind}: iterations with exact first derivatives against forward differences: "
