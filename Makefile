@@ -26,6 +26,7 @@ test: $(TOOLS)
 
 test-slow: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
+	KINEGRAD_PEER=opensim $(BIN)/python -m pytest tests/peers/test_opensim*.py
 
 warm: $(READY)
 	$(BIN)/kinegrad compile

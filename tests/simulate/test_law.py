@@ -138,7 +138,7 @@ def some(at):
 @pytest.mark.parametrize(
     ("term", "message"),
     [
-        (TorqueSquared(np.ones(3)), r"`weight` has shape \(3,\); expected one number, or \(2,\)"),
+        (TorqueSquared(np.ones(3)), r"`weight` has shape \(3,\); expected one number, \(2,\), or numbers by name"),
         (Tracking(np.ones((6, 2))), r"`reference` of Tracking gives shape \(6, 2\); expected \(2,\)"),
         (Tracking(lambda t: np.ones(2)), r"`reference` of Tracking gives shape \(2,\); expected \(6, 2\)"),
         (EndPosition("Q", [1.0, 2.0]), r"`target` of EndPosition has shape \(2,\)"),

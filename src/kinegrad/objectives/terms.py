@@ -118,7 +118,7 @@ class TorqueSquared(Result):
 class Power(Result):
     """Σ wᵢ |τᵢ vᵢ|, W: what motors do, driving or braking; integrated, their work.
 
-    Smoothly: √(P² + ε²) − ε for |P|.  With ``net=True``, Σ wᵢ τᵢ vᵢ, in which braking is negative.
+    Smoothly: √(P² + ε²) − ε for the magnitude of P.  With ``net=True``, Σ wᵢ τᵢ vᵢ, in which braking is negative.
     """
 
     weight: Any = 1.0
