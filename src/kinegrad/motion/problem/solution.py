@@ -96,7 +96,7 @@ class MotionSolution(Result):
             f"the solver succeeded, but between the nodes limits are exceeded: {each}; use refine=True or more segments"
         )
 
-    def verify(self, *, segments: bool = True, mujoco: bool | None = None) -> Verification:
+    def verify(self, *, segments: bool = True, mujoco: bool | None = None, whole: bool = True) -> Verification:
         """Apply the predicted torques to the mechanism, and see how far it departs from the predicted motion.
 
         Parameters
@@ -105,6 +105,8 @@ class MotionSolution(Result):
             Simulate each segment by itself, too.
         mujoco : bool, optional
             Whether to simulate with MuJoCo as well; if not given, where it is installed.
+        whole : bool
+            Simulate the motion all at once, too: without control a body on its feet falls, which takes long to compute.
 
         Examples
         --------
@@ -115,10 +117,12 @@ class MotionSolution(Result):
         >>> found.verify(mujoco=False).departure < 1e-6
         True
         """
-        for name, value in (("segments", segments), ("mujoco", mujoco)):
+        for name, value in (("segments", segments), ("mujoco", mujoco), ("whole", whole)):
             if not (isinstance(value, bool) or (name == "mujoco" and value is None)):
                 raise InputError(f"`{name}` is {shown(value)}; expected True or False")
-        return verify(self, mujoco=mujoco, segments=segments)
+        if not (whole or segments):
+            raise InputError("`whole` and `segments` are both False; expected at least one to simulate")
+        return verify(self, mujoco=mujoco, segments=segments, whole=whole)
 
     def sensitivity(self, parameters: Any = None, *, limits: bool = True) -> Sensitivity:
         """How the optimum changes with masses, lengths, loads and torque limits, from its multipliers.
