@@ -1,7 +1,7 @@
 """Which peers are compared with in this run.
 
-Where a peer is not to be had (Pinocchio has no wheel for Windows) its tests are not collected.  OpenSim and CasADi bring
-different versions of one library, and cannot be in one process: tests of OpenSim have a run of their own,
+Where a peer is not to be had (Pinocchio has no wheel for Windows) its tests are not collected.  OpenSim and CasADi
+bring different versions of one library, and cannot be in one process: tests of OpenSim have a run of their own,
 ``KINEGRAD_PEER=opensim``, as ``make test-slow`` does it.
 """
 
