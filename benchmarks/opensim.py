@@ -22,9 +22,8 @@ FRAMES, TRACKED = 1000, 25
 
 
 def run(repeats: int) -> list[Row]:
-    from tests.peers.test_opensim_recordings import motion, walker
-
     import opensim as osim
+    from tests.peers.test_opensim_recordings import motion, walker
 
     osim.Logger.setLevelString("Off")
     set_threads(1)

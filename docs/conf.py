@@ -186,8 +186,10 @@ def reference(page):
 def plain_signs(app, what, name, thing, options, lines):
     """Bars of magnitudes and stars of products are signs of mathematics in docstrings, not marks of their language."""
     for k, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...", "*", ":")) and "``" not in line:
-            lines[k] = re.sub(r"(?<![\\*`])([|*])(?=\S)(?!\*)", r"\\\1", line)
+        if not line.lstrip().startswith((">>>", "...", "*", ":")):
+            parts = line.split("``")  # every second one is code
+            parts[::2] = [re.sub(r"(?<![\\*`])([|*])(?=\S)(?!\*)", r"\\\1", part) for part in parts[::2]]
+            lines[k] = "``".join(parts)
 
 
 def setup(app):
