@@ -35,9 +35,9 @@ _NOTICE_AFTER = 1.0  # seconds
 
 def kernel(function):
     """Compile `function` on first call, keep the result on disk, and say so if that takes over a second."""
-    if not JIT:
-        return _quiet(function)
     dispatcher = numba.njit(fastmath=_FAST, **_OPTIONS)(function)
+    if not JIT:
+        return _quiet(dispatcher)  # which is the function itself
     dispatcher._cache = cache.Cache(function)
     # both ways in: from a call with arguments of new types, and from the compilation of another function
     dispatcher.compile = functools.partial(_apart, _compile_with_notice, dispatcher, dispatcher.compile)
