@@ -247,6 +247,7 @@ def attempt(function, *arguments, **named):
     """The result, or the words of a KinegradError; warnings are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", kg.errors.UnfinishedWarning)  # a result that says so is one
         try:
             return function(*arguments, **named)
         except kg.KinegradError as error:
