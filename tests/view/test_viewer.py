@@ -93,12 +93,17 @@ def test_it_plays_pauses_and_begins_again(viewer):
     viewer.play()
     wait_until(lambda: viewer.time > 0.05)
     viewer.pause()
-    held = viewer.time
     assert not viewer.playing
     viewer.set_time(1.0)
-    viewer.play()
-    assert viewer.time < 0.5 or held  # from its beginning
-    viewer.pause()
+    assert viewer.time == 1.0
+    viewer.panel._loop.value = False
+    viewer.set_time(0.4)
+    viewer.play()  # from where it is, to its end, and no further
+    assert viewer.time >= 0.4
+    wait_until(lambda: not viewer.playing)
+    assert viewer.time == 1.0
+    viewer.play()  # at its end, from its beginning
+    wait_until(lambda: not viewer.playing)
 
 
 def wait_until(done):
