@@ -12,6 +12,7 @@ BIN    := $(VENV)/bin
 endif
 READY  := $(VENV)/.ready
 TOOLS  := $(VENV)/.tools
+MODELS := $(VENV)/.models
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -24,7 +25,7 @@ demo: $(READY)
 test: $(TOOLS)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-test-slow: $(TOOLS)
+test-slow: $(TOOLS) $(MODELS)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
 	KINEGRAD_PEER=opensim $(BIN)/python -m pytest tests/peers/test_opensim*.py
 
@@ -67,6 +68,10 @@ $(READY): pyproject.toml
 $(TOOLS): $(READY)
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $(TOOLS)
+
+# models of packages that are too heavy to install; without a network their tests are skipped, and say so
+$(MODELS): $(TOOLS) tests/published.txt
+	$(BIN)/python -m tests.published && touch $(MODELS) || echo "no published models: their tests are skipped"
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

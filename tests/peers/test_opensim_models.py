@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 import kinegrad as kg
 from kinegrad.io.opensim import OpenSimFile, model_file, read
 from tests.io.opensim.files import EVERYTHING, J, constant, linear, new_layout, old_layout, spline
+from tests.published import HOW, published
 
 # OpenSim cannot be loaded beside the CasADi of other tests: run this file alone
 opensim_model = pytest.importorskip("tests.peers.opensim_model", reason="needs opensim", exc_type=ImportError)
@@ -39,6 +39,29 @@ def twins(path: Path, **options: object) -> tuple[OpenSimFile, object]:
     finally:
         model_file.assemble = assemble
     return file, opensim_model.OpenSimTwin(path, file, kept)
+
+
+def slopes(twin: object, q: np.ndarray, v: np.ndarray, a: np.ndarray, h: float = 2e-3) -> np.ndarray:
+    """∂τ/∂q of OpenSim's τ by differences of sixth order: errors of about (3h)⁶ and ε/h."""
+    columns = []
+    for e in np.eye(len(v)):
+        weights = ((1, 0.75), (2, -0.15), (3, 1 / 60))
+        ends = [(c, *(twin.inverse_dynamics(q + s * k * h * e, v, a) for s in (1, -1))) for k, c in weights]  # type: ignore[attr-defined]
+        columns.append(sum(c * (above - below) for c, above, below in ends) / h)
+    return np.transpose(columns)
+
+
+def compare_slopes(file: OpenSimFile, twin: object, tolerance: float, *, rates: bool) -> None:
+    """∂τ/∂q, and ∂τ/∂v, which is linear in v, so that central differences of any size are exact."""
+    model, rng = file.model, np.random.default_rng(3)
+    q = kg.random_configuration(model, rng) * 0.8
+    v, a = rng.normal(size=(2, model.nv)) * (1.0 if rates else [[0.0], [1.0]])
+    found = kg.inverse_dynamics_derivatives(model, q, v, a)
+    expected = slopes(twin, q, v, a)
+    assert np.abs(found.dtau_dq - expected).max() <= tolerance * np.abs(expected).max()
+    tau = twin.inverse_dynamics  # type: ignore[attr-defined]
+    expected = np.transpose([(tau(q, v + e, a) - tau(q, v - e, a)) / 2 for e in np.eye(model.nv)])
+    assert np.abs(found.dtau_dv - expected).max() <= tolerance * np.abs(expected).max() or not rates
 
 
 def compare(file: OpenSimFile, twin: object, tolerance: float, *, rates: bool = True, count: int = 3) -> None:
@@ -153,16 +176,11 @@ def test_a_joint_that_is_reached_from_its_child(tmp_path: Path) -> None:
     compare(*twins(path), 1e-11)
 
 
-REAL = [
-    path
-    for package in ("Pose2Sim", "osim")
-    if (spec := importlib.util.find_spec(package)) and spec.submodule_search_locations
-    for path in sorted(Path(next(iter(spec.submodule_search_locations))).rglob("*.osim"))
-]
+REAL = [*published("pose2sim", ".osim"), *published("osim-rl", ".osim")]
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not REAL, reason="needs the models of `pip install --no-deps pose2sim osim-rl`")
+@pytest.mark.skipif(not REAL, reason=HOW)
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem)
 @pytest.mark.parametrize("locked", ["fixed", "free"])
 def test_published_models(path: Path, locked: str) -> None:
@@ -174,6 +192,7 @@ def test_published_models(path: Path, locked: str) -> None:
     file, twin = twins(path, locked=locked, inertia="project")
     several = path.stem.startswith("Model_Pose2Sim")
     compare(file, twin, 1e-9, rates=not several, count=2)
+    compare_slopes(file, twin, 1e-9, rates=not several)
     types = {1: "rotational", 2: "translational", 3: "coupled"}
     for coordinate in twin.coordinates:
         if (name := coordinate.getName()) in file.motion_types:

@@ -36,6 +36,29 @@ def test_markers(tmp_path: Path) -> None:
     assert np.nanmax(np.abs(turned.position - x[..., [0, 2, 1]] * [1, 1, -1])) < 1e-6
 
 
+def test_more_markers_than_one_list_of_names_can_hold(tmp_path: Path) -> None:
+    """C3D has POINT:LABELS for 255 names, then LABELS2; a residual of −1 is a marker that was not seen."""
+    path, names = tmp_path / "a.c3d", tuple(f"m{k}" for k in range(300))
+    file = ezc3d.c3d()
+    point = file["parameters"]["POINT"]
+    point["RATE"]["value"], point["UNITS"]["value"], point["LABELS"]["value"] = [50], ["cm"], names
+    file["data"]["points"] = np.ones((4, 300, 2)) * np.arange(300)[None, :, None]
+    residuals = np.zeros((1, 300, 2))
+    residuals[0, 299, 1] = -1
+    file["data"]["meta_points"] = {"residuals": residuals, "camera_masks": np.zeros((7, 300, 2), dtype=bool)}
+    file.write(str(path))
+    markers, _ = read_c3d(path)
+    assert markers.names == names
+    np.testing.assert_allclose(markers.position[:, 280], 2.80, rtol=1e-6)
+    assert markers.seen.sum() == 599
+    assert not markers.seen[1, 299]
+    for units, sentence in (([], "POINT:UNITS is ''; expected mm, cm or m"), (["inch"], "POINT:UNITS is 'inch'")):
+        point["UNITS"]["value"] = units
+        file.write(str(path))
+        with pytest.raises(InputError, match=sentence):
+            read_c3d(path)
+
+
 def test_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.c3d"
     written(path)

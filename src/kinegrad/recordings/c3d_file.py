@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.errors import InputError, said, shown
 from kinegrad.io.trc_file import METRES, Markers
 from kinegrad.io.whole_file import checked_path, regular_file
+from kinegrad.recordings.c3d_plates import plates_in
 from kinegrad.recordings.force_plates import ForcePlate
 
 __all__ = ["read_c3d"]
@@ -19,7 +21,9 @@ Array = NDArray[np.float64]
 UPRIGHT = np.array([[1.0, 0, 0], [0, 0, 1], [0, -1, 0]])  # from a world whose z is up to one whose y is
 
 
-def read_c3d(path: str | os.PathLike[str], *, up: str = "y") -> tuple[Markers, list[ForcePlate]]:
+def read_c3d(
+    path: str | os.PathLike[str], *, up: str = "y", plates: bool = True, threshold: float = 10.0
+) -> tuple[Markers, list[ForcePlate]]:
     """Markers and force plates of a C3D file, in metres and newtons.
 
     Parameters
@@ -28,22 +32,31 @@ def read_c3d(path: str | os.PathLike[str], *, up: str = "y") -> tuple[Markers, l
     up : {"y", "z"}
         Which axis of the file points upwards.  OpenSim's models stand along y: what is along z is turned by −90° about
         x, (x, y, z) → (x, z, −y).
+    plates : bool
+        Whether force plates are read: of types 1 to 4.  Without, markers are, whatever the plates are.
+    threshold : float
+        N: a plate that bears less across its surface bears nothing, since its centre of pressure would be a quotient of
+        noise.
 
     Returns
     -------
     markers : Markers
         NaN where one was not seen.
     plates : list of ForcePlate
-        Without links; forces are those on the foot: upwards on average.
+        At the rate of their channels.  Without links; forces are those on the foot: upwards on average.  While a plate
+        bears nothing, its point is the nearest in time that it found.
 
     Raises
     ------
     InputError
-        If ezc3d is not installed, or cannot read the file.
+        If ezc3d is not installed, or cannot read the file; if a plate is of another type, or `up` cannot be.
     """
     place = checked_path(path)
     if not isinstance(up, str) or up not in ("y", "z"):
         raise InputError(f"`up` is {shown(up)}; expected 'y' or 'z'")
+    if not isinstance(plates, bool):
+        raise InputError(f"`plates` is {shown(plates)}; expected True or False")
+    least = engine.positive("threshold", threshold)
     try:
         import ezc3d
     except ImportError:
@@ -54,7 +67,7 @@ def read_c3d(path: str | os.PathLike[str], *, up: str = "y") -> tuple[Markers, l
         with place.open("rb") as file:
             if file.read(2)[1:] != b"\x50":
                 raise InputError(f"{place}: does not begin as C3D files do; expected one")
-        data = ezc3d.c3d(os.fspath(place), extract_forceplat_data=True)
+        data = ezc3d.c3d(os.fspath(place))
     except InputError:
         raise
     except OSError as error:
@@ -63,43 +76,35 @@ def read_c3d(path: str | os.PathLike[str], *, up: str = "y") -> tuple[Markers, l
         raise InputError(f"{place}: cannot be read by ezc3d: {said(error)}") from None
     turn = UPRIGHT if up == "z" else np.eye(3)
     try:
-        return _markers(data, turn), _plates(data, turn)
+        markers = _markers(data, turn)
+        return markers, plates_in(data, _scale(data), turn, up, least) if plates else []
     except (KeyError, IndexError, TypeError, ValueError) as error:
         raise InputError(f"{place}: {said(error)}") from None
+
+
+def _scale(data: Any) -> float:
+    """m in the unit of positions."""
+    units = data["parameters"]["POINT"].get("UNITS", {"value": ()})["value"]
+    unit = str(units[0]).strip().lower() if len(units) else ""
+    if unit not in METRES:
+        raise InputError(f"POINT:UNITS is {shown(unit)}; expected mm, cm or m")
+    return METRES[unit]
 
 
 def _markers(data: Any, turn: Array) -> Markers:
     point = data["parameters"]["POINT"]
     rate = float(point["RATE"]["value"][0])
-    unit = str(point["UNITS"]["value"][0]).strip().lower() if len(point["UNITS"]["value"]) else "mm"
-    if unit not in METRES:
-        raise InputError(f"units of markers are {shown(unit)}; expected mm, cm or m")
     if not rate > 0:
         raise InputError(f"the rate of markers is {rate:g} Hz; expected one above zero")
     x = np.asarray(data["data"]["points"], dtype=float)[:3]  # (3, markers, frames)
-    names = [str(name).strip() for name in point["LABELS"]["value"]][: x.shape[1]]
-    position = np.moveaxis(x, (0, 1, 2), (2, 1, 0)) * METRES[unit]
+    names: list[str] = []
+    for number in ("", *map(str, range(2, 1000))):  # LABELS, LABELS2, …: each holds 255 at most
+        if f"LABELS{number}" not in point:
+            break
+        names += [str(name).strip() for name in point[f"LABELS{number}"]["value"]]
+    if len(names) < x.shape[1]:
+        raise InputError(f"POINT:LABELS has {len(names)} names for {x.shape[1]} markers; expected one for each")
+    position = np.moveaxis(x, (0, 1, 2), (2, 1, 0)) * _scale(data)
     position = np.where(np.isnan(position).any(axis=-1, keepdims=True), np.nan, position @ turn.T)
     first = int(data["header"]["points"]["first_frame"])
-    return Markers((first + np.arange(len(position))) / rate, tuple(names), position)
-
-
-def _plates(data: Any, turn: Array) -> list[ForcePlate]:
-    found = []
-    analog = data["parameters"].get("ANALOG", {})
-    for k, plate in enumerate(data["data"].get("platform", [])):
-        force, moment = (np.asarray(plate[what], dtype=float).T for what in ("force", "moment"))
-        place = str(plate.get("unit_position", "mm")).lower()
-        by_moment = 1e-3 if "mm" in str(plate.get("unit_moment", "Nmm")).lower() else 1.0
-        point = np.asarray(plate["center_of_pressure"], dtype=float).T * METRES.get(place, 1e-3)
-        free = np.asarray(plate["Tz"], dtype=float).T * by_moment
-        if free.shape != force.shape:
-            free = np.zeros_like(moment)
-        force, point, free = (x @ turn.T for x in (force, point, free))
-        if np.nansum(force[:, 1]) < 0:  # on the plate: turned into that on the foot
-            force, free = -force, -free
-        rate = float(analog["RATE"]["value"][0])
-        point = np.where(np.isfinite(point), point, 0.0)
-        t = int(data["header"]["points"]["first_frame"]) / float(data["parameters"]["POINT"]["RATE"]["value"][0])
-        found.append(ForcePlate(t + np.arange(len(force)) / rate, force, point, free, name=f"plate{k + 1}"))
-    return found
+    return Markers((first + np.arange(len(position))) / rate, tuple(names[: x.shape[1]]), position)

@@ -184,6 +184,15 @@ def test_shapes_are_kept(tmp_path):
         assert shapes[4].solid.file == str(tmp_path / "roots" / "elsewhere" / "arm.stl")
 
 
+@pytest.mark.parametrize("solid", ['box size="0 0 0"', 'sphere radius="0.0"', 'cylinder radius="0" length="1"'])
+def test_shapes_without_a_size_are_told_and_left_out(tmp_path, solid):
+    """As in the published files of Sawyer and Laikago, whose bodies are sound."""
+    (tmp_path / "a.urdf").write_text(ARM.replace("</link>", f"<visual><geometry><{solid}/></geometry></visual></link>"))
+    found = read(tmp_path / "a.urdf")
+    assert found.model.shapes == ()
+    assert [note.what for note in found.report].count("empty shape") == 2
+
+
 def test_nothing_is_left_out_silently(tmp_path):
     others = """<transmission name="t"/><gazebo reference="upper"><mu1>1</mu1></gazebo><sensor name="eye"/>
 <gazebo><joint:hinge/></gazebo><ros2_control name="c"/><marker/>"""

@@ -172,7 +172,11 @@ REFUSED = {
     "no links": (robot(), '<robot name="arm">: has no <link>; expected at least one'),
     "negative radius": (
         ARM.replace("</link>", '<visual><geometry><sphere radius="-1"/></geometry></visual></link>', 1),
-        '<sphere> in <link name="base">: radius="-1" is not above 0 m; expected more',
+        '<sphere> in <link name="base">: radius="-1" is below 0 m; expected it or more',
+    ),
+    "negative box": (
+        ARM.replace("</link>", '<visual><geometry><box size="1 -1 0"/></geometry></visual></link>', 1),
+        '<box> in <link name="base">: size="1 -1 0" is negative; expected three lengths, not negative',
     ),
     "no solid": (
         ARM.replace("</link>", "<visual><geometry><cone/></geometry></visual></link>", 1),

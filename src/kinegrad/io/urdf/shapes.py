@@ -138,20 +138,22 @@ class ShapeReader:
         made: Any = None
         if given.tag == "box":
             size = file.numbers(given, "size", 3)
-            if not (size > 0).all() and np.isfinite(size).all():
-                file.problem(given, f'size="{given.get("size")}" is not positive; expected three lengths above 0 m')
+            if (size < 0).any():
+                file.problem(given, f'size="{given.get("size")}" is negative; expected three lengths, not negative')
             made = (Box, size)
-        elif given.tag == "sphere":
-            made = (Sphere, file.number(given, "radius", above=0.0, unit="m"))
-        elif given.tag in ("cylinder", "capsule"):
-            lengths = (file.number(given, what, above=0.0, unit="m") for what in ("radius", "length"))
-            made = (Cylinder if given.tag == "cylinder" else Capsule, *lengths)
+        elif given.tag in ("sphere", "cylinder", "capsule"):
+            what = ("radius",) if given.tag == "sphere" else ("radius", "length")
+            size = np.array([file.number(given, name, least=0.0, unit="m") for name in what])
+            made = ({"sphere": Sphere, "cylinder": Cylinder, "capsule": Capsule}[given.tag], *size.tolist())
         else:
             name = file.word(given, "filename")
             scale = file.numbers(given, "scale", 3, (1.0, 1.0, 1.0))
             found = self._mesh(given, name) if name else None
             made = (Mesh, found, scale) if found is not None else None
         if len(file.problems) > before or made is None:
+            return None
+        if given.tag != "mesh" and not size.all():  # as in some published robots: there is nothing to draw
+            self.notes.append(Note("empty shape", f"{given.label} has no size", given.line, matters=False))
             return None
         solid: Solid | None = file.guard(given, *made)
         return solid
