@@ -193,7 +193,7 @@ def random_configuration(
         raise InputError(f"`shape` is {shown(shape)}; expected a whole number, or several")
     batch = tuple(engine.whole("shape", size, 0) for size in sizes)
     rng = np.random.default_rng(seed)
-    lower, upper = _ranges(model)
+    lower, upper = coordinate_ranges(model)
     q = lower + (upper - lower) * rng.random((*batch, model.nq))
     for _, k, _ in model.layout.balls:
         q[..., k : k + 4] = engine.unit(rng.normal(size=(*batch, 4)))
@@ -257,7 +257,7 @@ def _check_result(x: Array) -> None:
         raise InputError("the results are not finite: they overflow float64; expected smaller numbers")
 
 
-def _ranges(model: Model) -> tuple[Array, Array]:
+def coordinate_ranges(model: Model) -> tuple[Array, Array]:
     """Lower and upper ends of what random coordinates are within, (nq,) each; quaternions are made otherwise."""
     layout = model.layout
     usual = np.array([1.0 if kind == "prismatic" else np.pi for kind in layout.coordinate_kinds])
