@@ -45,25 +45,29 @@ ELSEWHERE = {"contributing": "CONTRIBUTING.md", "changes": "CHANGELOG.md", "exam
 LINKS = {source: f"{page}.md" for page, source in ELSEWHERE.items()} | {"README.md": "index.md"}
 
 
-KERNEL = r"(?m)^- \[(?P<what>[^\]]+)\]\(\.\./\.\./src/kinegrad/_kernels/(?P<name>\w+)\.py\)$"
+DERIVATION = r"(?m)^- \[(?P<what>[^\]]+)\]\(\.\./\.\./(?P<path>src/kinegrad/[\w/]+\.py)\)$"
 CONTENTS = "\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
 NAVIGATION = {
-    "Tutorials": ["tutorials/student"],
+    "Start": ["install", "features", "command_line"],
+    "Tutorials": [
+        "tutorials/robot_from_urdf", "tutorials/robot_from_dh", "tutorials/measured_angles", "tutorials/predict_a_lift",
+        "tutorials/arm_with_two_lengths", "tutorials/student",
+    ],
     "Guide": [
-        "conventions", "choosing", "coming_from", "cheat_sheet", "files", "constraints", "constrained", "simulation",
-        "solvers", "recordings", "viewer", "bridges", "examples",
+        "conventions", "choosing", "cheat_sheet", "equations", "coming_from", "files", "design", "constraints",
+        "constrained", "simulation", "motion", "solvers", "recordings", "viewer", "bridges", "examples",
     ],
     "Theory": [
-        "theory/inverse_dynamics", "theory/forward_dynamics", "theory/constrained_dynamics", "theory/designs",
-        "theory/hessian",
+        "theory/kinematics", "theory/inverse_dynamics", "theory/forward_dynamics", "theory/hessian", "theory/constrained_dynamics",
+        "theory/directions", "theory/designs", "theory/simulation", "theory/motion_prediction", "theory/recordings",
     ],
-    "Papers": ["papers"],
+    "Papers": ["papers", "references"],
     "Reference": [
         "reference/models", "reference/kinematics", "reference/dynamics", "reference/constraints", "reference/designs",
         "reference/simulation", "reference/motions", "reference/files", "reference/drawing", "reference/others",
         "reference/errors",
     ],
-    "Project": ["benchmarks", "architecture", "decisions", "references", "contributing", "changes"],
+    "Project": ["benchmarks", "architecture", "decisions", "contributing", "changes"],
 }  # fmt: skip
 
 
@@ -98,18 +102,17 @@ def write_pages(app):
 
 def turn_links(app, docname, source):
     """Links to files outside this folder, derivations of kernels in place, and what the first page leads to."""
-    text = re.sub(KERNEL, _derivation, source[0])
+    text = re.sub(DERIVATION, _derivation, source[0])
     if docname == "index":
         text += "".join(CONTENTS.format(title=title, pages="\n".join(pages)) for title, pages in navigation().items())
     source[0] = _turned(text)
 
 
 def _derivation(link):
-    """The docstring of a kernel, under the words of its link."""
-    path = ROOT / "src" / "kinegrad" / "_kernels" / f"{link['name']}.py"
-    text = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
-    where = f"`src/kinegrad/_kernels/{link['name']}.py`"
-    return f"## {link['what'][0].upper()}{link['what'][1:]}\n\nFrom {where}:\n\n```text\n{text}\n```\n"
+    """The docstring of a module, under the words of its link."""
+    text = ast.get_docstring(ast.parse((ROOT / link["path"]).read_text(encoding="utf-8")))
+    text = re.sub(r":(?:mod|func|class):`~?([\w.]+)`", r"\1", text)
+    return f"## {link['what'][0].upper()}{link['what'][1:]}\n\nFrom `{link['path']}`:\n\n```text\n{text}\n```\n"
 
 
 def _turned(text):

@@ -54,7 +54,7 @@ def main(kilograms=10.0, out="out"):
     """Solve it; the solution."""
     task = problem(kilograms)
     print(task.describe())
-    solution = task.solve()
+    solution = task.solve(refine=True)  # with shorter segments, if limits are exceeded between the nodes
     print(solution.message)
     bend, lift = solution.durations
     print(f"T = {solution.duration:.3f} s: {bend:.3f} s down, {lift:.3f} s up with {kilograms:g} kg")

@@ -112,7 +112,7 @@ def test_predict_arm(capsys):
 @pytest.mark.slow
 def test_predict_lift(tmp_path, capsys):
     solution = load("predict_lift").main(5.0, str(tmp_path))
-    assert solution.nonlinear.success, solution.message
+    assert solution.success, solution.message
     assert (tmp_path / "lift.csv").exists()
     assert "up with 5 kg" in capsys.readouterr().out
 
