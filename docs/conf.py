@@ -7,6 +7,7 @@ the page of the task it is for, and pages that stand elsewhere in the repository
 import ast
 import importlib
 import re
+import textwrap
 from pathlib import Path
 from types import ModuleType
 
@@ -22,8 +23,10 @@ extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 html_theme = "furo"
 html_title = f"kinegrad {release}"
-html_static_path = []
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
+html_show_copyright = False
 myst_heading_anchors = 4
 myst_enable_extensions = ["attrs_inline"]
 napoleon_google_docstring = False
@@ -58,8 +61,9 @@ NAVIGATION = {
         "constrained", "simulation", "motion", "solvers", "recordings", "viewer", "bridges", "examples",
     ],
     "Theory": [
-        "theory/kinematics", "theory/inverse_dynamics", "theory/forward_dynamics", "theory/hessian", "theory/constrained_dynamics",
-        "theory/directions", "theory/designs", "theory/simulation", "theory/motion_prediction", "theory/recordings",
+        "theory/kinematics", "theory/inverse_dynamics", "theory/forward_dynamics", "theory/hessian",
+        "theory/constrained_dynamics", "theory/directions", "theory/designs", "theory/simulation",
+        "theory/motion_prediction", "theory/recordings",
     ],
     "Papers": ["papers", "references"],
     "Reference": [
@@ -111,8 +115,29 @@ def turn_links(app, docname, source):
 def _derivation(link):
     """The docstring of a module, under the words of its link."""
     text = ast.get_docstring(ast.parse((ROOT / link["path"]).read_text(encoding="utf-8")))
-    text = re.sub(r":(?:mod|func|class):`~?([\w.]+)`", r"\1", text)
-    return f"## {link['what'][0].upper()}{link['what'][1:]}\n\nFrom `{link['path']}`:\n\n```text\n{text}\n```\n"
+    return f"## {link['what'][0].upper()}{link['what'][1:]}\n\nFrom `{link['path']}`:\n\n{_as_markdown(text)}\n"
+
+
+def _as_markdown(docstring):
+    """Paragraphs as paragraphs; formulas, which are indented, and glossaries as they stand."""
+    text = re.sub(r":(?:mod|func|class):`~?([\w.]+)`", r"``\1``", docstring)
+    parts = []
+    for part in re.split(r"\n[ \t]*\n", text):
+        indented = [line.startswith("  ") for line in part.splitlines()]
+        if part.startswith("Glossary") or (all(indented) and parts):
+            fence = f"```text\n{textwrap.dedent(part)}\n```"
+            joined = parts and parts[-1].startswith("```text\n") and not part.startswith("Glossary")
+            if joined:  # formulas with an empty line between them
+                parts[-1] = f"{parts[-1][:-4]}\n\n{fence[8:]}"
+            else:
+                parts.append(fence)
+        elif any(indented) and not re.match(r"(?:\d+\.|-) ", part):  # a list of terms, aligned by spaces
+            parts.append(f"```text\n{part}\n```")
+        else:
+            pieces = part.split("``")  # every second one is code
+            pieces[::2] = [re.sub(r"([*_<|\[\]`])", r"\\\1", piece) for piece in pieces[::2]]
+            parts.append("`".join(pieces))
+    return "\n\n".join(parts)
 
 
 def _turned(text):

@@ -8,7 +8,7 @@ from kinegrad.samples import human43, puma560, sample_motion
 
 
 def geared():
-    """A floating base with a quaternion, a gear that moves two joints, and a joint whose range does not contain zero."""
+    """A floating base with a quaternion, a gear of two joints, and a joint whose range does not contain zero."""
     builder = kg.ModelBuilder("geared")
     body = kg.Inertia.sphere(1.0, 0.1)
     builder.add("base", None, kg.free(quaternion=True), link="trunk", inertia=body)
