@@ -333,3 +333,23 @@ def test_progress_in_a_log_is_a_line_for_each_stage(capsys):
 
     assert with_progress(work) == "done"
     assert capsys.readouterr().err == "chains: 0 of 5\npendulum: 0 of 5\n"
+
+
+def test_degrees_that_nobody_spoke_of_are_a_line_on_stderr(tmp_path):
+    (tmp_path / "x.csv").write_text("t,shoulder,elbow\n" + "".join(f"0.{k},0,{k * 10}\n" for k in range(10)))
+    code, _, complaint = ended(child(PROGRAM, "inverse-dynamics", "two_link", "--trajectory", tmp_path / "x.csv"))
+    assert code == 0, complaint
+    assert "warning: " in complaint
+    assert "'elbow' reaches 90 rad, which looks like degrees" in complaint
+    assert "UnitsWarning" not in complaint
+
+
+def test_motion_files_of_opensim_give_torques(tmp_path):
+    t = np.arange(20) / 10
+    table = kg.io.StorageTable(t, ("shoulder", "elbow"), np.degrees([np.sin(t), t]).T, in_degrees=True)
+    kg.io.write_storage(tmp_path / "x.mot", table)
+    result = run("inverse-dynamics", "two_link", "--trajectory", tmp_path / "x.mot")
+    assert result.exit_code == 0, result.output
+    found = np.loadtxt(tmp_path / "x.tau.csv", delimiter=",", skiprows=1)[:, 1:]
+    motion = kg.recordings.read_motion(tmp_path / "x.mot", ARM)
+    np.testing.assert_allclose(found, kg.inverse_dynamics(ARM, motion.q, motion.v, motion.a), rtol=1e-12)

@@ -36,7 +36,7 @@ def test_degrees_by_argument_or_by_header_and_lengths_stay(tmp_path):
     path = written(tmp_path, f"t,{slides},{turns}\n0,2,180\n")
     found = dict(zip(CART.joint_names, read_positions(path, CART, units="deg").q[0], strict=True))
     assert found == {slides: 2, turns: np.pi}
-    assert sorted(read_positions(path, CART).q[0]) == [2, 180]
+    assert sorted(read_positions(path, CART, units="rad").q[0]) == [2, 180]
     header = written(tmp_path, "t,shoulder [deg],elbow\n0,90,1\n")
     np.testing.assert_allclose(read_positions(header, ARM).q[0], [np.pi / 2, 1])
     np.testing.assert_allclose(read_positions(header, ARM, units="deg").q[0], [np.pi / 2, np.pi / 180])
@@ -111,3 +111,26 @@ def test_options_are_checked(tmp_path, option, value):
     path = written(tmp_path, "t,shoulder,elbow\n0,1,2\n")
     with pytest.raises(kg.InputError, match=f"`{option}` is"):
         read_positions(path, ARM, **{option: value})
+
+
+def test_motion_files_of_opensim_are_positions(tmp_path):
+    model = kg.samples.two_link()
+    path = tmp_path / "reach.mot"
+    table = kg.io.StorageTable([0.0, 0.1], ("elbow", "shoulder", "muscle"), [[90, 0, 1], [45, 10, 1]], in_degrees=True)
+    kg.io.write_storage(path, table)
+    found = read_positions(path, model)
+    np.testing.assert_allclose(found.q, np.radians([[0, 90], [10, 45]]), rtol=1e-15)
+    np.testing.assert_array_equal(found.t, [0.0, 0.1])
+    kg.io.write_storage(path, kg.io.StorageTable([0.0, 0.1], ("elbow",), [[90], [45]], in_degrees=True))
+    with pytest.raises(kg.InputError, match="shoulder"):
+        read_positions(path, model)
+    assert read_positions(path, model, missing="neutral").held == ("shoulder",)
+
+
+def test_angles_that_look_like_degrees_are_warned_about(tmp_path):
+    model, path = kg.samples.two_link(), tmp_path / "reach.csv"
+    path.write_text("t,shoulder,elbow\n0,0,-90\n0.1,1,\n", encoding="utf-8")
+    with pytest.warns(kg.UnitsWarning, match=r"'elbow' reaches 90 rad, which looks like degrees; expected units 'deg'"):
+        read_positions(path, model)
+    assert read_positions(path, model, units="rad").q[0, 1] == -90  # said so: no warning, which would be an error here
+    assert abs(read_positions(path, model, units="deg").q[0, 1]) < 2

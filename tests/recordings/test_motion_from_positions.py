@@ -163,4 +163,4 @@ def test_a_file_as_a_motion_capture_program_writes_it(tmp_path):
         read_motion(tmp_path / "y.csv", ARM)
     assert read_motion(tmp_path / "y.csv", ARM, rate=10).t[-1] == pytest.approx(1.9)
     with pytest.raises(kg.InputError, match=r"`rate` is 10, and .* has times"):
-        read_motion(tmp_path / "x.csv", ARM, rate=10)
+        read_motion(tmp_path / "x.csv", ARM, rate=10, units="deg")

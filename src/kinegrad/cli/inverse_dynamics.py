@@ -55,11 +55,11 @@ class Method(StrEnum):
 def inverse_dynamics(
     model: ModelName,
     trajectory: Annotated[
-        Path, typer.Option(metavar="FILE", help="q, or q, v and a, of all joints: a .csv, .npz or .nc file.")
+        Path, typer.Option(metavar="FILE", help="q, or q, v and a, of all joints: .csv, .npz, .nc; q: .mot, .sto.")
     ],
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the torques go; by default NAME.tau.csv beside NAME.csv."),
+        typer.Option(metavar="FILE", help="Where the torques go; by default NAME.tau.csv beside NAME.csv or NAME.mot."),
     ] = None,
     units: Annotated[
         Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
@@ -101,19 +101,23 @@ def inverse_dynamics(
     or --smooth, which remove errors first.
     """
     from kinegrad import io
+    from kinegrad.io.trajectory import STORAGE
     from kinegrad.recordings import read_motion
 
     mechanism, console = find_model(model), open_console()
     for text in load or ():
         mechanism = with_load(mechanism, text)
-    io.file_format(trajectory)
-    target = output or trajectory.with_name(f"{trajectory.stem}.tau{trajectory.suffix}")
+    stored = trajectory.suffix.lower() in STORAGE  # of OpenSim: positions alone
+    if not stored:
+        io.file_format(trajectory)
+    suffix = ".csv" if stored else trajectory.suffix
+    target = output or trajectory.with_name(f"{trajectory.stem}.tau{suffix}")
     io.file_format(target)
     if os.path.realpath(target) == os.path.realpath(trajectory):
         raise kg.InputError(f"`--output` is {str(target)!r}, the trajectory itself; expected another file")
     unit = None if units is None else units.value
     motion: Trajectory | RecordedMotion | None = None
-    if lowpass is None and not smooth and rate is None and missing is Missing.refuse:
+    if lowpass is None and not smooth and rate is None and missing is Missing.refuse and not stored:
         with contextlib.suppress(io.PositionsAloneError):
             motion = io.read_trajectory(trajectory, mechanism, units=unit)
     if motion is None:

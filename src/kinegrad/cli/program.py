@@ -12,6 +12,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from typing import Annotated, Any
 
 import typer
@@ -20,7 +21,7 @@ from typer.core import TyperGroup
 import kinegrad as kg
 from kinegrad.cli.analyze import analyze
 from kinegrad.cli.compile import compile_command
-from kinegrad.cli.console import complain, open_console
+from kinegrad.cli.console import complain, open_console, plain
 from kinegrad.cli.convert import convert
 from kinegrad.cli.demo import demo
 from kinegrad.cli.info import info
@@ -102,6 +103,16 @@ def main() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), _terminate)
+    usual = warnings.showwarning
+
+    def show(message: Any, category: type[Warning], *where: Any, **more: Any) -> None:
+        """Warnings of kinegrad as one line; others as Python shows them."""
+        if issubclass(category, kg.KinegradWarning):
+            open_console(stderr=True).print(f"[bold]warning:[/] {plain(message)}", soft_wrap=True)
+        else:
+            usual(message, category, *where, **more)
+
+    warnings.showwarning = show
     try:
         try:
             app(prog_name="kinegrad")

@@ -19,7 +19,7 @@ __all__ = ["view"]
 def view(
     model: ModelName,
     motion: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A motion to play: a .csv, .npz or .nc file.")
+        Path | None, typer.Option(metavar="FILE", help="A motion to play: a .csv, .npz, .nc, .mot or .sto file.")
     ] = None,
     export: Annotated[
         Path | None, typer.Option(metavar="PAGE.html", help="Write one page that plays offline, and open nothing.")
@@ -66,9 +66,12 @@ def view(
 def _played(path: Path, model: kg.Model, units: Units | None) -> kg.Motion:
     """The motion of a file, of its positions alone if that is all it has."""
     from kinegrad import io
+    from kinegrad.io.trajectory import STORAGE
     from kinegrad.recordings import read_motion
 
     unit = None if units is None else units.value
+    if path.suffix.lower() in STORAGE:
+        return read_motion(path, model, missing="neutral")
     try:
         return io.read_trajectory(path, model, units=unit).motion()
     except io.PositionsAloneError:

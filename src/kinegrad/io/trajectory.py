@@ -24,6 +24,7 @@ A file appears whole or not at all: it is written beside its place under a tempo
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,14 +35,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.configuration import neutral
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, UnitsWarning, shown
 from kinegrad.io.csv_file import read_csv, write_csv
 from kinegrad.io.declared import check_shape
 from kinegrad.io.netcdf_file import check_packages, read_netcdf, write_netcdf
 from kinegrad.io.npz_file import read_npz, write_npz
+from kinegrad.io.storage_file import read_storage
 from kinegrad.io.units import check_units
 from kinegrad.io.whole_file import checked_path, regular_file, replacing
 from kinegrad.model import Model
+from kinegrad.model.dh import LARGE_ANGLE
 from kinegrad.motion import Motion
 from kinegrad.results import Result
 
@@ -56,6 +59,7 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+STORAGE = (".mot", ".sto")
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,17 +205,23 @@ def read_positions(
     Parameters
     ----------
     path : path
-        A .csv, .npz or .nc file; what it holds of v and a is left aside.
+        A .csv, .npz or .nc file, or a .mot or .sto file of OpenSim; its v and a, and columns of a .mot file that are no
+        coordinate, are left aside.
     model : Model
         Whose coordinates the columns are.
     units : "deg" or "rad", optional
         Of angles where the file does not say; rad if not given.
     missing : "refuse" or "neutral"
-        What to do where a CSV file has no column of a coordinate: an error, or its neutral value at all times.
+        What to do where a CSV or .mot file has no column of a coordinate: an error, or its neutral value at all times.
 
     Returns
     -------
     Positions
+
+    Warns
+    -----
+    UnitsWarning
+        If `units` is not given, and an angle is beyond two full turns, as it would be in degrees.
 
     Examples
     --------
@@ -227,7 +237,10 @@ def read_positions(
     engine.check_model(model)
     place = checked_path(path)
     partly = engine.one_of("missing", missing, ["refuse", "neutral"]) == "neutral"
-    arrays, _ = _read(place, model, "q", check_units(units), partly)
+    unit = check_units(units)
+    if place.suffix.lower() in STORAGE:
+        return _stored_positions(place, model, partly)
+    arrays, _ = _read(place, model, "q", unit, partly)
     q = np.array(engine.real("q", arrays["q"]))
     check_shape(f"{place}: ", "q", q.shape, model)
     if not len(q):
@@ -237,7 +250,27 @@ def read_positions(
         absent = np.asarray(np.isnan(q).all(axis=0))
         held = tuple(name for name, none in zip(model.coordinate_names, absent, strict=True) if none)
         q[:, absent] = neutral(model)[absent]
+    if unit is None:
+        _warn_of_degrees(place, model, q)
     return Positions(_times(arrays.get("t"), len(q), f"{place}: "), q, held, model)
+
+
+def _stored_positions(place: Path, model: Model, partly: bool) -> Positions:
+    """Of OpenSim's motion files, which say themselves whether angles are in degrees."""
+    table = read_storage(place)
+    usual = dict(zip(model.coordinate_names, neutral(model).tolist(), strict=True)) if partly else None
+    q, held, _ = table.coordinates(model, defaults=usual)
+    return Positions(table.t, q, held, model)
+
+
+def _warn_of_degrees(place: Path, model: Model, q: Array) -> None:
+    turning = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
+    largest = np.where(turning, np.fmax.reduce(np.abs(q), axis=0, initial=0.0), 0.0)
+    k = int(np.argmax(largest))
+    if largest[k] > LARGE_ANGLE:
+        found = f"{shown(model.coordinate_names[k])} reaches {largest[k]:.4g} rad, which looks like degrees"
+        message = f"{place}: {found}; expected units 'deg', or 'rad' if it is right"
+        warnings.warn(message, UnitsWarning, stacklevel=3)
 
 
 def _read(

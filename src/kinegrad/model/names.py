@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -55,6 +56,8 @@ def closest(name: Any, names: Iterable[str], count: int = 3) -> list[str]:
 
     >>> closest("elbw", ["elbow", "shoulder"]), closest("elbow", ["right_elbow.x", "neck"])
     (['elbow'], ['right_elbow.x'])
+    >>> closest("hand", ["head", "right_hand", "left_hand"])
+    ['right_hand', 'left_hand', 'head']
     >>> closest("xiang2008", ["anderson2002"])
     []
     """
@@ -62,10 +65,11 @@ def closest(name: Any, names: Iterable[str], count: int = 3) -> list[str]:
         return []
     text, some = name[:LONGEST], list(names)
     plain = {each.lower(): each for each in reversed(some)}
-    near = difflib.get_close_matches(text.lower(), plain, n=count, cutoff=CLOSE)
+    near = [each.lower() for each in some if text.lower() in re.split(r"[\W_]+", each.lower())] if text else []
+    near += difflib.get_close_matches(text.lower(), plain, n=count, cutoff=CLOSE)
     if not near and len(text) > 2:
-        near = [each.lower() for each in some if text.lower() in each.lower()][:count]
-    return [plain[each] for each in near]
+        near = [each.lower() for each in some if text.lower() in each.lower()]
+    return [plain[each] for each in dict.fromkeys(near)][:count]
 
 
 def find_name(what: str, name: str, names: Sequence[str], model: str) -> int:

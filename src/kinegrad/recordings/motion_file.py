@@ -38,15 +38,15 @@ def read_motion(
     Parameters
     ----------
     path : path
-        A .csv, .npz or .nc file with q.  In CSV the columns are ``q.JOINT`` or ``JOINT``, and ``t``, ``time``, …;
-        separated by commas, semicolons or tabs; empty where nothing was measured.
+        A .csv, .npz or .nc file with q, or a .mot or .sto file of OpenSim.  In CSV the columns are ``q.JOINT`` or
+        ``JOINT``, and ``t``, ``time``, …; separated by commas, semicolons or tabs; empty where nothing was measured.
     model : Model
     lowpass, order, smoothing, longest_gap
         As of :func:`motion_from_positions`.
     units : "deg" or "rad", optional
         Of angles where the file does not say, as a header ``elbow [deg]`` would; rad if not given.
     missing : "refuse" or "neutral"
-        Where a CSV file has no column of a coordinate: an error, or its neutral value at all times.
+        Where a CSV or .mot file has no column of a coordinate: an error, or its neutral value at all times.
     rate : float, optional
         Samples per second, of a file without times.
 
