@@ -1,22 +1,26 @@
 """From functions at nodes to gradient, Jacobian and Hessian by the unknowns: formulas (1) of ``nodes.py``.
 
-For each grid, entries of Jacobian and Hessian fall into a few families: by control points, by forces and parameters,
-and by the duration.  Each family is one array of numbers for all nodes, and one array of places that never changes.
+Derivatives by z are computed at all nodes at once.  What splines make of them is linear, with constant coefficients
+but for powers of the duration: of each number it is settled beforehand where it goes and by which factor (``sparse.py``),
+so that an evaluation is a few operations on whole arrays, whatever the problem.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.motion.problem.nodes import Grid
+from kinegrad.motion.problem.coupling import Pairs, coupled
+from kinegrad.motion.problem.functions import Linear
+from kinegrad.motion.problem.nodes import Block, Grid
+from kinegrad.motion.problem.sparse import Part
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-Places = list[tuple[Index, Index]]
+NONE = np.zeros(0, dtype=np.int64)
 
 
 class GridAssembly:
@@ -24,17 +28,20 @@ class GridAssembly:
 
     def __init__(self, grid: Grid, first: int) -> None:
         self.grid, self.first = grid, first
-        layout, blocks = grid.layout, grid.rows
-        self.of_coordinates, self.of_others = grid.patterns()
+        layout = grid.layout
         others = np.broadcast_to(grid.variables.parameters, (grid.K, layout.parameters))
         forces = grid.forces if layout.forces else np.zeros((grid.K, 0), dtype=np.int64)
         self.others = np.concatenate([forces, others], axis=1).astype(np.int64)  # (K, forces + parameters)
         self.sign = grid.variables.sign
         self.starts, start = [], first
-        for block in blocks:
+        for block in grid.rows:
             self.starts.append(start)
             start += grid.K * len(block.function.names)
         self.count = start - first
+        self._order = np.repeat(np.arange(grid.orders), layout.nv)  # of each number of the state
+        self._curve = self._order * (self._order + 1.0)
+        self._basis = np.ascontiguousarray(grid.b.transpose(1, 0, 2))  # (K, D, width)
+        self._adjoints = [_Adjoint(block, layout.all) for block in (*grid.rows, *grid.terms)]
         self._jacobian_tables()
         self._hessian_tables()
 
@@ -54,84 +61,87 @@ class GridAssembly:
     def values(self, x: Array) -> Array:
         """Of all rows, flat."""
         y = self.grid.y(x)
-        return np.concatenate([np.zeros(0), *(block.function.value(y).ravel() for block in self.grid.rows)])
+        found = [block.function.value(y).ravel() for block in self.grid.rows]
+        return np.concatenate(found) if found else np.zeros(0)
 
     # --- Jacobian -------------------------------------------------------------------------------------------------
 
     def _jacobian_tables(self) -> None:
+        """The numbers of which the Jacobian is made: entries of ∂r/∂y times those of ∂y/∂z, by row and part of z."""
         grid, layout = self.grid, self.grid.layout
-        blocks = range(len(grid.rows))
-        entries = [grid.rows[k].function.entries for k in blocks]
-        rows = [self.row_numbers(k)[:, r] for k, (r, _) in zip(blocks, entries, strict=True)]
-        none = np.zeros((grid.K, 0), dtype=np.int64)
-        self.entry_rows = np.concatenate([none, *rows], axis=1)  # (K, E)
-        y = np.concatenate([np.zeros(0, dtype=np.int64), *(c for _, c in entries)])
-        self.packed_c, self.packed_i = np.nonzero(self.of_coordinates)
-        in_state, in_other = y < layout.states, (y >= layout.states) & (y < layout.size)
-        computed = y >= layout.size
-        self.e_state, self.y_state = np.flatnonzero(in_state), y[in_state]
-        self.e_other, self.y_other = np.flatnonzero(in_other), y[in_other] - layout.states
-        self.e_computed, self.y_computed = np.flatnonzero(computed), y[computed] - layout.size
-        where = [np.flatnonzero(self.packed_c == c) for c in range(len(self.of_coordinates))]
-        counts = np.array([len(where[c]) for c in self.y_computed], dtype=np.int64)
-        self.x_entry = np.repeat(self.e_computed, counts)
-        self.x_packed = np.concatenate([np.zeros(0, dtype=np.int64), *(where[c] for c in self.y_computed)])
-        pairs = [(e, c, o) for e, c in zip(self.e_computed, self.y_computed, strict=True)
-                 for o in np.flatnonzero(self.of_others[c])]  # fmt: skip
-        self.o_entry, self.o_c, self.o_other = np.array(pairs, dtype=np.int64).reshape(-1, 3).T
-        self.timed = grid.orders > 1 and grid.variables.duration >= 0
+        entries = [block.function.entries for block in grid.rows]
+        y = np.concatenate([NONE, *(columns for _, columns in entries)])
+        rows = [self.row_numbers(k)[:, r] for k, (r, _) in enumerate(entries)]
+        entry_rows = np.concatenate([np.zeros((grid.K, 0), dtype=np.int64), *rows], axis=1)  # (K, entries)
+        of_coordinates, of_others = grid.patterns()
+        depends = np.concatenate([*[of_coordinates] * grid.orders, of_others], axis=1)  # (computed, size)
+        self._direct = np.flatnonzero(y < layout.size)
+        through = [(e, c * layout.size + z, z) for e in np.flatnonzero(y >= layout.size)
+                   for c in [y[e] - layout.size] for z in np.flatnonzero(depends[c])]  # fmt: skip
+        self._through, self._slopes_at, z = np.array(through, dtype=np.int64).reshape(-1, 3).T
+        z = np.concatenate([y[self._direct], z])
+        which = np.concatenate([self._direct, self._through])
+        self._numbers_row, self._numbers_z = entry_rows[:, which], z
+        self._constant = None
+        if all(isinstance(block.function, Linear) for block in grid.rows):  # slopes become coefficients
+            self._constant = np.concatenate([NONE, *(b.function.coefficients for b in grid.rows)])[which]  # type: ignore[union-attr]
+        in_state = z < layout.states
+        self._numbers_order = np.where(in_state, self._order[np.where(in_state, z, 0)], 0)
+        timed = grid.orders > 1 and grid.variables.duration >= 0
+        self._timed = np.flatnonzero(self._numbers_order > 0) if timed else NONE
 
-    def jacobian_places(self) -> Places:
+    def jacobian_parts(self) -> list[Part]:
+        """Where the numbers of :meth:`jacobian_numbers` go."""
         grid, layout = self.grid, self.grid.layout
-        shape = (grid.K, -1, grid.width)
+        rows, z, count = self._numbers_row, self._numbers_z, self._numbers_row.size
+        if not count:
+            return []
+        number = np.arange(count).reshape(rows.shape)
+        slope = np.ones(len(z)) if self._constant is None else self._constant
+        s, o = np.flatnonzero(z < layout.states), np.flatnonzero(z >= layout.states)
+        i = z[s] % layout.nv
+        shape = (grid.K, len(s), grid.width)
 
-        def spread(rows: Index) -> Index:
-            return np.broadcast_to(rows[:, :, None], (*rows.shape, grid.width))
+        def spread(x: Index) -> Index:
+            return np.broadcast_to(x[:, :, None], shape)
 
-        duration = np.int64(grid.variables.duration)
-        i = self.y_state % layout.nv
-        places = [
-            (spread(self.entry_rows[:, self.e_state]), grid.which[:, i].reshape(shape)),
-            (spread(self.entry_rows[:, self.x_entry]), grid.which[:, self.packed_i[self.x_packed]].reshape(shape)),
-            (self.entry_rows[:, self.e_other], self.others[:, self.y_other]),
-            (self.entry_rows[:, self.o_entry], self.others[:, self.o_other]),
-        ]
-        if self.timed:
-            for e in (self.e_state, self.e_computed):
-                rows = self.entry_rows[:, e]
-                places.append((rows, np.full(rows.shape, duration)))
-        return [(np.ascontiguousarray(r).ravel(), np.ascontiguousarray(c).ravel()) for r, c in places]
-
-    def _scaled_basis(self, T: float) -> Array:
-        """b_d / T^d, (K, D, width)."""
-        grid = self.grid
-        return np.ascontiguousarray((grid.b / T ** np.arange(grid.orders)[:, None, None]).transpose(1, 0, 2))
-
-    def _by_points(self, J: Array, bT: Array) -> Array:
-        """∂(τ, φ)/∂P on its pattern, (K, packed, width)."""
-        layout, D = self.grid.layout, self.grid.orders
-        columns = self.packed_i[:, None] + layout.nv * np.arange(D)
-        found: Array = np.matmul(J[:, self.packed_c[:, None], columns], bT) * self.sign[self.packed_i][:, None]
+        to_points = (
+            spread(rows[:, s]), grid.which[:, i], self._basis[:, self._order[z[s]]] * (slope[s] * self.sign[i])[:, None],
+            spread(number[:, s]),
+        )  # fmt: skip
+        to_others = (
+            rows[:, o], self.others[:, z[o] - layout.states], np.broadcast_to(slope[o], (grid.K, len(o))), number[:, o],
+        )  # fmt: skip
+        joined = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(to_points, to_others, strict=True))
+        found = [Part(*joined, count=count)]
+        if len(self._timed):
+            found.append(Part(rows[:, self._timed], np.int64(grid.variables.duration), slope[self._timed]))
         return found
 
-    def jacobian_values(self, x: Array) -> list[Array]:
-        grid, layout = self.grid, self.grid.layout
+    def jacobian_numbers(self, x: Array) -> list[Array]:
+        """Derivatives of rows by z, each by the power of the duration that it has; and along ż."""
+        grid = self.grid
+        if not self._numbers_row.size:
+            return []
         y, T = grid.y(x), grid.duration(x)
-        bT = self._scaled_basis(T)
-        slopes = np.concatenate([np.zeros((grid.K, 0)), *(block.function.first(y) for block in grid.rows)], axis=1)
-        d, i = self.y_state // layout.nv, self.y_state % layout.nv
-        found = [slopes[:, self.e_state, None] * bT[:, d] * self.sign[i][:, None]]
-        computed = len(self.e_computed) > 0
-        J = grid.J(x) if computed else np.zeros((grid.K, 0, layout.size))
-        packed = self._by_points(J, bT) if computed else np.zeros((grid.K, 0, grid.width))
-        found.append(slopes[:, self.x_entry, None] * packed[:, self.x_packed])
-        found.append(slopes[:, self.e_other])
-        found.append(slopes[:, self.o_entry] * J[:, self.o_c, layout.states + self.o_other])
-        if self.timed:
-            rates = grid.rates(y[:, : layout.size], T)
-            found.append(slopes[:, self.e_state] * rates[:, self.y_state])
-            along = np.matmul(J[:, :, : layout.states], rates[:, :, None])[:, :, 0]
-            found.append(slopes[:, self.e_computed] * along[:, self.y_computed])
+        through = grid.J(x).reshape(grid.K, -1).take(self._slopes_at, axis=1) if len(self._slopes_at) else None
+        if self._constant is not None:
+            c = through if through is not None else np.zeros((grid.K, 0))
+            if len(self._direct):
+                c = np.concatenate([np.ones((grid.K, len(self._direct))), c], axis=1)
+        else:
+            slopes = np.concatenate([block.function.first(y) for block in grid.rows], axis=1)
+            c = slopes[:, self._direct]
+            if through is not None:
+                c = np.concatenate([c, slopes[:, self._through] * through], axis=1)
+        found = [c * T ** -self._numbers_order.astype(float)]
+        if len(self._timed):
+            found.append(c[:, self._timed] * self._rates(y, T)[:, self._numbers_z[self._timed]])
+        return found
+
+    def _rates(self, y: Array, T: float) -> Array:
+        """ż: how the state changes with T, (K, states)."""
+        found: Array = y[:, : self.grid.layout.states] * (self._order / -T)
         return found
 
     # --- objective ------------------------------------------------------------------------------------------------
@@ -145,29 +155,38 @@ class GridAssembly:
         found = 0.0
         for term in terms:
             assert term.weights is not None
-            found += float(np.sum(term.function.value(y)[:, 0] * term.weights))
+            found += float(term.function.value(y)[:, 0] @ term.weights)
         return float(self.grid.duration(x) * found)
 
     def add_gradient(self, x: Array, out: Array) -> None:
         """Of the objective, added."""
-        grid, layout, terms = self.grid, self.grid.layout, self.grid.terms
-        if not terms:
+        grid, layout = self.grid, self.grid.layout
+        if not grid.terms:
             return
         y, T = grid.y(x), grid.duration(x)
-        by_y = self._gradient_by_y(y, [term.weights[:, None] for term in terms], terms)  # type: ignore[index]
-        by_z = self._by_z(x, by_y)
-        self._add_by_variables(out, T * by_z, T)
+        by_z = self._by_z(x, self._of_terms(y, 1.0))
+        states = by_z[:, : layout.states]
+        out += grid.states.T @ (states * T ** (1.0 - self._order)).ravel()
+        if self.others.size:
+            there = self.others >= 0
+            out += np.bincount(self.others[there], T * by_z[:, layout.states :][there], len(out))
         if grid.variables.duration >= 0:
-            rates = grid.rates(y[:, : layout.size], T)
-            out[grid.variables.duration] += self.objective(x) / T + T * float((by_z[:, : layout.states] * rates).sum())
+            out[grid.variables.duration] += self.objective(x) / T + T * float((states * self._rates(y, T)).sum())
 
-    def _gradient_by_y(self, y: Array, weights: list[Any], blocks: list[Any]) -> Array:
-        """Σ weights · ∂r/∂y, (K, all)."""
-        out = np.zeros((self.grid.layout.all, self.grid.K))
-        for weight, block in zip(weights, blocks, strict=True):
-            rows, columns = block.function.entries
-            np.add.at(out, columns, (weight[:, rows] * block.function.first(y)).T)
-        return np.ascontiguousarray(out.T)
+    def _of_rows(self, y: Array, multipliers: list[Array]) -> Array:
+        """Σ λ ∂r/∂y of all rows, (K, all)."""
+        out = np.zeros((self.grid.K, self.grid.layout.all))
+        for adjoint, weights in zip(self._adjoints, multipliers, strict=False):
+            out += adjoint(y, weights)
+        return out
+
+    def _of_terms(self, y: Array, sigma: float) -> Array:
+        """Σ σ w ∂ψ/∂y of all terms, (K, all)."""
+        out = np.zeros((self.grid.K, self.grid.layout.all))
+        for adjoint, term in zip(self._adjoints[len(self.grid.rows) :], self.grid.terms, strict=True):
+            assert term.weights is not None
+            out += adjoint(y, sigma * term.weights[:, None])
+        return out
 
     def _by_z(self, x: Array, by_y: Array) -> Array:
         """(K, size)."""
@@ -178,178 +197,125 @@ class GridAssembly:
         found: Array = by_y[:, :size] + np.matmul(computed[:, None, :], self.grid.J(x))[:, 0]
         return found
 
-    def _add_by_variables(self, out: Array, by_z: Array, T: float) -> None:
-        grid, layout = self.grid, self.grid.layout
-        states = by_z[:, : layout.states].reshape(grid.K, grid.orders, layout.nv)
-        out += grid.states.T @ (states / T ** np.arange(grid.orders)[:, None]).ravel()
-        if self.others.size:
-            there = self.others >= 0
-            out += np.bincount(self.others[there], by_z[:, layout.states :][there], len(out))
-
     # --- Hessian --------------------------------------------------------------------------------------------------
 
     def _hessian_tables(self) -> None:
         grid, layout = self.grid, self.grid.layout
         nv, D, W = layout.nv, grid.orders, grid.width
-        coupled = self._coupled()
+        self._pairs = [Pairs(*block.function.pairs, layout.size) for block in (*grid.rows, *grid.terms)]
+        together = coupled(grid)
         moving = grid.variables.spline >= 0
-        mask = np.tril(coupled[:nv, :nv]) & np.outer(moving, moving)
-        self.pair_i, self.pair_j = np.nonzero(mask)
+        self.pair_i, self.pair_j = np.nonzero(np.tril(together[:nv, :nv]) & np.outer(moving, moving))
         d, e = np.divmod(np.arange(D * D), D)
-        self.gather_i = self.pair_i[:, None] + nv * d
-        self.gather_j = self.pair_j[:, None] + nv * e
-        self.with_i, self.with_o = np.nonzero(coupled[:nv, nv:] & moving[:, None])
-        self.oo_a, self.oo_b = np.nonzero(np.tril(coupled[nv:, nv:]))
-        one, two = grid.which[:, self.pair_i], grid.which[:, self.pair_j]  # (K, pairs, W)
-        rows = np.broadcast_to(one[:, :, :, None], (*one.shape, W))
-        columns = np.broadcast_to(two[:, :, None, :], (*two.shape, W))
-        same = (self.pair_i == self.pair_j)[:, None, None]
-        upper = same & (np.arange(W)[:, None] < np.arange(W))
-        self._pp = (np.where(upper, -1, rows), np.where(upper, -1, columns))
-        alike = (rows == columns) & ~(same & (np.arange(W)[:, None] == np.arange(W)))
-        signs = (self.sign[self.pair_i] * self.sign[self.pair_j])[:, None, None]
-        factor = signs * np.where(alike, 2.0, 1.0)
-        self._factor = np.broadcast_to(factor, rows.shape).reshape(grid.K, len(self.pair_i), W * W)
-        self.curved = bool(coupled.any())
+        self._gather = ((self.pair_i[:, None] + nv * d) * layout.size + self.pair_j[:, None] + nv * e).ravel()
+        self._gather_order = d + e
+        b = self._basis
+        self._products = (b[:, :, None, :, None] * b[:, None, :, None, :]).reshape(grid.K, D * D, W * W)
+        self.with_i, self.with_o = np.nonzero(together[:nv, nv:] & moving[:, None])
+        columns = self.with_i[:, None] + nv * np.arange(D)
+        self._gather_with = (columns * layout.size + layout.states + self.with_o[:, None]).ravel()
+        self.oo_a, self.oo_b = np.nonzero(np.tril(together[nv:, nv:]))
+        self._gather_others = (layout.states + self.oo_a) * layout.size + layout.states + self.oo_b
+        timed = grid.orders > 1 and grid.variables.duration >= 0
+        self._bent = bool(together.any() or (timed and grid.blocks) or grid.terms)
+        self._by_time = grid.variables.duration >= 0 and bool(timed or grid.terms)
 
-    def _coupled(self) -> Mask:
-        """Which of coordinates, forces and parameters have second derivatives with which, before splines."""
-        grid, layout, mechanics = self.grid, self.grid.layout, self.grid.mechanics
-        nv, no = layout.nv, layout.forces + layout.parameters
-        found = np.zeros((nv + no,) * 2, dtype=bool)
-        used = np.zeros(layout.all, dtype=bool)
-        for block in grid.blocks:
-            used[block.function.entries[1]] = True
-        support = np.zeros((layout.all, nv + no), dtype=bool)
-        for k in range(layout.states):
-            support[k, k % nv] = True
-        support[layout.states + np.arange(no), nv + np.arange(no)] = True
-        support[layout.size :, :nv] = self.of_coordinates
-        support[layout.size :, nv:] = self.of_others
-        forced, watched = mechanics.moved
-        if used[layout.tau].any():
-            found[:nv, :nv] |= mechanics.torque_pattern
-            found[:nv, nv : nv + layout.forces] |= forced.T
-        for row, moved in zip(range(layout.error.start, layout.error.stop), watched, strict=True):
-            if used[row]:
-                found[:nv, :nv] |= np.outer(moved, moved)
-        if used[layout.size :].any() and layout.parameters:
-            found[:, nv + layout.forces :] = True
-        for block in grid.blocks:
-            for a, b in zip(*block.function.pairs, strict=True):
-                found |= np.outer(support[a], support[b])
-        return found | found.T
-
-    def hessian_places(self) -> Places:
-        grid = self.grid
-        if not self.curved and not (self.timed and grid.blocks) and not self._integrates:
+    def hessian_parts(self) -> list[Part]:
+        """Where the numbers of :meth:`hessian_numbers` go."""
+        grid, W = self.grid, self.grid.width
+        if not self._bent:
             return []
-        W = grid.width
-
-        def spread(x: Index) -> Index:
-            return np.broadcast_to(x[:, :, None], (*x.shape, W))
-
-        places = [
-            self._pp,
-            (spread(self.others[:, self.with_o]), grid.which[:, self.with_i]),
-            (self.others[:, self.oo_a], self.others[:, self.oo_b]),
-        ]
-        if grid.variables.duration >= 0 and (self.timed or self._integrates):
+        found = []
+        if len(self.pair_i):
+            one, two = grid.which[:, self.pair_i], grid.which[:, self.pair_j]  # (K, pairs, W)
+            rows = np.broadcast_to(one[:, :, :, None], (*one.shape, W))
+            columns = np.broadcast_to(two[:, :, None, :], (*two.shape, W))
+            same = (self.pair_i == self.pair_j)[:, None, None]
+            above, on = same & (np.arange(W)[:, None] < np.arange(W)), same & np.eye(W, dtype=bool)
+            signs = (self.sign[self.pair_i] * self.sign[self.pair_j])[:, None, None]
+            factor = signs * np.where((rows == columns) & ~on, 2.0, 1.0)
+            found.append(Part(np.where(above, -1, rows), columns, factor))
+        if len(self.with_i):
+            rows = np.broadcast_to(self.others[:, self.with_o, None], (grid.K, len(self.with_o), W))
+            found.append(Part(rows, grid.which[:, self.with_i], self.sign[self.with_i][:, None]))
+        if len(self.oo_a):
+            found.append(Part(self.others[:, self.oo_a], self.others[:, self.oo_b]))
+        if self._by_time:
             T = np.int64(grid.variables.duration)
-            places += [
-                (np.full(grid.which.shape, T), grid.which),
-                (np.full(self.others.shape, T), self.others),
-                (np.full(grid.K, T), np.full(grid.K, T)),
-            ]
-        return [(np.ascontiguousarray(r).ravel(), np.ascontiguousarray(c).ravel()) for r, c in places]
-
-    @property
-    def _integrates(self) -> bool:
-        return bool(self.grid.terms)
-
-    def hessian_values(self, x: Array, sigma: float, multipliers: Array, *, gauss_newton: bool = False) -> list[Array]:
-        """Numbers for `hessian_places`; of Gauss–Newton, without second derivatives of τ and φ in the objective."""
-        grid, layout = self.grid, self.grid.layout
-        if not self.curved and not (self.timed and grid.blocks) and not self._integrates:
-            return []
-        y, T = grid.y(x), grid.duration(x)
-        z, S = y[:, : layout.size], layout.states
-        rows, terms = grid.rows, grid.terms
-        of_rows = [multipliers[self.row_numbers(k)] for k in range(len(rows))]
-        of_terms = [sigma * term.weights[:, None] for term in terms]  # type: ignore[index]
-        direct = self._gradient_by_y(y, of_terms, terms)
-        mu = self._gradient_by_y(y, of_rows, rows) + T * direct
-        H = np.zeros((grid.K, layout.size, layout.size))
-        bent = mu[:, layout.size :] - (T * direct[:, layout.size :] if gauss_newton else 0.0)
-        if bent.any():
-            grid.add_second(x, np.ascontiguousarray(bent), H)
-        for weight, block in zip([*of_rows, *(T * w for w in of_terms)], [*rows, *terms], strict=True):
-            a, b = block.function.pairs
-            if len(a):
-                self._add_pairs(x, H, a, b, block.function.second(y, weight))
-        bT = self._scaled_basis(T)
-        found = [self._between_points(H, bT)]
-        D = grid.orders
-        columns = self.with_i[:, None] + layout.nv * np.arange(D)
-        by_other = np.matmul(H[:, columns, (S + self.with_o)[:, None]][:, :, None, :], bT[:, None])[:, :, 0]
-        found.append(by_other * self.sign[self.with_i][:, None])
-        found.append(H[:, S + self.oo_a, S + self.oo_b])
-        if grid.variables.duration >= 0 and (self.timed or self._integrates):
-            found += self._by_duration(x, H, mu, direct, z, T, bT)
+            found.append(Part(grid.which, T, self.sign[:, None]))
+            if self.others.size:
+                found.append(Part(self.others, T))
+            found.append(Part(np.full(grid.K, T), T))
         return found
 
-    def _between_points(self, H: Array, bT: Array) -> Array:
-        K, D, W = bT.shape
-        products = (bT[:, :, None, :, None] * bT[:, None, :, None, :]).reshape(K, D * D, W * W)
-        found: Array = np.matmul(H[:, self.gather_i, self.gather_j], products) * self._factor
+    def hessian_numbers(self, x: Array, sigma: float, multipliers: Array, *, gauss_newton: bool = False) -> list[Array]:
+        """Second derivatives; of Gauss–Newton, without those of τ and φ in the objective."""
+        grid, layout = self.grid, self.grid.layout
+        if not self._bent:
+            return []
+        y, T, K = grid.y(x), grid.duration(x), grid.K
+        of_rows = [multipliers[start : start + K * len(block.function.names)].reshape(K, -1)
+                   for start, block in zip(self.starts, grid.rows, strict=True)]  # fmt: skip
+        direct = self._of_terms(y, sigma) if grid.terms else None
+        mu = self._of_rows(y, of_rows)
+        bent = mu[:, layout.size :]
+        if direct is not None:
+            mu = mu + T * direct
+            bent = bent if gauss_newton else mu[:, layout.size :]
+        H = np.zeros((K, layout.size, layout.size))
+        if bent.any():
+            grid.add_second(x, np.ascontiguousarray(bent), H)
+        weights = [*of_rows, *(T * sigma * term.weights[:, None] for term in grid.terms)]  # type: ignore[index]
+        for weight, block, pairs in zip(weights, (*grid.rows, *grid.terms), self._pairs, strict=True):
+            if pairs.count:
+                pairs.add(block.function.second(y, weight), grid, x, H)
+        flat, found = H.reshape(K, -1), []
+        if len(self.pair_i):
+            gathered = flat.take(self._gather, axis=1).reshape(K, len(self.pair_i), -1)
+            found.append(np.matmul(gathered, self._products * (T ** -self._gather_order.astype(float))[:, None]))
+        bT = self._basis * (T ** -np.arange(float(grid.orders)))[:, None]
+        if len(self.with_i):
+            gathered = flat.take(self._gather_with, axis=1).reshape(K, len(self.with_i), -1)
+            found.append(np.matmul(gathered, bT))
+        if len(self.oo_a):
+            found.append(flat.take(self._gather_others, axis=1))
+        if self._by_time:
+            found += self._by_duration(x, H, mu, direct, y, T, bT)
         return found
 
     def _by_duration(
-        self, x: Array, H: Array, mu: Array, direct: Array, z: Array, T: float, bT: Array
-    ) -> list[Array]:  # fmt: skip
+        self, x: Array, H: Array, mu: Array, direct: Array | None, y: Array, T: float, bT: Array
+    ) -> list[Array]:
         grid, layout = self.grid, self.grid.layout
-        S, D, nv = layout.states, grid.orders, layout.nv
-        g, c = self._by_z(x, mu), self._by_z(x, direct)
-        rates = grid.rates(z, T)
-        along = np.matmul(H[:, :, :S], rates[:, :, None])[:, :, 0]
-        twice = (along[:, :S] * rates).sum(axis=1) + 2 * (c[:, :S] * rates).sum(axis=1)
-        mixed = along + c
-        for d in range(1, D):
-            part = layout.state(d)
-            mixed[:, part] -= d / T * g[:, part]
-            twice += d * (d + 1) / T**2 * (g[:, part] * z[:, part]).sum(axis=1)
-        by_points = np.einsum("kdi,kdw->kiw", mixed[:, :S].reshape(grid.K, D, nv), bT) * self.sign[:, None]
-        return [by_points, mixed[:, S:], twice]
+        S = layout.states
+        g, rates = self._by_z(x, mu)[:, :S], self._rates(y, T)
+        mixed = np.matmul(H[:, :, :S], rates[:, :, None])[:, :, 0]
+        twice = mixed[:, :S] * rates
+        if direct is not None:
+            c = self._by_z(x, direct)
+            twice += 2 * c[:, :S] * rates
+            mixed += c
+        twice += g * y[:, :S] * (self._curve / T**2)
+        mixed[:, :S] += g * (self._order / -T)
+        by_points = np.matmul(mixed[:, :S].reshape(grid.K, grid.orders, layout.nv).swapaxes(1, 2), bT)
+        others = [mixed[:, S:]] if self.others.size else []
+        return [by_points, *others, twice.sum(axis=1)]
 
-    def _add_pairs(self, x: Array, H: Array, a: Index, b: Index, values: Array) -> None:
-        """Add Jᵀ O J of second derivatives O by y at places (a, b), each pair once."""
-        size = self.grid.layout.size
-        a, b = np.maximum(a, b), np.minimum(a, b)
-        plain, mixed = a < size, (a >= size) & (b < size)
-        diagonal, across = (b >= size) & (a == b), (b >= size) & (a != b)
-        if plain.any():
-            i, j, value = a[plain], b[plain], values[:, plain]
-            H[:, i, j] += value
-            off = i != j
-            H[:, j[off], i[off]] += value[:, off]
-        if not (mixed.any() or diagonal.any() or across.any()):
-            return
-        J = self.grid.J(x)
-        if diagonal.any():
-            rows = J[:, a[diagonal] - size]
-            H += np.matmul(rows.swapaxes(1, 2), rows * values[:, diagonal, None])
-        if mixed.any():
-            c, at_c = np.unique(a[mixed] - size, return_inverse=True)
-            z, at_z = np.unique(b[mixed], return_inverse=True)
-            O = np.zeros((len(J), len(c), len(z)))  # noqa: E741
-            O[:, at_c.ravel(), at_z.ravel()] = values[:, mixed]
-            part = np.matmul(J[:, c].swapaxes(1, 2), O)
-            H[:, :, z] += part
-            H[:, z] += part.swapaxes(1, 2)
-        if across.any():
-            c, at_c = np.unique(a[across] - size, return_inverse=True)
-            e, at_e = np.unique(b[across] - size, return_inverse=True)
-            O = np.zeros((len(J), len(c), len(e)))  # noqa: E741
-            O[:, at_c.ravel(), at_e.ravel()] = values[:, across]
-            part = np.matmul(J[:, c].swapaxes(1, 2), np.matmul(O, J[:, e]))
-            H += part + part.swapaxes(1, 2)
+
+class _Adjoint:
+    """Σ weights ∂r/∂y of one function, (K, all): a product with a constant matrix."""
+
+    def __init__(self, block: Block, size: int) -> None:
+        self._function, (self._rows, columns) = block.function, block.function.entries
+        self._constant = isinstance(self._function, Linear)
+        if isinstance(self._function, Linear):
+            self._matrix = np.zeros((len(self._function.names), size))
+            np.add.at(self._matrix, (self._rows, columns), self._function.coefficients)
+        else:
+            self._matrix = np.zeros((len(columns), size))
+            self._matrix[np.arange(len(columns)), columns] = 1.0
+
+    def __call__(self, y: Array, weights: Array) -> Array:
+        given = weights if self._constant else weights[:, self._rows] * self._function.first(y)
+        found: Array = given @ self._matrix
+        return found

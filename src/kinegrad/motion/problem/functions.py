@@ -62,6 +62,8 @@ class Linear:
         self.entries = (np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64))
         self.coefficients = np.asarray(coefficients, dtype=float)
         self.pairs = NONE
+        self._sums = np.zeros((len(self.coefficients), len(names)))
+        self._sums[np.arange(len(self.coefficients)), self.entries[0]] = self.coefficients
 
     @classmethod
     def of_matrix(cls, names: tuple[str, ...], matrix: Array, start: int) -> Linear:
@@ -70,10 +72,8 @@ class Linear:
         return cls(names, rows, columns + start, matrix[rows, columns])
 
     def value(self, y: Array) -> Array:
-        rows, columns = self.entries
-        out = np.zeros((len(self.names), len(y)))
-        np.add.at(out, rows, (y[:, columns] * self.coefficients).T)
-        return out.T
+        found: Array = y.take(self.entries[1], axis=1) @ self._sums
+        return found
 
     def first(self, y: Array) -> Array:
         return np.broadcast_to(self.coefficients, (len(y), len(self.coefficients)))

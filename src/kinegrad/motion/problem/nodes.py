@@ -131,15 +131,6 @@ class Grid:
         matrix = csr_array((entries[there], (rows[there], columns[there])), shape=shape_of_all)
         return matrix, constant.ravel()
 
-    def rates(self, z: Array, T: float) -> Array:
-        """ż: how the state changes with T, (K, states)."""
-        out = np.zeros((self.K, self.layout.states))
-        for d in range(1, self.orders):
-            part = self.layout.state(d)
-            x = z[:, part]
-            out[:, part] = -d * x / T
-        return out
-
     def _at(self, x: Array) -> Mechanics:
         return self.mechanics if self.mechanics.design is None else self.mechanics.at(self.parameters(x))
 

@@ -53,11 +53,11 @@ class MotionProgram:
         self.g_lower, self.g_upper = np.concatenate(lower), np.concatenate(upper)
         self.g_scale = np.concatenate(scale)
         self.f_scale = 1.0
-        places = [*self.splines.jacobian_places(), *(x for grid in self.grids for x in grid.jacobian_places())]
-        self._jacobian = SparseSum((self.m, self.n), places)
+        parts_of = [*self.splines.jacobian_parts(), *(x for grid in self.grids for x in grid.jacobian_parts())]
+        self._jacobian = SparseSum((self.m, self.n), parts_of)
         self.jacobian_pattern: Pattern = (self._jacobian.rows, self._jacobian.columns)
-        places = [*self.splines.hessian_places(), *(x for grid in self.grids for x in grid.hessian_places())]
-        self._hessian = SparseSum((self.n, self.n), places, lower=True)
+        parts_of = [*self.splines.hessian_parts(), *(x for grid in self.grids for x in grid.hessian_parts())]
+        self._hessian = SparseSum((self.n, self.n), parts_of, lower=True)
         self.hessian_pattern: Pattern = (self._hessian.rows, self._hessian.columns)
 
     def durations(self, x: Array) -> Array:
@@ -90,8 +90,10 @@ class MotionProgram:
     @np.errstate(all="ignore")
     def jacobian(self, x: Array) -> Array:
         """Values of its pattern."""
-        pieces = [*self.splines.jacobian_values(x), *(v for grid in self.grids for v in grid.jacobian_values(x))]
-        return self._jacobian.values(pieces)
+        numbers = self.splines.jacobian_numbers(x)
+        for grid in self.grids:
+            numbers += grid.jacobian_numbers(x)
+        return self._jacobian.values(numbers)
 
     def hessian(self, x: Array, sigma: float, multipliers: Array) -> Array:
         """Values of its pattern: σ ∂²f/∂x² + Σ λ ∂²g/∂x²."""
@@ -103,11 +105,10 @@ class MotionProgram:
 
     @np.errstate(all="ignore")
     def _second(self, x: Array, sigma: float, multipliers: Array, *, gauss_newton: bool) -> Array:
-        pieces = [
-            *self.splines.hessian_values(x, multipliers),
-            *(v for grid in self.grids for v in grid.hessian_values(x, sigma, multipliers, gauss_newton=gauss_newton)),
-        ]
-        return self._hessian.values(pieces)
+        numbers = self.splines.hessian_numbers(x, multipliers)
+        for grid in self.grids:
+            numbers += grid.hessian_numbers(x, sigma, multipliers, gauss_newton=gauss_newton)
+        return self._hessian.values(numbers)
 
     def variable_name(self, j: int) -> str:
         """What variable j is."""

@@ -44,6 +44,7 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 STEP = 1e-3  # of a parameter, by its size, for second derivatives with respect to it
 
@@ -106,6 +107,7 @@ class Mechanics:
     design: Design | None = None
     torques: bool = True
     remembered: dict[bytes, Mechanics] = field(default_factory=dict)  # the same with other parameters
+    _tables: dict[Any, Index] = field(default_factory=dict)
 
     def layout(self, orders: int) -> Layout:
         """Sizes."""
@@ -153,6 +155,25 @@ class Mechanics:
             found |= np.outer(moved, moved)
         return found
 
+    def _slope_places(self, layout: Layout) -> Index:
+        """Where the packed first derivatives of τ by q, v and a stand in J, each node's row after row."""
+        key = ("slopes", layout.size)
+        if key not in self._tables:
+            (rows, columns), n = self.model.pattern, layout.nv
+            self._tables[key] = np.concatenate([rows * layout.size + columns + d * n for d in range(3)])
+        return self._tables[key]
+
+    def _curve_places(self, layout: Layout) -> Index:
+        """Where the packed second derivatives stand in H: by qq, vv, qv and vq, qa and aq."""
+        key = ("curves", layout.size)
+        if key not in self._tables:
+            (rows, columns), n = self.model.pattern, layout.nv
+            places = [(rows, columns), (rows + n, columns + n)]
+            for d in (1, 2):
+                places += [(rows, columns + d * n), (columns + d * n, rows)]
+            self._tables[key] = np.concatenate([a * layout.size + b for a, b in places])
+        return self._tables[key]
+
     # --- values and derivatives ----------------------------------------------------------------------------------
 
     def _full(self, f: Array) -> Array:
@@ -167,7 +188,8 @@ class Mechanics:
         y[:, : layout.size] = z
         q = z[:, layout.state(0)]
         if self.torques:
-            tau = inverse_dynamics(self.model, q, z[:, layout.state(1)], z[:, layout.state(2)], loads=self.loads)
+            q, v, a = _motion(layout, z)
+            tau = inverse_dynamics(self.model, q, v, a, loads=self.loads)
             if self.forced_rows:
                 tau -= self.forced.force(q, self._full(z[:, layout.force]))  # type: ignore[union-attr]
             y[:, layout.tau] = tau
@@ -180,11 +202,10 @@ class Mechanics:
         J = np.zeros((len(z), layout.torques + layout.errors, layout.size))
         q, nt = z[:, layout.state(0)], layout.torques
         if self.torques:
-            v, a = z[:, layout.state(1)], z[:, layout.state(2)]
+            q, v, a = _motion(layout, z)
             d = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads, packed=True)
-            rows, columns = self.model.pattern
-            for order, x in enumerate((d.dtau_dq, d.dtau_dv, d.dtau_da)):
-                J[:, rows, columns + order * layout.nv] = x.values  # type: ignore[union-attr]
+            slopes = [x.values for x in (d.dtau_dq, d.dtau_dv, d.dtau_da)]  # type: ignore[union-attr]
+            J.reshape(len(z), -1)[:, self._slope_places(layout)] = np.concatenate(slopes, axis=1)
             if self.forced_rows:
                 f, G = self._full(z[:, layout.force]), self.forced.jacobian(q)  # type: ignore[union-attr]
                 J[:, :nt, layout.state(0)] -= self.forced.curvature(q, f)  # type: ignore[union-attr]
@@ -211,16 +232,12 @@ class Mechanics:
 
     def add_second(self, layout: Layout, z: Array, mu: Array, nu: Array, H: Array) -> None:
         """Add the second derivatives of μᵀτ + νᵀφ to H, (K, size, size)."""
-        q, n = z[:, layout.state(0)], layout.nv
+        q = z[:, layout.state(0)]
         if self.torques and mu.any():
-            v, a = z[:, layout.state(1)], z[:, layout.state(2)]
+            q, v, a = _motion(layout, z)
             d = inverse_dynamics_hessian(self.model, q, v, a, mu, loads=self.loads, packed=True)
-            rows, columns = self.model.pattern
-            H[:, rows, columns] += d.d2_dqdq.values  # type: ignore[union-attr]
-            H[:, rows + n, columns + n] += d.d2_dvdv.values  # type: ignore[union-attr]
-            for order, x in ((1, d.d2_dqdv), (2, d.d2_dqda)):
-                H[:, rows, columns + order * n] += x.values  # type: ignore[union-attr]
-                H[:, columns + order * n, rows] += x.values  # type: ignore[union-attr]
+            qq, qv, vv, qa = (x.values for x in (d.d2_dqdq, d.d2_dqdv, d.d2_dvdv, d.d2_dqda))  # type: ignore[union-attr]
+            H.reshape(len(z), -1)[:, self._curve_places(layout)] += np.concatenate([qq, vv, qv, qv, qa, qa], axis=1)
             if self.forced_rows:
                 self._add_forces(layout, z, mu, H)
         if self.watched is not None and nu.any():
@@ -290,6 +307,11 @@ class Mechanics:
             slopes = constraint_design_derivatives(self.design, self.watched, q).derror_dp
             g[:, layout.parameter] += np.einsum("kmp,km->kp", slopes, nu)
         return g
+
+
+def _motion(layout: Layout, z: Array) -> Array:
+    """q, v and a, each in one piece, (3, K, nv): kernels read them as they are."""
+    return np.ascontiguousarray(z[:, : 3 * layout.nv].reshape(len(z), 3, layout.nv).swapaxes(0, 1))
 
 
 def _own_loads(design: Design, loads: Loads | None) -> Loads | None:

@@ -1,13 +1,15 @@
-"""Sparse matrices as sums of pieces: places once, numbers at every evaluation.
+"""Sparse matrices that are linear in numbers at nodes: places and coefficients once, numbers at every evaluation.
 
-A piece gives rows and columns of its entries as flat arrays, in which a place may occur often, and −1 is nowhere;
-then, at every evaluation, as many numbers.  What belongs to one place is added up by ``np.bincount`` over a list of
-positions.
+A part says of its numbers, which come anew with every evaluation, where they go: entry by entry the row, the column, a
+coefficient, and which number it takes; −1 is nowhere.  A place may occur often.  The values of the whole pattern are
+then one product of a constant sparse matrix with all numbers, one after another.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,24 +18,47 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
-class SparseSum:
-    """A matrix of some shape whose entries, in the order of columns, are sums of entries of pieces."""
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Where some numbers go; all arrays of one shape, or of shapes that broadcast to that of `rows`."""
 
-    def __init__(self, shape: tuple[int, int], places: Sequence[tuple[Index, Index]], *, lower: bool = False) -> None:
-        rows = np.concatenate([np.zeros(0, dtype=np.int64), *(np.ravel(r) for r, _ in places)])
-        columns = np.concatenate([np.zeros(0, dtype=np.int64), *(np.ravel(c) for _, c in places)])
-        there = (rows >= 0) & (columns >= 0)
+    rows: Any
+    columns: Any
+    coefficients: Any = 1.0
+    sources: Any = None  # which number; one after another, if not given
+    count: int | None = None  # of numbers; as many as entries, if not given
+
+
+class SparseSum:
+    """A matrix of some shape whose entries, in the order of columns, are sums of multiples of numbers."""
+
+    def __init__(self, shape: tuple[int, int], parts: Sequence[Part], *, lower: bool = False) -> None:
+        from scipy.sparse import csr_array
+
+        none = np.zeros(0, dtype=np.int64)
+        all_rows, all_columns, coefficients, sources, first = [none], [none], [np.zeros(0)], [none], 0
+        for part in parts:
+            rows = np.asarray(part.rows, dtype=np.int64)
+            own = np.arange(rows.size).reshape(rows.shape) if part.sources is None else part.sources
+            for found, x in (
+                (all_rows, rows), (all_columns, part.columns), (coefficients, part.coefficients), (sources, own + first),
+            ):  # fmt: skip
+                found.append(np.broadcast_to(x, rows.shape).ravel())
+            first += rows.size if part.count is None else part.count
+        r, c, factor, source = (np.concatenate(x) for x in (all_rows, all_columns, coefficients, sources))
+        there = (r >= 0) & (c >= 0)
+        r, c, factor, source = r[there], c[there], factor[there], source[there]
         if lower:
-            rows, columns = np.maximum(rows, columns), np.minimum(rows, columns)
-        keys, inverse = np.unique(columns[there] * shape[0] + rows[there], return_inverse=True)
+            r, c = np.maximum(r, c), np.minimum(r, c)
+        keys, inverse = np.unique(c * shape[0] + r, return_inverse=True)
         self.shape, self.count = shape, len(keys)
         self.rows, self.columns = keys % max(shape[0], 1), keys // max(shape[0], 1)
-        self._position = np.full(len(rows), self.count, dtype=np.int64)
-        self._position[there] = inverse.ravel()
+        self._matrix = csr_array((factor, (inverse.ravel(), source)), shape=(self.count, first))
 
-    def values(self, pieces: Sequence[Array]) -> Array:
-        """The entries, (count,), of the numbers of all pieces."""
-        if not pieces:
+    def values(self, numbers: Sequence[Array]) -> Array:
+        """The entries, (count,), of the numbers of all parts."""
+        if not numbers:
             return np.zeros(self.count)
-        flat = np.concatenate([np.ravel(x) for x in pieces])
-        return np.bincount(self._position, flat, self.count + 1)[: self.count].astype(float, copy=False)
+        flat = np.concatenate([x.ravel() for x in numbers]) if len(numbers) > 1 else numbers[0].ravel()
+        found: Array = self._matrix @ flat
+        return found

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.motion.problem.sparse import Part
+
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
@@ -74,27 +76,27 @@ class SplineRows:
         found = np.bincount(self._row - self.first, each, len(self.rows))
         return found.astype(float, copy=False)
 
-    def jacobian_places(self) -> list[tuple[Index, Index]]:
+    def jacobian_parts(self) -> list[Part]:
         """Of control points; of durations."""
         if not self.rows:
             return []
         timed = np.where(self._order > 0, self._T, -1)
-        return [(self._row[self._share], self._column), (self._row, timed)]
+        return [Part(self._row[self._share], self._column), Part(self._row, timed)]
 
-    def jacobian_values(self, x: Array) -> list[Array]:
+    def jacobian_numbers(self, x: Array) -> list[Array]:
         if not self.rows:
             return []
         T, d = self._durations(x), self._order
         return [self._A / T[self._share] ** d[self._share], -d * self._sums(x) / T ** (d + 1)]
 
-    def hessian_places(self) -> list[tuple[Index, Index]]:
+    def hessian_parts(self) -> list[Part]:
         """Of control points with durations; of durations with themselves."""
         if not self.rows:
             return []
         timed = np.where(self._order > 0, self._T, -1)
-        return [(timed[self._share], self._column), (timed, timed)]
+        return [Part(timed[self._share], self._column), Part(timed, timed)]
 
-    def hessian_values(self, x: Array, multipliers: Array) -> list[Array]:
+    def hessian_numbers(self, x: Array, multipliers: Array) -> list[Array]:
         if not self.rows:
             return []
         T, d, weight = self._durations(x), self._order, multipliers[self._row]
