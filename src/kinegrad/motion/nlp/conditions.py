@@ -65,10 +65,9 @@ def matrix(values: Array, pattern: tuple[Any, Any], shape: tuple[int, int]) -> A
     return csc_array((values, rows, starts), shape=shape)
 
 
-def violation_of(lower: Array, upper: Array, x: Array, g_lower: Array, g_upper: Array, g: Array) -> float:
-    """The largest excess over a bound or a limit."""
-    worst = [np.max(side, initial=0.0) for side in (lower - x, x - upper, g_lower - g, g - g_upper)]
-    return float(max(worst))
+def violation_of(lower: Array, upper: Array, values: Array) -> float:
+    """The largest excess over a limit."""
+    return float(max((lower - values).max(initial=0.0), (values - upper).max(initial=0.0)))
 
 
 def possible(multipliers: Array, lower: Array, upper: Array) -> Array:
@@ -83,12 +82,13 @@ def signs(lower: Array, upper: Array) -> tuple[Array, Array]:
 
 def stationarity(scaled: Any, gradient: Array, jacobian: Array, g_multipliers: Array, x_multipliers: Array) -> float:
     """The largest component of ∇f + Jᵀλ + z, over s."""
-    y = np.minimum(np.maximum(g_multipliers, scaled.least[0]), scaled.most[0])
-    z = np.minimum(np.maximum(x_multipliers, scaled.least[1]), scaled.most[1])
+    both = np.concatenate([x_multipliers, g_multipliers])
+    both = np.minimum(np.maximum(both, scaled.least), scaled.most)
+    z, y = both[: scaled.n], both[scaled.n :]
     rows, columns = scaled.jacobian_pattern
-    left = np.bincount(columns, weights=jacobian * y[rows], minlength=scaled.n) + gradient + z
+    left = np.bincount(columns, jacobian * y[rows], scaled.n) + gradient + z
     left[scaled.fixed] = 0.0
-    return float(np.abs(left).max(initial=0.0) / _size(y, z))
+    return float(np.abs(left).max(initial=0.0) / _size(both))
 
 
 def optimality_conditions(
@@ -105,14 +105,13 @@ def optimality_conditions(
         products.append(np.abs(multiplier[above] * (high - value)[above]).max(initial=0.0))
     return Conditions(
         stationarity(scaled, gradient, jacobian, y, z),
-        violation_of(scaled.lower, scaled.upper, x, scaled.g_lower, scaled.g_upper, g),
-        float(max(products) / _size(y, z)),
+        max(violation_of(scaled.lower, scaled.upper, x), violation_of(scaled.g_lower, scaled.g_upper, g)),
+        float(max(products) / _size(np.concatenate([z, y]))),
     )
 
 
-def _size(y: Array, z: Array) -> float:
-    count = len(y) + len(z)
-    return max(SCALE, float(np.abs(y).sum() + np.abs(z).sum()) / max(count, 1)) / SCALE
+def _size(multipliers: Array) -> float:
+    return max(SCALE, float(np.abs(multipliers).sum()) / max(len(multipliers), 1)) / SCALE
 
 
 def active(scaled: Any, x: Array, g: Array, near: float) -> tuple[Array, Array]:

@@ -82,8 +82,8 @@ class Evaluator:
         self.g_lower, self.g_upper = (
             np.asarray(g, dtype=float) / self.g_scale for g in (program.g_lower, program.g_upper)
         )
-        of_rows, of_bounds = signs(self.g_lower, self.g_upper), signs(self.lower, self.upper)
-        self.least, self.most = zip(of_rows, of_bounds, strict=True)  # that multipliers of rows and bounds can be
+        self._limits = np.concatenate([self.lower, self.g_lower]), np.concatenate([self.upper, self.g_upper])
+        self.least, self.most = signs(*self._limits)  # that multipliers of bounds and rows can be
         self.fixed = self.lower == self.upper
         self.jacobian_pattern = _indices(program.jacobian_pattern)
         self.hessian_pattern = _indices(program.hessian_pattern)
@@ -182,11 +182,12 @@ class Evaluator:
         self.check()
         self._counts[name] += 1
         try:
-            with np.errstate(all="ignore"):  # what overflows is not finite, and is told
-                values = engine.real(f"program.{name}", function(*arguments))
-                finite = math.isfinite(values.sum())  # it is not, too, if the sum alone overflows
-            if values.shape != shape:
-                raise InputError(f"`program.{name}` gives an array of shape {values.shape}; expected {shape}")
+            values = function(*arguments)
+            if type(values) is not float:
+                values = engine.real(f"program.{name}", values)
+            finite = math.isfinite(values if type(values) is float else values.sum())  # nor if the sum overflows
+            if np.shape(values) != shape:
+                raise InputError(f"`program.{name}` gives an array of shape {np.shape(values)}; expected {shape}")
         except (SingularError, SolveError) as error:
             raise self._nothing(f"{name} cannot be evaluated: {said(error)}") from None
         except BaseException as error:  # Ctrl-C and a wish to exit, too: no solver may see them
@@ -204,7 +205,7 @@ class Evaluator:
 
     def _where(self, name: str, values: Array) -> str:
         """Which of some values is not finite, in words."""
-        if values.ndim == 0:
+        if np.ndim(values) == 0:
             return f"the objective is {values}"
         k = int(np.argmin(np.isfinite(values)))
         row, variable = partial(named, self.program, "row"), partial(named, self.program, "variable")
@@ -252,7 +253,7 @@ class Evaluator:
     def record(self, x: Array, g_multipliers: Array | None, x_multipliers: Array | None) -> None:
         """An iteration has ended at x: into the history, to whoever wants to know, and kept if it is the best."""
         f, g = self.objective(x), self.constraints(x)
-        outside = violation_of(self.lower, self.upper, x, self.g_lower, self.g_upper, g)
+        outside = violation_of(*self._limits, np.concatenate([x, g]))
         if g_multipliers is None or x_multipliers is None:
             left, given = np.nan, (np.zeros(self.m), np.zeros(self.n))
         else:

@@ -19,6 +19,7 @@ Array = NDArray[np.float64]
 SLACK = 10  # tolerances that the conditions of an optimum may be off by: solvers measure them each in its own way
 
 
+@np.errstate(all="ignore")  # what overflows is not finite, and is told
 def judged_solution(
     scaled: Evaluator, ending: Ending | None, start: Array, solver: str, hessian: str, gradient: str, tolerance: float
 ) -> NonlinearSolution:
@@ -133,6 +134,7 @@ def _judge(exact: Evaluator, x: Array, rows: Array | None, bounds: Array | None,
         return None
 
 
+@np.errstate(all="ignore")
 def still_optimal(program: NonlinearProgram, found: NonlinearSolution, tolerance: float) -> bool:
     """Whether a solution is one of this program, within this tolerance."""
     if not found.success:

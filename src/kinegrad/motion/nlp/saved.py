@@ -161,6 +161,7 @@ class Checkpoint:
             self.found = load_solution(self.path)
             self._check_program(program, self.found)
 
+    @np.errstate(all="ignore")  # what overflows is not finite, and so not as it was saved
     def _check_program(self, program: NonlinearProgram, found: NonlinearSolution) -> None:
         """Refuse a file of another program."""
         sizes, expected = (len(found.x), len(found.g)), (program.n, program.m)

@@ -163,6 +163,7 @@ def _following(
     return follow
 
 
+@np.errstate(all="ignore")  # what overflows is not finite, and is told; and of solvers' own arithmetic
 def _run(
     scaled: Evaluator,
     start: Array,
@@ -189,11 +190,9 @@ def _run(
         if solver in ("ipopt", "cyipopt") and equations > free:
             word = f"IPOPT takes at most as many equations as free variables; here are {equations} and {free}"
             return Ending(x0, None, None, "failed", word, 0)
-        with np.errstate(all="ignore"):  # of solvers' own arithmetic with what diverges
-            return RUN[solver](
-                scaled, x0, hessian=hessian, tolerance=tolerance, max_iterations=max_iterations, warm=warm,
-                options=options,
-            )  # fmt: skip
+        return RUN[solver](
+            scaled, x0, hessian=hessian, tolerance=tolerance, max_iterations=max_iterations, warm=warm, options=options
+        )
     except Stopped:
         return None
 

@@ -303,9 +303,9 @@ class MotionProblem:
             values = self.parts.variables.phases[0]
             p = np.where(values.parameters >= 0, x[values.parameters], values.parameter_values)
             parameters = dict(zip(self.design.names, p.tolist(), strict=True))
+        motion = motion_of(program, x, tuple(range(count)))
         return MotionSolution(
-            self, found, motion_of(program, x, tuple(range(count))),
-            tuple(motion_of(program, x, (p,)) for p in range(count)),
+            self, found, motion, (motion,) if count == 1 else tuple(motion_of(program, x, (p,)) for p in range(count)),
             float(T.sum()), T, found.f, parameters, excesses(program, x, tolerances_of(between)),
             refinements,
         )  # fmt: skip
