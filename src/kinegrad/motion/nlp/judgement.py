@@ -79,14 +79,15 @@ class _Judged:
         gradient, jacobian = exact.gradient(self.x), exact.jacobian(self.x)
         found = []
         if rows is not None and bounds is not None and np.isfinite(rows).all() and np.isfinite(bounds).all():
-            found.append((rows, bounds))
-        if not found or self._measure(exact, gradient, jacobian, *found[0]).worst > SLACK * tolerance:
+            found.append((self._measure(exact, gradient, jacobian, rows, bounds), rows, bounds))
+        if not found or found[0][0].worst > SLACK * tolerance:
             near = max(SLACK * tolerance, 1e-8)
             estimated = kkt.estimated_multipliers(exact, self.x, self.g, gradient, jacobian, near)
-            found += [estimated] if estimated is not None else []
-        found = found or [(np.zeros(exact.m), np.zeros(exact.n))]
-        rows, bounds = min(found, key=lambda pair: self._measure(exact, gradient, jacobian, *pair).worst)
-        self.conditions = self._measure(exact, gradient, jacobian, rows, bounds)
+            if estimated is None and not found:
+                estimated = np.zeros(exact.m), np.zeros(exact.n)
+            if estimated is not None:
+                found.append((self._measure(exact, gradient, jacobian, *estimated), *estimated))
+        self.conditions, rows, bounds = min(found, key=lambda each: each[0].worst)
         self.g_multipliers = kkt.possible(rows, exact.g_lower, exact.g_upper)
         self.x_multipliers = kkt.possible(bounds, exact.lower, exact.upper)
         fixed = exact.lower == exact.upper

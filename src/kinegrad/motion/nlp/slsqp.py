@@ -1,6 +1,7 @@
 """SciPy's SLSQP, for small programs: always present, dense, and without second derivatives.
 
-Where its approximate Hessian has become useless it stops; it is then started again from there, without one.
+Where its approximate Hessian has become useless it stops; it is then started again from there, without one.  So it is
+where it calls a point an optimum because the objective falls no longer, and the conditions of one are not fulfilled.
 
 It knows neither failed evaluations nor multipliers.  Where there is no value, it meets a wall,
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
+from kinegrad.motion.nlp.conditions import estimated_multipliers, optimality_conditions
 from kinegrad.motion.nlp.evaluation import Evaluator, NotEvaluable
 from kinegrad.motion.nlp.ipopt import Ending
 
@@ -67,9 +69,22 @@ def run_slsqp(
             except NotEvaluable as trouble:  # of derivatives at the start
                 return Ending(wall.base, None, None, "not-finite", str(trouble), done)
             reached, done = np.clip(end.x, scaled.lower, scaled.upper), done + int(end.nit)
-            if end.status != LOST or done >= max_iterations or np.array_equal(reached, x):
+            again = end.status == LOST or (end.status == 0 and not _optimal(scaled, reached, tolerance))
+            if not again or done >= max_iterations or np.array_equal(reached, x):
                 return Ending(reached, None, None, STATUS.get(int(end.status), "failed"), str(end.message), done)
             x = reached
+
+
+def _optimal(scaled: Evaluator, x: Array, tolerance: float) -> bool:
+    """Whether the conditions of an optimum are fulfilled, with multipliers of the limits that hold."""
+    try:
+        g, gradient, jacobian = scaled.constraints(x), scaled.gradient(x), scaled.jacobian(x)
+    except NotEvaluable:
+        return True
+    multipliers = estimated_multipliers(scaled, x, g, gradient, jacobian, max(10 * tolerance, 1e-8))
+    if multipliers is None:
+        return True
+    return optimality_conditions(scaled, x, g, gradient, jacobian, *multipliers).worst <= tolerance
 
 
 class _Wall:

@@ -1,13 +1,12 @@
 """From functions at nodes to gradient, Jacobian and Hessian by the unknowns: formulas (1) of ``nodes.py``.
 
 Derivatives by z are computed at all nodes at once.  What splines make of them is linear, with constant coefficients
-but for powers of the duration: of each number it is settled beforehand where it goes and by which factor (``sparse.py``),
-so that an evaluation is a few operations on whole arrays, whatever the problem.
+but for powers of the duration: where each number goes, and by which factor, is settled beforehand (``sparse.py``), so
+that an evaluation is a few operations on whole arrays, whatever the problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -84,7 +83,8 @@ class GridAssembly:
         self._numbers_row, self._numbers_z = entry_rows[:, which], z
         self._constant = None
         if all(isinstance(block.function, Linear) for block in grid.rows):  # slopes become coefficients
-            self._constant = np.concatenate([NONE, *(b.function.coefficients for b in grid.rows)])[which]  # type: ignore[union-attr]
+            coefficients = [b.function.coefficients for b in grid.rows if isinstance(b.function, Linear)]
+            self._constant = np.concatenate([np.zeros(0), *coefficients])[which]
         in_state = z < layout.states
         self._numbers_order = np.where(in_state, self._order[np.where(in_state, z, 0)], 0)
         timed = grid.orders > 1 and grid.variables.duration >= 0
@@ -105,15 +105,13 @@ class GridAssembly:
         def spread(x: Index) -> Index:
             return np.broadcast_to(x[:, :, None], shape)
 
-        to_points = (
-            spread(rows[:, s]), grid.which[:, i], self._basis[:, self._order[z[s]]] * (slope[s] * self.sign[i])[:, None],
-            spread(number[:, s]),
-        )  # fmt: skip
+        factors = self._basis[:, self._order[z[s]]] * (slope[s] * self.sign[i])[:, None]
+        to_points = (spread(rows[:, s]), grid.which[:, i], factors, spread(number[:, s]))
         to_others = (
             rows[:, o], self.others[:, z[o] - layout.states], np.broadcast_to(slope[o], (grid.K, len(o))), number[:, o],
         )  # fmt: skip
-        joined = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(to_points, to_others, strict=True))
-        found = [Part(*joined, count=count)]
+        r, c, f, n = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(to_points, to_others, strict=True))
+        found = [Part(r, c, f, n, count)]
         if len(self._timed):
             found.append(Part(rows[:, self._timed], np.int64(grid.variables.duration), slope[self._timed]))
         return found

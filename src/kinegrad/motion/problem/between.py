@@ -109,18 +109,27 @@ def fine_instants(phase: Any) -> Array:
     return np.append((edges[:-1, None] + np.diff(edges)[:, None] * inner).ravel(), 1.0)
 
 
+def own_grid(program: MotionProgram, p: int) -> Grid | None:
+    """The dynamics of a phase at its nodes, if the program has them."""
+    here = program.parts.variables.phases[p]
+    return next((x.grid for x in program.grids if x.grid.name == "dynamics" and x.grid.variables is here), None)
+
+
 def fine_grid(program: MotionProgram, p: int, s: Array | None = None) -> FineGrid:
-    """The dynamics of a phase on a fine grid, with all its rows."""
+    """The dynamics of a phase on a fine grid, with all its rows; at these instants, if given."""
+    if s is None:
+        known = program.fine.get(p)
+        if not isinstance(known, FineGrid):
+            program.fine[p] = known = fine_grid(program, p, fine_instants(program.parts.phases[p]))
+        return known
     parts = program.parts
-    here = parts.variables.phases[p]
-    own = next((x.grid for x in program.grids if x.grid.name == "dynamics" and x.grid.variables is here), None)
-    at = fine_instants(parts.phases[p]) if s is None else s
+    here, own = parts.variables.phases[p], own_grid(program, p)
     part = parts.parts[p]
     mechanics = Mechanics(part.model, parts.phases[p].loads, design=part.design) if own is None else own.mechanics
     blocks = [] if own is None else own.rows
     forces = parts.variables.forces[p]
     orders = 3 if own is None else own.orders
-    grid = FineGrid(parts.phases[p].basis, at, mechanics, here, forces, orders, blocks, "fine")
+    grid = FineGrid(parts.phases[p].basis, s, mechanics, here, forces, orders, blocks, "fine")
     grid.coarse = part.nodes
     return grid
 

@@ -11,8 +11,8 @@ c = w ψ_z.  With ż = ∂z/∂T = −d x_d / T (zero for forces and parameters)
     ∂²ℓ/∂P∂T   = Σ_d b_{d,α} / T^d (H ż + c − (d/T) g)_d
     ∂²ℓ/∂T²    = żᵀ H ż + 2 c·ż + Σ_d d (d + 1) g_d·x_d / T²                                                         (1)
 
-Everything is done for all nodes at once.  Where the numbers go in the sparse matrices is worked out beforehand, as a
-list of places for a list of numbers; numbers for one place are added up by one ``np.bincount``.
+Everything is done for all nodes at once.  Where the numbers go in the sparse matrices, and by which factors, is worked
+out beforehand (``sparse.py``).
 """
 
 from __future__ import annotations

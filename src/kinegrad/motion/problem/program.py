@@ -26,6 +26,7 @@ class MotionProgram:
 
     def __init__(self, parts: Transcription) -> None:
         self.parts = parts
+        self.fine: dict[int, Grid] = {}  # of phases, between their nodes: ``between.py``
         variables = parts.variables
         self.n = variables.n
         self.x_lower, self.x_upper, self.x_scale = variables.lower, variables.upper, variables.scale

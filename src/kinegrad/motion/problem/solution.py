@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, shown
 from kinegrad.motion.motion import Motion
 from kinegrad.motion.nlp import NonlinearSolution
-from kinegrad.motion.problem.between import Excess, fine_grid
+from kinegrad.motion.problem.between import Excess, fine_grid, own_grid
 from kinegrad.motion.problem.program import MotionProgram
 from kinegrad.motion.problem.sensitivity import Sensitivity, sensitivity
 from kinegrad.motion.problem.verification import Verification, verify
@@ -188,6 +188,20 @@ def _path(problem: Any, x: Array, phases: tuple[int, ...]) -> SplinePath:
     return SplinePath(problem.program, x, phases)
 
 
+def _at_nodes(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> dict[str, Array]:
+    """q, v, a and τ at the nodes of phases in a row; where two meet, those of the later one."""
+    found: dict[str, list[Array]] = {"q": [], "v": [], "a": [], "tau": []}
+    for p in phases:
+        own = own_grid(program, p)
+        grid = fine_grid(program, p, program.parts.parts[p].nodes) if own is None else own
+        y = grid.y(x)
+        y = y if p == phases[-1] else y[:-1]
+        for d, name in enumerate("qva"):
+            found[name].append(y[:, grid.layout.state(d)])
+        found["tau"].append(y[:, grid.layout.tau])
+    return {name: np.concatenate(parts) for name, parts in found.items()}
+
+
 def motion_of(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> Motion:
     """The motion of one or several phases in a row, at their nodes."""
     parts, path = program.parts, SplinePath(program, x, phases)
@@ -199,7 +213,7 @@ def motion_of(program: MotionProgram, x: Array, phases: tuple[int, ...]) -> Moti
         times.append(t if not times else t[1:])
         begin += T[p]
     t = np.concatenate(times)
-    state = path(t)
+    state = _at_nodes(program, x, phases)
     forced = [parts.parts[p].forced for p in phases]
     names: list[str] = []
     for rows in forced:

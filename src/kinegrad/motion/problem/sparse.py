@@ -40,10 +40,10 @@ class SparseSum:
         for part in parts:
             rows = np.asarray(part.rows, dtype=np.int64)
             own = np.arange(rows.size).reshape(rows.shape) if part.sources is None else part.sources
-            for found, x in (
-                (all_rows, rows), (all_columns, part.columns), (coefficients, part.coefficients), (sources, own + first),
-            ):  # fmt: skip
-                found.append(np.broadcast_to(x, rows.shape).ravel())
+            all_rows.append(rows.ravel())
+            all_columns.append(np.broadcast_to(part.columns, rows.shape).ravel())
+            coefficients.append(np.broadcast_to(part.coefficients, rows.shape).ravel())
+            sources.append(np.broadcast_to(own + first, rows.shape).ravel())
             first += rows.size if part.count is None else part.count
         r, c, factor, source = (np.concatenate(x) for x in (all_rows, all_columns, coefficients, sources))
         there = (r >= 0) & (c >= 0)
