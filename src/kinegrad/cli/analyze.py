@@ -145,6 +145,8 @@ def _model(
     if file is None:
         return kg.samples.SAMPLES[name](), None, None, []
     notes = [f"not in the model: {count} × {what}" for what, count in file.report.counts.items()]
+    if file.constraints.m:
+        notes.append(f"not held, and without forces: constraints {', '.join(file.constraints.names)}")
     return file.model, getattr(file, "motion_types", None), getattr(file, "defaults", None), notes
 
 

@@ -205,6 +205,7 @@ class XmlFile:
         The text of the element itself if `attribute` is None.
         """
         given, where = _given(element, attribute)
+        self._check_alone(element, attribute)
         if given is None:
             if default is None:
                 self.problem(element, f"has no attribute {attribute!r}; add it")
@@ -241,6 +242,11 @@ class XmlFile:
         if text and text.lower() not in known:
             self.problem(element, f"{_given(element, attribute)[1]} is neither; expected true or false")
         return known.get(text.lower(), False)
+
+    def _check_alone(self, element: Element, attribute: str | None) -> None:
+        """A text has no elements in it."""
+        if attribute is None and element.children:
+            self.problem(element.children[0], f"is inside <{element.tag}>, which has a value; expected it elsewhere")
 
     # --- numbers ------------------------------------------------------------------------------------------------
 
@@ -285,6 +291,7 @@ class XmlFile:
     ) -> Array:
         """Numbers with blanks between them, as many as `count` if that is given; NaN and a problem if they are not."""
         given, where = _given(element, attribute)
+        self._check_alone(element, attribute)
         nothing = np.full(count or 0, np.nan)
         if given is None:
             if default is None:

@@ -33,11 +33,65 @@ def constraints(*parts: str) -> str:
     return f"<ConstraintSet><objects>{''.join(parts)}</objects></ConstraintSet>"
 
 
+def between(kind: str, one: str, other: str, more: str = "", new: bool = True) -> str:
+    ends = ""
+    for k, body in enumerate((one, other), 1):
+        path = "/ground" if body == "ground" else f"/bodyset/{body}"
+        ends += f"<socket_body_{k}>{path}</socket_body_{k}>" if new else f"<body_{k}>{body}</body_{k}>"
+        ends += f"<location_body_{k}>0.1 0 {k}</location_body_{k}>"
+    return f'<{kind} name="held">{ends}{more}</{kind}>'
+
+
+def on_line(line: str, follower: str, direction: str = "1 0 0") -> str:
+    paths = ("/ground" if body == "ground" else f"/bodyset/{body}" for body in (line, follower))
+    ends = "".join(
+        f"<socket_{what}_body>{path}</socket_{what}_body>"
+        for what, path in zip(("line", "follower"), paths, strict=True)
+    )
+    return f'<PointOnLineConstraint name="rail">{ends}<line_direction_vec>{direction}</line_direction_vec></PointOnLineConstraint>'
+
+
 TWO = [PIN, J("PinJoint", "b", "a", ("qb",)), J("PinJoint", "c", "b", ("qc",))]
 BENT = spline("0 1 2 3", "0 1 0 2")
 
 REFUSED = {
-    "unknown joint": (new_layout([J("EllipsoidJoint", "a")]), "is a joint of unknown kind; expected one of WeldJoint"),
+    "unknown joint": (new_layout([J("StrangeJoint", "a")]), "is a joint of unknown kind; expected one of WeldJoint"),
+    "ellipsoid": (
+        new_layout([J("EllipsoidJoint", "a")]),
+        "moves a body over a surface, which no joint of kinegrad does; expected one of WeldJoint",
+    ),
+    "parallel axes": (
+        new_layout([J("CustomJoint", "a", "ground", ("c", "d"), {"rotation1": ("c", "0 0 1", linear()), "rotation3": ("d", "0 0 -2", linear())})]),
+        "rotation1 and rotation3 have parallel axes; expected three of different directions",
+    ),
+    "element in a value": (
+        new_layout([PIN]).replace("<mass>1.7</mass>", "<mass>1.7<inertia>1 1 1 0 0 0</inertia></mass>"),
+        "is inside <mass>, which has a value; expected it elsewhere",
+    ),
+    "mistyped element": (
+        new_layout([J("PinJoint", "a", "ground", ("qa",), flags={"qa": "<lockd>true</lockd>"})]),
+        "is unknown here; did you mean <locked>?",
+    ),
+    "default out of range": (
+        new_layout([J("PinJoint", "a", "ground", ("qa",), flags={"qa": "<range>1 2</range><clamped>true</clamped>"})]),
+        "it is clamped from 1 to 2, and its default_value is 0; expected one within the range",
+    ),
+    "rod without length": (
+        new_layout(TWO, constraints(between("ConstantDistanceConstraint", "a", "c", "<constant_distance>0</constant_distance>"))),
+        "is not above 0 m; expected more",
+    ),
+    "line without direction": (
+        new_layout(TWO, constraints(on_line("a", "c", "0 0 0"))), "its line_direction_vec is 0 0 0; expected a direction"
+    ),
+    "constraint of an absent body": (
+        new_layout(TWO, constraints(between("PointConstraint", "a", "x"))), "'/bodyset/x' leads to no frame or body"
+    ),
+    "constraint of an absent body, old": (
+        old_layout(TWO, constraints(between("PointConstraint", "a", "x", new=False))), "names body 'x', which the file does not have"
+    ),
+    "constraints of one name": (
+        new_layout(TWO, constraints(between("PointConstraint", "a", "c"), between("PointConstraint", "b", "ground"))), "twice|two constraints"
+    ),
     "unknown function": (new_layout([custom("<GCVSpline/>")]), "its function is <GCVSpline>, which is unknown; expected one"),
     "zero axis": (new_layout([custom(linear(), axis="0 0 0")]), "its axis is 0 0 0; expected a direction"),
     "comma": (new_layout([custom(linear(), axis="0,5 0 1")]), "with a decimal point"),
@@ -228,6 +282,21 @@ def test_options(tmp_path: Path, options: dict[str, object], sentence: str) -> N
         read(tmp_path / "m.osim", **options)  # type: ignore[arg-type]
 
 
+def test_an_axis_that_is_not_said_is_x(tmp_path: Path) -> None:
+    """Of all six, as OpenSim has it: whichever slot it is in."""
+    axes = {
+        "rotation1": ("", "0 0 1", constant(0.0)),
+        "rotation2": ("c", "9 9 9", linear()),
+        "rotation3": ("", "0 1 1", constant(0.0)),
+    }
+    path = tmp_path / "m.osim"
+    models = []
+    for axis in ("", "<axis>1 0 0</axis>"):
+        path.write_text(new_layout([J("CustomJoint", "a", "ground", ("c",), axes)]).replace("<axis>9 9 9</axis>", axis))
+        models.append(read(path).model)
+    assert models[0] == models[1]
+
+
 def test_constants_alone(tmp_path: Path) -> None:
     """An axis by a constant is part of a placement."""
     joint = J(
@@ -240,3 +309,43 @@ def test_constants_alone(tmp_path: Path) -> None:
     path = tmp_path / "m.osim"
     path.write_text(new_layout([joint]))
     assert read(path).model.n == 1
+
+
+def test_constraints_between_links(tmp_path: Path) -> None:
+    """What they say is the set's; what cannot be is named. tests/peers/test_opensim_constraints.py has their forces."""
+    path = tmp_path / "m.osim"
+    weld = J("WeldJoint", "d", "c")
+    for layout in (new_layout, old_layout):
+        path.write_text(
+            layout([*TWO, weld], constraints(between("PointConstraint", "d", "ground", new=layout is new_layout)))
+        )
+        found = read(path)
+        (held,) = found.constraints
+        assert (held.link, held.other, held.directions, held.name) == ("c", None, "xyz", "held")
+        assert not found.report.counts
+        at = kg.point_motion(found.model, np.zeros(3), link="d", point=[0.1, 0, 1]).position
+        assert np.abs(found.constraints.error(np.zeros(3)) - (at - [0.1, 0, 2])).max() < 1e-14
+        with pytest.warns(LeftOutWarning, match="not in the model: 1 × constraint"):
+            kg.load(path)
+        kg.save(found, tmp_path / "m.toml")
+        assert kg.io.read_model(tmp_path / "m.toml").constraints == found.constraints
+
+
+@pytest.mark.parametrize(
+    ("part", "sentence", "matters"),
+    [
+        (between("PointConstraint", "c", "d"), "is left out: both are part of link 'c'", True),
+        (between("PointConstraint", "ground", "e"), "is left out: both of its bodies are fixed in the ground", True),
+        (on_line("c", "ground"), "is left out: its point is fixed in the ground", True),
+        (between("PointConstraint", "a", "c", "<isEnforced>false</isEnforced>"), "is not in the model", False),
+        ('<RollingOnSurfaceConstraint name="r"/>', "is not in the model", True),
+    ],
+)
+def test_constraints_that_there_cannot_be_are_named(tmp_path: Path, part: str, sentence: str, matters: bool) -> None:
+    path = tmp_path / "m.osim"
+    path.write_text(new_layout([*TWO, J("WeldJoint", "d", "c"), J("WeldJoint", "e", "ground")], constraints(part)))
+    found = read(path)
+    assert found.constraints.m == 0
+    (note,) = (note for note in found.report if note.what == "constraint")
+    assert sentence in note.text
+    assert note.matters == matters

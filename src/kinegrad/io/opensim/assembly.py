@@ -16,10 +16,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.constraints.descriptions import Constraint
 from kinegrad.errors import ModelError, shown
 from kinegrad.io.model_file import Note
 from kinegrad.io.nearest_inertia import nearest_inertia
-from kinegrad.io.opensim.document import GROUND, Axis, CoordinateRecord, Coupler, Document, JointRecord
+from kinegrad.io.opensim.constraints import make_constraints
+from kinegrad.io.opensim.document import Axis, CoordinateRecord, Coupler, Document, JointRecord
+from kinegrad.io.opensim.frames import GROUND
 from kinegrad.io.opensim.functions import compose, constant_of
 from kinegrad.model import Inertia, Joint, Model, ModelBuilder
 from kinegrad.model.functions import CoordinateFunction, LinearFunction
@@ -43,7 +46,8 @@ class Assembled:
     unlimited: list[CoordinateRecord]  # clamped coordinates whose limits no joint of the model can have
     markers: dict[str, str]  # names of markers in the file: names of frames in the model
     homeless: list[str]  # bodies and markers fixed in the ground
-    notes: list[Note]  # of inertias that were replaced
+    notes: list[Note]  # of inertias that were replaced, and constraints that there cannot be
+    constraints: list[Constraint]
 
 
 def assemble(found: Document, *, locked: str, inertia: str, massless: bool) -> Assembled | None:
@@ -103,6 +107,8 @@ class _Assembly:
             if host is not None and host != name:
                 file.guard(found.bodies[name].element, builder.add_frame, name, host, T)
         markers = self._markers(builder, hosts, homeless)
+        constraints, notes = make_constraints(file, found.constraints, hosts)
+        self.notes += notes
         file.check()
         model: Model | None = file.guard(found.model, builder.build)
         file.check()
@@ -114,7 +120,8 @@ class _Assembly:
         locked = {name: c.default for name, c in self.coordinates.items() if self._held(name)}
         types = {name: c.motion_type for name, c in kept.items()}
         defaults = {name: c.default for name, c in kept.items()}
-        return Assembled(model, types, defaults, locked, self.resolved, unlimited, markers, homeless, self.notes)
+        files = (unlimited, markers, homeless, self.notes, constraints)
+        return Assembled(model, types, defaults, locked, self.resolved, *files)
 
     # --- the tree -----------------------------------------------------------------------------------------------
 

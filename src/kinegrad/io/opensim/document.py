@@ -9,16 +9,18 @@ and z.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import shown
+from kinegrad.io.opensim.constraints import KINDS, ConstraintRecord, read_constraint
+from kinegrad.io.opensim.frames import GROUND, Frames, placed, vector
 from kinegrad.io.opensim.functions import read_function, scaled
 from kinegrad.io.strict_xml import Element, XmlFile
 from kinegrad.model.functions import CoordinateFunction, LinearFunction
-from kinegrad.model.placement import rotate, translate
 
 __all__ = [
     "Axis",
@@ -32,9 +34,10 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
-GROUND = "ground"
 NEW = 30500  # version since which joints are a set of their own
 OLDEST = 20000
+PARALLEL = 1e-6  # sine of the angle
+OUTSIDE = 1.5e-8  # how far defaults may be out of a range that clamps them, as in OpenSim, which takes no others
 SLOTS = ("rotation1", "rotation2", "rotation3", "translation1", "translation2", "translation3")
 _R, _T = "revolute", "prismatic"
 # coordinates of simple joints in the order of the file, each with what it moves; body-fixed, translations first
@@ -48,6 +51,25 @@ JOINTS: dict[str, tuple[tuple[str, int], ...]] = {
     "PlanarJoint": ((_R, 2), (_T, 0), (_T, 1)),
     "FreeJoint": ((_R, 0), (_R, 1), (_R, 2), (_T, 0), (_T, 1), (_T, 2)),
 }
+# what may be in elements, in either layout: whatever looks like one of these, but is none, is mistyped
+PARTS: dict[str, tuple[str, ...]] = {
+    "Body": (
+        "mass", "mass_center", "inertia", *(f"inertia_{x}" for x in ("xx", "yy", "zz", "xy", "xz", "yz")), "components",
+        "Joint", "FrameGeometry", "frame_geometry", "VisibleObject", "WrapObjectSet", "attached_geometry",
+    ),
+    "Joint": (
+        "CoordinateSet", "coordinates", "SpatialTransform", "parent_body", "reverse", "location", "location_in_parent",
+        "orientation", "orientation_in_parent", "frames", "socket_parent_frame", "socket_child_frame", "components",
+    ),
+    "Coordinate": (
+        "default_value", "default_speed_value", "range", "clamped", "locked", "prescribed", "prescribed_function",
+        "motion_type", "is_free_to_satisfy_constraints", "initial_value", "initial_speed_value", "components",
+    ),
+    "TransformAxis": (
+        "coordinates", "axis", "function", "Constant", "LinearFunction", "PolynomialFunction", "SimmSpline",
+        "NaturalCubicSpline", "PiecewiseLinearFunction", "MultiplierFunction",
+    ),
+}  # fmt: skip
 
 
 @dataclass
@@ -132,6 +154,7 @@ class Document:
     bodies: dict[str, BodyRecord] = field(default_factory=dict)
     joints: list[JointRecord] = field(default_factory=list)
     couplers: list[Coupler] = field(default_factory=list)
+    constraints: list[ConstraintRecord] = field(default_factory=list)
     markers: list[MarkerRecord] = field(default_factory=list)
 
 
@@ -161,6 +184,8 @@ def read_document(file: XmlFile) -> Document:
     for element in _objects(file, model, "ConstraintSet"):
         if element.tag == "CoordinateCouplerConstraint" and _enforced(file, element):
             found.couplers += _coupler(file, element)
+        elif element.tag in KINDS and _enforced(file, element):
+            found.constraints += read_constraint(file, element, frames)
     for element in _objects(file, model, "MarkerSet"):
         found.markers += read_marker(file, element, frames)
     return found
@@ -185,11 +210,6 @@ def _number(file: XmlFile, element: Element, tag: str, default: float | None = N
     return (np.nan if default is None else default) if child is None else file.number(child, None)
 
 
-def _vector(file: XmlFile, element: Element, tag: str, default: Any = (0.0, 0.0, 0.0)) -> Array:
-    child = file.only(element, tag)
-    return np.array(default, dtype=float) if child is None else file.numbers(child, None, 3)
-
-
 def _flag(file: XmlFile, element: Element, tag: str, default: bool) -> bool:
     child = file.only(element, tag)
     return default if child is None else file.flag(child, None)
@@ -199,21 +219,12 @@ def _enforced(file: XmlFile, element: Element) -> bool:
     return not _flag(file, element, "isDisabled", False) and _flag(file, element, "isEnforced", True)
 
 
-def placed(translation: Array, orientation: Array) -> Array:
-    """A frame at a place, turned about its own x, then y, then z."""
-    if not (np.isfinite(translation).all() and np.isfinite(orientation).all()):
-        return np.eye(4)  # a problem has been reported already
-    T = translate(*translation)
-    for axis, angle in zip("xyz", orientation, strict=True):
-        T = T @ rotate(axis, float(angle))
-    return np.asarray(T, dtype=float)
-
-
 def _body(file: XmlFile, name: str, element: Element) -> BodyRecord:
+    file.strange(element, element.attributes, PARTS["Body"])
     mass = _number(file, element, "mass")
     if mass < 0:
         file.problem(element, f"its mass is {mass:g} kg; expected zero or more")
-    com = _vector(file, element, "mass_center")
+    com = vector(file, element, "mass_center")
     whole = file.only(element, "inertia")
     if whole is not None:
         numbers = file.numbers(whole, None, 6)
@@ -227,6 +238,7 @@ def _body(file: XmlFile, name: str, element: Element) -> BodyRecord:
 def _coordinates(file: XmlFile, elements: list[Element]) -> list[CoordinateRecord]:
     found = []
     for element in elements:
+        file.strange(element, element.attributes, PARTS["Coordinate"])
         low, high = (-np.inf, np.inf)
         limits = file.only(element, "range")
         if limits is not None:
@@ -236,6 +248,9 @@ def _coordinates(file: XmlFile, elements: list[Element]) -> list[CoordinateRecor
         name = file.word(element, "name")
         numbers = _number(file, element, "default_value", 0.0), (float(low), float(high))
         clamped, locked = (_flag(file, element, what, False) for what in ("clamped", "locked"))
+        if clamped and (numbers[0] < low - OUTSIDE or numbers[0] > high + OUTSIDE):
+            text = f"it is clamped from {low:g} to {high:g}, and its default_value is {numbers[0]:g}"
+            file.problem(element, f"{text}; expected one within the range")
         found.append(CoordinateRecord(name, *numbers, clamped, locked, "coupled", element))
     return found
 
@@ -243,6 +258,7 @@ def _coordinates(file: XmlFile, elements: list[Element]) -> list[CoordinateRecor
 def _joint(file: XmlFile, element: Element, given: list[Element], ends: tuple[str, Array, str, Array]) -> Any:
     """A joint between two bodies, whose frames are known; [] if it is of an unknown kind."""
     kind, name = element.tag, file.word(element, "name")
+    file.strange(element, element.attributes, PARTS["Joint"])
     coordinates = _coordinates(file, given)
     if kind == "CustomJoint":
         axes = _custom_axes(file, element, coordinates)
@@ -263,7 +279,11 @@ def _joint(file: XmlFile, element: Element, given: list[Element], ends: tuple[st
         axes.sort(key=lambda axis: axis.kind != _T)  # stable: translations in the joint's parent frame come first
     else:
         known = ", ".join([*JOINTS, "CustomJoint"])
-        file.problem(element, f"is a joint of unknown kind; expected one of {known}")
+        surface = kind in ("EllipsoidJoint", "ScapulothoracicJoint")
+        why = (
+            "moves a body over a surface, which no joint of kinegrad does" if surface else "is a joint of unknown kind"
+        )
+        file.problem(element, f"{why}; expected one of {known}")
         return []
     parent, in_parent, child, in_child = ends
     return [JointRecord(name, kind, parent, child, in_parent, in_child, coordinates, axes, element)]
@@ -281,11 +301,13 @@ def _custom_axes(file: XmlFile, element: Element, coordinates: list[CoordinateRe
         slots[slot] = axis
     known = {coordinate.name: coordinate for coordinate in coordinates}
     found, used = list[Axis](), set[str]()
+    directions: dict[str, Array] = {}
     for k, slot in enumerate(SLOTS):
         if slot not in slots:
             continue
         axis, kind = slots[slot], _R if k < 3 else _T
-        direction = _vector(file, axis, "axis", np.eye(3)[k % 3])
+        file.strange(axis, axis.attributes, PARTS["TransformAxis"])
+        direction = directions[slot] = vector(file, axis, "axis", (1.0, 0.0, 0.0))  # of all of them, as OpenSim has it
         size = float(np.sqrt(direction @ direction))
         if size == 0:
             file.problem(axis, "its axis is 0 0 0; expected a direction")
@@ -307,10 +329,21 @@ def _custom_axes(file: XmlFile, element: Element, coordinates: list[CoordinateRe
             continue
         found.append(Axis(slot, kind, direction, names[0] if names else None, function))
         _set_motion_type(axis, known.get(names[0]) if names else None, kind, function)
+    if transform is not None:
+        _check_apart(file, transform, directions)
     for name, coordinate in known.items():
         if name not in used and transform is not None:
             file.problem(coordinate.element, "no axis of its joint depends on it; expected one, or no such coordinate")
     return [axis for axis in found if axis.kind == _T] + [axis for axis in found if axis.kind == _R]
+
+
+def _check_apart(file: XmlFile, transform: Element, directions: dict[str, Array]) -> None:
+    """No two of three axes are parallel: together they would move one coordinate, and OpenSim takes no such joint."""
+    for one, other in combinations(directions, 2):
+        a, b = directions[one], directions[other]
+        same = one[:-1] == other[:-1] and np.isfinite([a, b]).all() and a.any() and b.any()
+        if same and np.linalg.norm(np.cross(a, b)) <= PARALLEL * np.linalg.norm(a) * np.linalg.norm(b):
+            file.problem(transform, f"{one} and {other} have parallel axes; expected three of different directions")
 
 
 def _set_motion_type(axis: Element, coordinate: CoordinateRecord | None, kind: str, function: Any) -> None:
@@ -330,7 +363,7 @@ def _old_joint(file: XmlFile, element: Element) -> list[JointRecord]:
     parent = "" if above is None else file.word(above, None)
     body = element.parent.parent if element.parent is not None else None
     child = "" if body is None else body.get("name")
-    frames = [placed(_vector(file, element, f"location{x}"), _vector(file, element, f"orientation{x}"))
+    frames = [placed(vector(file, element, f"location{x}"), vector(file, element, f"orientation{x}"))
               for x in ("_in_parent", "")]  # fmt: skip
     held = file.only(element, "CoordinateSet")
     inner = None if held is None else held.find("objects")
@@ -375,7 +408,7 @@ def read_marker(file: XmlFile, element: Element, frames: Frames) -> list[MarkerR
     """A marker of either layout."""
     if element.tag != "Marker":
         return []
-    name, location = file.word(element, "name"), _vector(file, element, "location")
+    name, location = file.word(element, "name"), vector(file, element, "location")
     old = element.find("body")
     if element.find("socket_parent_frame") is None and old is not None:
         body, T = file.word(old, None), np.eye(4)
@@ -384,66 +417,3 @@ def read_marker(file: XmlFile, element: Element, frames: Frames) -> list[MarkerR
     if not name or not body or not np.isfinite(location).all():
         return []
     return [MarkerRecord(name, body, T[:3, :3] @ location + T[:3, 3], element)]
-
-
-class Frames:
-    """Bodies and offset frames by their paths, and which body a socket leads to."""
-
-    def __init__(self, file: XmlFile, model: Element) -> None:
-        self.file = file
-        self.paths: dict[str, Element] = {}
-        self.path_of: dict[int, str] = {}
-        self._collect(model)
-
-    def _collect(self, model: Element) -> None:
-        waiting = [(child, "") for child in model.children]
-        while waiting:
-            element, above = waiting.pop()
-            name = element.get("name") or (element.tag.lower() if element.tag.endswith("Set") else "")
-            path = f"{above}/{name}" if name else above
-            if name:
-                self.path_of[id(element)] = path
-                if element.tag in ("Body", "Ground", "PhysicalOffsetFrame"):
-                    self.paths.setdefault(path, element)
-            waiting += [(child, path) for child in element.children]
-
-    def socket(self, element: Element, tag: str) -> tuple[str, Array]:
-        """The body that a socket leads to, and where the frame is in it; "" and a problem if it leads nowhere."""
-        T = np.eye(4)
-        for _ in range(100):
-            holder = self.file.only(element, tag)
-            if holder is None:
-                older = " (files between versions 3 and 4 name their frames otherwise: save it with OpenSim 4)"
-                self.file.problem(element, f"has no <{tag}>{older}; add it")
-                return "", np.eye(4)
-            target = self._find(element, self.file.word(holder, None), holder)
-            if target is None:
-                return "", np.eye(4)
-            if target.tag != "PhysicalOffsetFrame":
-                return (GROUND if target.tag == "Ground" else target.get("name")), T
-            numbers = (_vector(self.file, target, what) for what in ("translation", "orientation"))
-            T = placed(*numbers) @ T
-            element, tag = target, "socket_parent"
-        self.file.problem(element, "its frames refer to each other in a circle; expected a body in the end")
-        return "", np.eye(4)
-
-    def _find(self, element: Element, text: str, holder: Element) -> Element | None:
-        if not text:
-            return None
-        path = text if text.startswith("/") else f"{self.path_of.get(id(element), '')}/{text}"
-        parts = list[str]()
-        for part in path.split("/"):
-            if part == "..":
-                parts = parts[:-1]
-            elif part not in ("", "."):
-                parts.append(part)
-        exact = self.paths.get("/" + "/".join(parts))
-        if exact is not None:
-            return exact
-        last = text.rstrip("/").rsplit("/", 1)[-1]
-        ends = [x for path, x in self.paths.items() if path.rsplit("/", 1)[-1] == last]
-        if len(ends) != 1:
-            found = "no frame or body" if not ends else f"{len(ends)} frames"
-            self.file.problem(holder, f"{shown(text)} leads to {found}; expected the path of one")
-            return None
-        return ends[0]

@@ -12,7 +12,8 @@ from kinegrad.constraints import ConstraintSet
 from kinegrad.errors import InputError, shown
 from kinegrad.io.model_file import ModelFile, Note, Report
 from kinegrad.io.opensim.assembly import Assembled, assemble
-from kinegrad.io.opensim.document import Document, Frames, read_document, read_marker
+from kinegrad.io.opensim.document import Document, read_document, read_marker
+from kinegrad.io.opensim.frames import Frames
 from kinegrad.io.strict_xml import Element, XmlFile, read_xml
 from kinegrad.io.whole_file import checked_path
 from kinegrad.model.numbers import flag
@@ -70,7 +71,8 @@ def read(
 
     All joints but ``EllipsoidJoint`` and ``ScapulothoracicJoint`` are read, in both layouts of the format.  Axes of a
     CustomJoint that are functions of a coordinate become coupled coordinates, coordinate couplers are substituted,
-    welded bodies become frames of the link that they are fixed in, and markers frames.  Coordinates have the names that
+    welded bodies become frames of the link that they are fixed in, and markers frames.  Constraints of welds, points,
+    distances and lines become those of the result.  Coordinates have the names that
     the file gives them, and are in the order of the joints that they move.
 
     Parameters
@@ -125,12 +127,12 @@ def read(
         _more_markers(found, markers)
     made = assemble(found, locked=locked, inertia=inertia, massless=flag("`massless`", massless))
     assert made is not None  # problems have been raised
+    constraints = found.file.guard(found.model, ConstraintSet, made.model, made.constraints)
+    found.file.check()
     report = Report(os.fspath(place), "OpenSim", tuple(_notes(found, made)))
     names = {dependent: name for dependent, (name, _) in made.coupled.items()}
     tables: tuple[Any, ...] = (made.motion_types, made.defaults, made.locked, names, made.markers)
-    return OpenSimFile(
-        made.model, ConstraintSet(made.model, ()), report, None, None, *(MappingProxyType(dict(x)) for x in tables)
-    )
+    return OpenSimFile(made.model, constraints, report, None, None, *(MappingProxyType(dict(x)) for x in tables))
 
 
 def _more_markers(found: Document, path: str | os.PathLike[str]) -> None:
@@ -151,11 +153,14 @@ def _more_markers(found: Document, path: str | os.PathLike[str]) -> None:
 def _notes(found: Document, made: Assembled) -> list[Note]:
     notes = list(made.notes)
     file, model = found.file, found.model
+    converted = {id(record.element) for record in found.constraints}
     for tag, (what, matters) in _SETS.items():
         whole = model.find(tag)
         inner = None if whole is None else (whole.find("objects") or whole)
         for element in [] if inner is None else inner.children:
-            if element.tag in ("objects", "groups") or (element.tag == "CoordinateCouplerConstraint"):
+            if element.tag in ("objects", "groups", "components", "CoordinateCouplerConstraint"):
+                continue
+            if id(element) in converted:
                 continue
             acts = matters and _acts(file, element)
             notes.append(Note(what, f"{element.own_label} is not in the model", element.line, acts))
