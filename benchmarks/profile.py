@@ -283,7 +283,7 @@ def _check(part: Any, arguments: tuple[Any, ...], scratch: np.ndarray, first: in
     place, _, where = arguments[-6]
     size = entry_slots(arguments[-4].shape[1], len(place))
     for k, x in enumerate(arguments[-3:]):
-        lane = scratch[first + k * size + where // WIDTH, (count - 1) % WIDTH]
+        lane = scratch[first + k * size + where, (count - 1) % WIDTH]
         np.testing.assert_allclose(lane, x[-1], rtol=0, atol=1e-11 * np.abs(x).max())
 
 

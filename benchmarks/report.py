@@ -7,9 +7,10 @@ import math
 import os
 import platform
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,14 @@ HEADER = ("what", "against", "kinegrad", "peer", "faster, best", "median", "targ
 
 @dataclass(frozen=True)
 class Family:
+    """What a family found, in how many seconds; `failed` says why it found nothing."""
+
     name: str
     title: str
     text: str
     rows: list[Row]
+    seconds: float
+    failed: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,9 @@ class Report:
 
     def write_json(self, path: Path) -> None:
         families = {family.name: [_record(row) for row in family.rows] for family in self.families}
-        record = {"environment": self.environment, "families": families}
+        seconds = {family.name: round(family.seconds, 1) for family in self.families}
+        failed = {family.name: family.failed for family in self.families if family.failed}
+        record = {"environment": self.environment, "seconds": seconds, "failed": failed, "families": families}
         _write(path, json.dumps(record, indent=2, ensure_ascii=False) + "\n")
 
     def write_markdown(self, path: Path) -> None:
@@ -54,7 +61,7 @@ class Report:
         parts = [self.summary()]
         for family in self.families:
             cells = [HEADER, ("---",) * len(HEADER), *map(_cells, family.rows)]
-            table = "\n".join(f"| {' | '.join(row)} |" for row in cells)
+            table = family.failed or "\n".join(f"| {' | '.join(row)} |" for row in cells)
             parts += [f"### {family.title}", family.text, table]
         return "\n\n".join(parts)
 
@@ -70,7 +77,13 @@ class Report:
         aims = [(row.name, row.missed_by) for row in rows if row.missed_by is not None]
         missed = [f"{name} by {by:.0%}" for name, by in aims if by > 0]
         met = f"{len(aims) - len(missed)} of {len(aims)} targets met"
-        return f"{where}\n\n{met}; missed: {'; '.join(missed)}." if missed else f"{where}\n\n{met}."
+        met += f"; missed: {'; '.join(missed)}." if missed else "."
+        failed = [f"{family.name} {family.failed}" for family in self.families if family.failed]
+        minutes = sum(family.seconds for family in self.families) / 60
+        took = (
+            f"{len(self.families)} families in one run of {minutes:.0f} min{'; ' if failed else ''}{'; '.join(failed)}."
+        )
+        return f"{where} {took}\n\n{met}"
 
 
 def environment(quick: bool) -> dict[str, Any]:
@@ -85,9 +98,18 @@ def environment(quick: bool) -> dict[str, Any]:
         "quick": quick,
         "versions": {
             "Python": platform.python_version(),
-            **{name: version(name) for name in ("numpy", "numba", "pin")},
+            **_versions("numpy", "numba", "pin", "casadi", "mujoco", "opensim"),
         },
     }
+
+
+def _versions(*names: str) -> dict[str, str]:
+    """Of the packages that are installed."""
+    found = {}
+    for name in names:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
 
 
 def show(family: Family, console: Console) -> None:

@@ -8,8 +8,10 @@ import pytest
 import kinegrad as kg
 from kinegrad import _engine as engine
 from kinegrad import samples
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import NARROW, WIDTH
 from tests.conftest import parts, random_loads, random_state, tree
+from tests.kernels.everything import everything as all_functions
+from tests.kernels.everything import models
 
 
 def same_bits(x, y):
@@ -47,7 +49,7 @@ both = pytest.mark.parametrize("everything", [inverse, forward])
 
 
 @both
-@pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 23])
+@pytest.mark.parametrize("size", sorted({1, NARROW, NARROW + 1, WIDTH - 1, WIDTH, WIDTH + 1, 2 * WIDTH + 1, 23}))
 def test_the_place_in_a_batch_does_not_matter(everything, size):
     model = tree(5)
     state, loads = np.array(random_state(model, 1, (41,))), random_loads(model, 1, (41,))
@@ -91,7 +93,8 @@ def test_stale_scratch_does_not_matter(everything):
     before = everything(model, *state, loads)
     forward(tree(9), *random_state(tree(9), 2, (3,)), None)
     same_bits(everything(model, *state, loads), before)
-    engine.threads._local.buffer[...] = np.nan
+    for buffer in (engine.scratch(1), engine.threads.few(1)):
+        buffer[...] = np.nan
     same_bits(everything(model, *state, loads), before)
 
 
@@ -103,3 +106,50 @@ def test_arguments_are_left_as_they_are(everything):
     before = [x.tobytes() for x in given]
     everything(model, *state, loads)
     assert [x.tobytes() for x in given] == before
+
+
+def test_one_state_few_and_many():
+    """Calls of few states have kernels of their own where registers hold more than four: 20 trees, each state alone,
+    as an array (n,) and as a batch, three at a time, and all at once."""
+    for seed in range(20):
+        model = tree(seed)
+        model = model.replace(armature=model.armature + 0.5)
+        q, v, a = random_state(model, seed, (2 * WIDTH + 1,))
+
+        def found(k, model=model, q=q, v=v, a=a):
+            state = q[k], v[k], a[k]
+            return [
+                kg.inverse_dynamics(model, *state),
+                kg.mass_matrix(model, q[k]),
+                kg.forward_dynamics(model, *state),
+                *vars(kg.inverse_dynamics_derivatives(model, *state)).values(),
+                *vars(kg.forward_dynamics_derivatives(model, *state)).values(),
+            ]
+
+        whole = found(slice(None))
+        for k in range(0, len(q), 3):
+            for x, y in zip(found(k), whole, strict=True):
+                same_bits(x, y[k])
+            for x, y in zip(found(slice(k, k + 3)), whole, strict=True):
+                same_bits(x, y[k : k + 3])
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NARROW == WIDTH, reason="registers hold four states at most: there is one kernel of each")
+@pytest.mark.parametrize("model", models(), ids=lambda model: model.name)
+def test_few_states_have_the_bits_of_many_in_every_function(model, monkeypatch):
+    """All that everything.py computes, by both kernels of each function."""
+    few = all_functions(model, NARROW - 1)
+    ran = []
+
+    def wide(kernel, slots, states):
+        ran.append(kernel)
+        return kernel, engine.scratch(slots)
+
+    for module in (engine.threads, engine.call):
+        monkeypatch.setattr(module, "fitting", wide)
+    many = all_functions(model, NARROW - 1)
+    assert len(set(ran)) > 20
+    assert few.keys() == many.keys()
+    for name, x in few.items():
+        assert x.tobytes() == many[name].tobytes(), name

@@ -1,7 +1,8 @@
 """Compile kernels before they are needed, several at a time.
 
 A kernel is compiled on its first call, and kept (docs/architecture.md).  What is compiled depends on the function and
-its options, not on the model or the number of states, so that the smallest call of each does for all.
+its options, not on the model; where the processor's registers are wide, also on whether states are few (four at most)
+or many.  So the smallest call of each does for all, and what it has compiled for few is compiled for many, too.
 
 >>> from kinegrad.warm import FUNCTIONS
 >>> "inverse_dynamics" in FUNCTIONS
@@ -25,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kinegrad as kg
+from kinegrad import _engine as engine
 from kinegrad.errors import InputError, SolveError, shown
 from kinegrad.model import LinearFunction
 from kinegrad.model.coordinates import CoupledCoordinate
@@ -302,6 +304,7 @@ def _serve() -> None:
     """Compile what each line names, until there are no more."""
     for line in sys.stdin:
         CALLS[ast.literal_eval(line)][1]()
+        engine.widen()
         print("done", flush=True)
 
 

@@ -20,13 +20,14 @@ from kinegrad._engine import marching as steps
 from kinegrad._engine import marching_reverse as steps_reverse
 from kinegrad._kernels.compiler import jit
 from kinegrad._kernels.lanes.dual import Pair
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import NARROW, WIDTH
 from tests.kernels.everything import everything, models
 
 assert jit.BOUNDSCHECK
 exact = lambda slots: np.zeros((slots, WIDTH))  # no slack from an earlier, larger call
 for module in (call, threads, steps, steps_reverse, tangents):
     module.scratch, module.scratch_pair = exact, lambda slots: Pair(exact(slots), exact(slots))
+    module.few = lambda slots: np.zeros((slots, NARROW))
 results = {
     f"{i} {states} {name}": x
     for i, model in enumerate(models())

@@ -70,6 +70,7 @@ from kinegrad._engine.tables import acceleration_tables, hessian_tables, pairs, 
 from kinegrad._engine.tangents import Directions, directions, run_duals, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
+from kinegrad._kernels.compiler.jit import widen
 
 __all__ = [
     "ELEMENTS",
@@ -172,6 +173,7 @@ __all__ = [
     "unit",
     "variable_fields",
     "whole",
+    "widen",
     "with_forces",
     "without_ball_dampers",
     "without_springs",

@@ -24,7 +24,9 @@ from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sp
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
-from kinegrad._engine.threads import FIRST, NO_JOINT, judge, run, scratch
+from kinegrad._engine.threads import FIRST, NO_JOINT, few, fitting, judge, run
+from kinegrad._kernels.compiler.jit import narrow
+from kinegrad._kernels.compiler.width import NARROW
 from kinegrad._kernels.coordinates import contract, expand
 from kinegrad._kernels.lanes.finite import FINE
 from kinegrad.errors import InputError, shown
@@ -180,7 +182,7 @@ def fill(
         slots = (batch.n + 1) * kernel.slots  # type: ignore[operator]
         arguments = (constants, *given, *results)
     else:
-        stream = kernel.together > 0 and streams(kernel.together * results[-1].nbytes)
+        stream = kernel.together > 0 and batch.states > NARROW and streams(kernel.together * results[-1].nbytes)
         tables, slots = kernel.tables(batch.model, loaded, stream)
         spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
         arguments = (constants, *given, *tables, *spare, *results)
@@ -248,7 +250,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 
     It is kept with the model, and so given it by each call: what holds itself is freed late.
     """
-    function, pivots, n = kernel.function, kernel.pivots, model.n
+    function, pivots, n = narrow(kernel.function), kernel.pivots, model.n
     tables, slots = kernel.needs(model)
     after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
     count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
@@ -278,12 +280,12 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
                 if clear:
                     x.fill(0.0)
         if not pivots:
-            ok = function(*rows, *after, *filled, scratch(slots), 0, 1)
+            ok = function(*rows, *after, *filled, few(slots), 0, 1)
             if ok == FINE:
                 return found if columns is None else (found[0][..., columns].copy(),)
         else:
             status = NO_JOINT.copy()
-            ok = function(*rows, *after, *filled, status, scratch(slots), 0, 1)
+            ok = function(*rows, *after, *filled, status, few(slots), 0, 1)
             if ok == FINE and status[0] < 0:
                 return found
         batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
@@ -322,7 +324,8 @@ def _several_states(
         if len(rows) <= count:
             rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
         found = make((states, columns))
-        ok = function(*rows, *after, found, scratch(slots), 0, states)
+        fit, room = fitting(function, slots, states)
+        ok = fit(*rows, *after, found, room, 0, states)
         if ok != FINE:
             batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
             batch.results = [found]

@@ -40,12 +40,17 @@ def share_memory(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
 def certainly_apart(results: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]]) -> bool:
     """Whether each of `results` has its memory to itself, as can be told at once: arrays of different owners have no
     memory in common, and only the bounds of the others need to be compared, which takes ten times as long."""
-    arrays = [*results, *others]
-    owners = [_owner(x) for x in arrays]
-    for k, (x, owner) in enumerate(zip(results, owners, strict=False), 1):
-        for y, other in zip(arrays[k:], owners[k:], strict=True):
-            if (owner is None or other is None or owner is other) and np.may_share_memory(x, y):
-                return False
+    may_share = np.may_share_memory
+    near: dict[int, list[NDArray[np.float64]]] = {0: []}  # by owner; those of none known are near all
+    for x in others:
+        near.setdefault(_owner(x), []).append(x)
+    for x in results:
+        owner = _owner(x)
+        for group in (near.get(owner, ()), near[0]) if owner else near.values():
+            for y in group:
+                if may_share(x, y):
+                    return False
+        near.setdefault(owner, []).append(x)
     return True
 
 
@@ -56,10 +61,12 @@ def check_apart(results: dict[str, Any]) -> None:
             raise InputError(f"`out.{one}` and `out.{other}` share memory; expected arrays of their own")
 
 
-def _owner(x: NDArray[np.float64]) -> NDArray[np.float64] | None:
-    """The array that has allocated the memory of x; None if it was no array."""
-    owner: Any = x if x.base is None else x.base
-    return owner if type(owner) is np.ndarray and owner.flags.owndata else None
+def _owner(x: NDArray[np.float64]) -> int:
+    """Which array has allocated the memory of x; 0 if it was no array."""
+    owner: Any = x.base
+    if owner is None:
+        return id(x) if x.flags.owndata else 0
+    return id(owner) if type(owner) is np.ndarray and owner.flags.owndata else 0
 
 
 def overlaps_itself(x: NDArray[np.float64]) -> bool:

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from kinegrad._engine.tables import block_kinds, pairs, places, plan, tree
 from kinegrad._kernels import constrained, constrained_derivatives
-from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.constraint_rows import END, FIRST, LAST, LINK, OTHER, OWN
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad.model import Model
@@ -62,10 +61,10 @@ class SaddleTables:
             pattern[model.topology.pattern.rows, model.topology.pattern.cols] = True
             blank = np.ones((n, wide), dtype=bool)
             blank[:, :n] = ~pattern
-            where = _numbers(n, n, wide)
+            where = _slots_of(n, n, wide)
             given = (
                 plan(model, loaded), place // n * wide + place % n, _panels(pattern | self._bent()), _panels(pattern),
-                np.flatnonzero(blank), where, _numbers(self.m, n, wide), block_kinds(where),
+                np.flatnonzero(blank), where, _slots_of(self.m, n, wide), block_kinds(where),
             )  # fmt: skip
             _, solution = self.solution(loaded)
             self._known[key] = given, constrained_derivatives.slots(n, self.m, pairs(model), solution)
@@ -111,7 +110,7 @@ def _panels(flags: NDArray[np.bool_]) -> Integers:
     return np.asarray(padded.reshape(len(flags), -1, PANEL).any(axis=2), dtype=np.int64)
 
 
-def _numbers(rows: int, columns: int, wide: int) -> Integers:
-    """Where columns of results are that are rows of slots, `wide` apart: numbers, W a slot."""
+def _slots_of(rows: int, columns: int, wide: int) -> Integers:
+    """Where columns of results are that are rows of slots, `wide` apart: slots after the first."""
     slots = np.add.outer(np.arange(rows) * wide, np.arange(columns))
-    return np.asarray(slots * WIDTH, dtype=np.int64).ravel()
+    return np.asarray(slots, dtype=np.int64).ravel()

@@ -134,7 +134,7 @@ def _hessian_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tu
     (homes, (place, first, where), (_, kind)), _ = torque_tables(model, layout, loaded, stream)
     deeper = np.arange(_zero(model) + 1)  # slots of (j, i) by those of (i, j)
     deeper[place[:, 1]] = place[:, 0]
-    lower = deeper[where // WIDTH] * WIDTH
+    lower = deeper[where]
     return homes, (place, first, where, lower), (stream, kind, block_kinds(lower, _zero(model)))
 
 
@@ -165,14 +165,14 @@ def _rows(model: Model) -> Integers:
 
 
 def _where(model: Model, layout: str) -> Integers:
-    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns,): numbers, W a slot."""
+    """Where ``_kernels/rnea_derivatives.py`` keeps the entry of each column, (columns,): slots after the first."""
     pattern = model.topology.pattern
     where = np.arange(model.topology.nonzeros) + SPACE * _rows(model)
     if layout == "dense":
         dense = np.full((model.n, model.n), _zero(model))
         dense[pattern.rows, pattern.cols] = where
         where = dense.ravel()
-    return where * WIDTH
+    return where
 
 
 def _zero(model: Model) -> int:
@@ -183,7 +183,7 @@ def _zero(model: Model) -> int:
 def block_kinds(where: Integers, zero: int = -1) -> Integers:
     """What is in blocks of W columns, (W, blocks), as ``_kernels/lanes/stream.py`` says; `zero`, the slot of a zero."""
     blocks = len(where) // WIDTH
-    padded = np.concatenate([where // WIDTH, np.zeros(WIDTH, dtype=np.int64)])
+    padded = np.concatenate([where, np.zeros(WIDTH, dtype=np.int64)])
     kind = np.full((WIDTH, blocks), MIXED, dtype=np.int64)
     for skip in range(WIDTH):
         slots = padded[skip:][: blocks * WIDTH].reshape(blocks, WIDTH)

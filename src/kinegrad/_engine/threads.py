@@ -15,7 +15,8 @@ from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._engine.kernel_constants import flags_if_varied, mechanism, tame
 from kinegrad._engine.pool import Call
 from kinegrad._engine.signature import Kernel, Shape
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.jit import narrow
+from kinegrad._kernels.compiler.width import NARROW, WIDTH
 from kinegrad._kernels.lanes.dual import Pair
 from kinegrad._kernels.lanes.finite import FINE, NOT_FINITE
 from kinegrad.errors import InputError, shown
@@ -92,6 +93,21 @@ def scratch(slots: int) -> Array:
     return buffer
 
 
+def few(slots: int) -> Array:
+    """The same with rows of NARROW numbers, for calls of that many states at most."""
+    if NARROW == WIDTH:
+        return scratch(slots)
+    buffer: Array | None = getattr(_local, "few", None)
+    if buffer is None or len(buffer) < slots:
+        buffer = _local.few = aligned(slots, NARROW)
+    return buffer
+
+
+def fitting(kernel: Callable[..., int], slots: int, states: int) -> tuple[Callable[..., int], Array]:
+    """What a call of so many states takes: the kernel, and scratch for it."""
+    return (narrow(kernel), few(slots)) if states <= NARROW < WIDTH else (kernel, scratch(slots))
+
+
 def scratch_pair(slots: int) -> Pair:
     """The same twice: values and slopes."""
     pair: Pair | None = getattr(_local, "pair", None)
@@ -100,11 +116,11 @@ def scratch_pair(slots: int) -> Pair:
     return pair
 
 
-def aligned(slots: int) -> Array:
-    """(slots, W) zeros that begin on a cache line, so that no slot straddles two."""
-    memory = np.zeros(slots * WIDTH + 8)
+def aligned(slots: int, lanes: int = WIDTH) -> Array:
+    """(slots, lanes) zeros that begin on a cache line, so that no slot straddles two."""
+    memory = np.zeros(slots * lanes + 8)
     skip = -(memory.ctypes.data // 8) % 8
-    return memory[skip : skip + slots * WIDTH].reshape(slots, WIDTH)
+    return memory[skip : skip + slots * lanes].reshape(slots, lanes)
 
 
 def run(
@@ -128,7 +144,8 @@ def run(
         return
     if workers == 1 and count * n * n <= FIRST:
         own = (NO_JOINT.copy(),) if pivots else ()
-        ok = kernel(*arguments, *own, scratch(slots), 0, count)
+        kernel, room = fitting(kernel, slots, count)
+        ok = kernel(*arguments, *own, room, 0, count)
         if ok == FINE and not pivots and tame(batch.model):
             return
         judge(batch, [(0, ok, own)])

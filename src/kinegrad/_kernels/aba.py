@@ -30,7 +30,7 @@ Glossary (world axes, about the reference point of link i of joints.py; 6-vector
 
 from kinegrad._kernels.bodies import body, load_on, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FREE, SHIFT, carried, falling, frames, handed_on, rest, subspace
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import gather, load, pick, scatter, spread, store
@@ -217,7 +217,7 @@ def outward_solution(m, a, r, scratch):
 @inline
 def free_lane(D, size):
     """The first lane in which D is no more than rounding noise, or −1."""
-    for w in range(WIDTH):
+    for w in range(lane_count()):
         if not pick(D, w) > NOISE * pick(size, w):
             return w
     return -1
@@ -252,7 +252,7 @@ def aba(m, q, v, tau, force, point, torque, a, status, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         joint, w = block(m, q, v, tau, force, point, torque, a, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(a) - 1)

@@ -18,7 +18,7 @@ Glossary (slots)
 from kinegrad._kernels.aba import N as _BODY
 from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.finite import FINE, finite, with_results
 from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
 from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all
@@ -90,7 +90,7 @@ def aba_derivatives(
     X = panels + 2 * PANEL * n
     Y, Z = X + columns, X + 2 * columns
 
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         joint, w = forward_dynamics(m, q, v, tau, force, point, torque, a, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(a) - 1)
@@ -130,7 +130,7 @@ def solve_derivatives(pairs, by_q, by_v, M, da_dq, da_dv, da_dtau, scratch, star
     panels = len(place)
     X = panels + 2 * PANEL * n
     Y, Z = X + columns, X + 2 * columns
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         for k in range(columns):
             store(scratch, X + k, gather(by_q, r, k))
             store(scratch, Y + k, gather(by_v, r, k))

@@ -33,7 +33,7 @@ from kinegrad._kernels.bodies import (
     store_sym,
 )
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.constraint_rows import own_layout, unpack_constraints
 from kinegrad._kernels.constraints import Entries
 from kinegrad._kernels.joints import FRAME, SHIFT, frames, handed_on, move, rest, subspace
@@ -236,7 +236,7 @@ def constrained(m, q, v, tau, force, point, torque, c, tables, none, law, a, f, 
     if not ok:
         return ok
     m, c = unpack(m), unpack_constraints(c)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         what, w = block(
             m, c, f.shape[1], tables, q, v, tau, force, point, torque, none, law, a, f, r, scratch
         )  # fmt: skip
@@ -257,7 +257,7 @@ def impact(m, q, v, e, c, tables, none, change, after, impulses, status, scratch
     if not ok:
         return ok
     m, c = unpack(m), unpack_constraints(c)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         what, w = impact_block(
             m, c, impulses.shape[1], tables, q, v, e, none, after, impulses, change, r, scratch
         )  # fmt: skip

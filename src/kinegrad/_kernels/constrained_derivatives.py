@@ -26,7 +26,7 @@ Glossary (slots)
 
 from kinegrad._kernels import constraint_rows, constraints, kinematics_derivatives, saddle
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.constrained import block as solve_block
 from kinegrad._kernels.constrained import factored, impact_block
 from kinegrad._kernels.constraint_rows import own_layout, unpack_constraints
@@ -206,7 +206,7 @@ def constrained_derivatives(
     X = s.end
     Y, Z, K, size = X + n * wide, X + 2 * n * wide, X + 3 * n * wide, rows * wide
 
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         what, w = solve_block(m, c, rows, tables, q, v, tau, force, point, torque, none, law, a, f, r, scratch)
         if what >= 0:
             status[0], status[1] = what, min(r + w, len(a) - 1)
@@ -326,13 +326,13 @@ def impact_derivatives(
     X = s.end
     Y, K, size = X + n * wide, X + 3 * n * wide, rows * wide
 
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         what, w = impact_block(m, c, rows, tables, q, v, e, none, after, impulses, change, r, scratch)
         if what >= 0:
             status[0], status[1] = what, min(r + w, len(after) - 1)
             return ok
 
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block_of_impact(
             m, c, rows, tables, tables_of_derivatives, q, v, e, none, rest, change, after, impulses, s, X, r, scratch,
         )  # fmt: skip

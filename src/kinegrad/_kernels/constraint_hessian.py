@@ -21,7 +21,7 @@ Glossary
 from typing import Any, NamedTuple
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.constraint_rows import (
     BOTH,
     CARRIER,
@@ -263,6 +263,6 @@ def constraint_hessian(m, q, v, a, c, f, df, ddf, d2_dqdq, d2_dqdv, d2_dqda, scr
         return ok
     m, c = unpack(m), unpack_constraints(c)
     at, out = own_layout(len(m.parent)), (d2_dqdq, d2_dqdv, d2_dqda)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, a, c, (f, df, ddf), out, r, scratch, at)
     return with_results(ok, out, start, stop)

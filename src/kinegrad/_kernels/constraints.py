@@ -22,7 +22,7 @@ Glossary
 from typing import Any, NamedTuple
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.constraint_rows import (
     BOTH,
     CARRIER,
@@ -248,7 +248,7 @@ def closure(m, q, c, phi, G, scratch, start, stop):
     m, c = unpack(m), unpack_constraints(c)
     n = len(m.parent)
     at = own_layout(n)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         if len(phi) > 0:
             errors(m, c, q, r, phi, scratch, at)
@@ -265,7 +265,7 @@ def motion(m, q, v, a, c, dphi, ddphi, scratch, start, stop):
         return ok
     m, c = unpack(m), unpack_constraints(c)
     at = own_layout(len(m.parent))
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         motions(m, q, v, a, r, scratch)
         rates(m, c, v, a, r, dphi, ddphi, scratch, at)
     return with_results(ok, (dphi, ddphi), start, stop)
@@ -280,7 +280,7 @@ def derivatives(m, q, v, a, c, G, dG, ddG, scratch, start, stop):
     m, c = unpack(m), unpack_constraints(c)
     n = len(m.parent)
     at = own_layout(n)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         outward(m, q, v, a, r, scratch)
         jacobian_rates(m, c, r, Entries(G, n, 1), Entries(dG, n, 1), Entries(ddG, n, 1), scratch, at)
     return with_results(ok, (G, dG, ddG), start, stop)
@@ -295,7 +295,7 @@ def curvature(m, q, c, f, H, scratch, start, stop):
     m, c = unpack(m), unpack_constraints(c)
     n = len(m.parent)
     at = own_layout(n)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         add_curvature(m, c, f, r, Entries(H, n, 1), scratch, at)
     return with_results(ok, (H,), start, stop)

@@ -12,7 +12,7 @@ Glossary (world, about the reference point of link i)
 
 from kinegrad._kernels.bodies import INERTIA, body, hand_on_inertia, load_inertia, store_inertia
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FREE, axis, frames, handed_on, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import scatter, store
@@ -59,6 +59,6 @@ def crba(m, q, M, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, M, r, scratch)
     return ok

@@ -31,7 +31,7 @@ from kinegrad._kernels.bodies import (
     store_inertia,
 )
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.crba import BODY, N
 from kinegrad._kernels.joints import SHIFT, frames, handed_on, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, spread, store
@@ -150,6 +150,6 @@ def crba_tangent(m, q, dq, M, dM, wide, first, scratch, start, stop):
     q, (rows or 1, n), and dq, (layers, rows or 1, n); slopes of layer k go to columns first + k of `wide` for an entry.
     """
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, dq, M, dM, wide, first, r, scratch)
     return True

@@ -44,7 +44,7 @@ from kinegrad._kernels import aba
 from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
 from kinegrad._kernels.bodies import link_point, load_on, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, axis, carried, falling, frames, handed_on, move, rest, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
@@ -390,7 +390,7 @@ def inverse_dynamics(
     """δτ, (layers, rows, n)."""
     m = unpack(m)
     n = len(m.parent)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         rest(scratch, VELOCITY)
         falling(m, scratch, ACCELERATION)
@@ -418,7 +418,7 @@ def forward_dynamics(
     m = unpack(m)
     n = len(m.parent)
     found = Slots(scratch, _found(n), n)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         joint, w = _aba(m, q, v, tau, force, point, torque, found, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, stop - 1)

@@ -11,7 +11,7 @@ arrays of one row serve all rows, a call may vary one state along many direction
 from kinegrad._kernels import constraints, crba, elements, energy, hybrid, kinematics, rnea_reverse
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.constraint_rows import Constraints, own_layout, unpack_constraints
 from kinegrad._kernels.joints import frames, places
 from kinegrad._kernels.kinematics import PLACE, in_world, point_acceleration, point_velocity
@@ -33,7 +33,7 @@ def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, 
     status, (2,): where nothing resists a free joint, its number and the row, else left alone.
     """
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         own = vary(m, dm, r)
         joint, w = _hybrid(own, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
         if joint >= 0:
@@ -46,7 +46,7 @@ def hybrid_dynamics(m, dm, q, v, tau, a, prescribed, force, point, torque, ddq, 
 def mass_matrix(m, dm, q, M, scratch, start, stop):
     """M, (rows, n·n), zero on entry where topology says zero."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _crba(vary(m, dm, r), q, M, r, scratch)
     return True
 
@@ -55,7 +55,7 @@ def mass_matrix(m, dm, q, M, scratch, start, stop):
 def energies(m, dm, q, v, out, scratch, start, stop):
     """The columns of energy.py, (rows, 11)."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _energy(vary(m, dm, r), q, v, out, r, scratch)
     return True
 
@@ -64,7 +64,7 @@ def energies(m, dm, q, v, out, scratch, start, stop):
 def transforms(m, dm, q, T, scratch, start, stop):
     """World transforms, (rows, 16 n)."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         varied = vary(m, dm, r)
         frames(varied, q, r, scratch, _N)
         places(varied, zero3(), scratch, _N, PLACE)
@@ -76,7 +76,7 @@ def transforms(m, dm, q, T, scratch, start, stop):
 def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scratch, start, stop):
     """Motion of points fixed in links, (rows, 3 k) each."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         varied = vary(m, dm, r)
         _motions(varied, q, v, a, r, scratch)
         for k in range(len(links)):
@@ -93,7 +93,7 @@ def points(m, dm, q, v, a, links, local, position, velocity, acceleration, scrat
 def torque_gradient(m, dm, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
     """Gradients of yᵀτ by q, q̇ and q̈, (rows, n) each."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         varied = vary(m, dm, r)
         frames(varied, q, r, scratch, _GRADIENT)
         _gradient(varied, q, v, a, y, force, point, torque, by_q, by_v, by_a, None, r, scratch)
@@ -104,7 +104,7 @@ def torque_gradient(m, dm, q, v, a, y, force, point, torque, by_q, by_v, by_a, s
 def element_gradient(m, dm, q, v, y, links, way, numbers, by_q, by_v, scratch, start, stop):
     """Gradients of yᵀQ of force elements by q and q̇, (rows, n) each, zero on entry."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _element_gradient(vary(m, dm, r), q, v, y, links, way, numbers, by_q, by_v, r, scratch)
     return True
 
@@ -120,7 +120,7 @@ def weighted_torque_gradient(
     m = unpack(m)
     half = len(scratch) // 2
     own = Pair(scratch[:half], scratch[half:])
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, Pair(q, dq), r, own, _GRADIENT)
         _gradient(
             m, Pair(q, dq), Pair(v, dv), Pair(a, da), y, force, point, torque,
@@ -141,7 +141,7 @@ def weighted_element_gradient(
     m = unpack(m)
     half = len(scratch) // 2
     own, to_q, to_v = Pair(scratch[:half], scratch[half:]), Pair(by_q, d_q), Pair(by_v, d_v)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _element_gradient(m, Pair(q, dq), Pair(v, dv), y, links, way, Pair(numbers, still), to_q, to_v, r, own)
     return ok
 
@@ -157,7 +157,7 @@ def constraint_motion(m, dm, q, v, a, c, ends, vector, phi, dphi, ddphi, scratch
     """φ, φ̇ and φ̈ of constraints, (rows, m) each; slopes of their points and directions, (rows, 6 k) each."""
     m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
     at = own_layout(len(m.parent))
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
         _motions(varied, q, v, a, r, scratch)
         _errors(varied, own, q, r, phi, scratch, at)
@@ -171,7 +171,7 @@ def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
     m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
     n = len(m.parent)
     at = own_layout(n)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
         frames(varied, q, r, scratch, _N)
         _jacobian(varied, own, r, _Entries(G, n, 1), scratch, at)
@@ -182,6 +182,6 @@ def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
 def element_forces(m, dm, q, v, links, way, numbers, Q, length, energy, scratch, start, stop):
     """Q, (rows, n), zero on entry; lengths and energies, (rows, elements)."""
     m, dm = unpack(m), unpack_slopes(dm)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _elements(vary(m, dm, r), q, v, links, way, numbers, Q, length, energy, r, scratch)
     return True

@@ -14,7 +14,7 @@ type only may come out, so that rows go through scratch here.
 
 from kinegrad._kernels import aba, crba, rnea
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.constraint_rows import (
     END,
     FIRST,
@@ -46,7 +46,7 @@ _aba, _crba, _rnea = aba.block, crba.block, rnea.block
 def inverse_dynamics(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     """τ, (rows, n)."""
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _rnea(m, q, v, a, force, point, torque, tau, r, scratch)
     return True
 
@@ -58,7 +58,7 @@ def forward_dynamics(m, q, v, tau, force, point, torque, a, status, scratch, sta
     status, (2,): where nothing resists a joint, its number and the row, else left alone.
     """
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         joint, w = _aba(m, q, v, tau, force, point, torque, a, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, stop - 1)
@@ -70,7 +70,7 @@ def forward_dynamics(m, q, v, tau, force, point, torque, a, status, scratch, sta
 def mass_matrix(m, q, M, scratch, start, stop):
     """M, (rows, n·n), zero on entry where topology says zero."""
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         _crba(m, q, M, r, scratch)
     return True
 
@@ -97,7 +97,7 @@ def constraints(m, q, v, a, c, G, ddphi, scratch, start, stop):
     m, c = unpack(m), unpack_constraints(c)
     n = len(m.parent)
     at = own_layout(n)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         motions(m, q, v, a, r, scratch)
         for p in range(len(c.pair)):
             _rows(m, c, p, Entries(G, n, 1), ddphi, r, scratch, at)

@@ -43,7 +43,7 @@ Glossary
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, SHIFT, frames, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, root, scatter
@@ -361,7 +361,7 @@ def elements(m, q, v, links, way, numbers, Q, length, energy, scratch, start, st
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, links, way, numbers, Q, length, energy, r, scratch)
     return ok
 
@@ -373,7 +373,7 @@ def elements_derivatives(m, q, v, links, way, numbers, Q, length, energy, Q_q, Q
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         at = (len(m.parent) + 1) * N + len(m.parent) * WAY
         for e in range(len(links) // 5):

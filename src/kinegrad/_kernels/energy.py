@@ -12,7 +12,7 @@ Output columns: T, V, centre of mass (3), linear momentum (3), angular momentum 
 """
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, carried, frames, places_from_anchor, rest, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
@@ -83,6 +83,6 @@ def energies(m, q, v, out, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, out, r, scratch)
     return ok

@@ -24,7 +24,7 @@ Glossary (world axes)
 
 from kinegrad._kernels.bodies import INERTIA, Inertia, body, hand_on_inertia, load_inertia, store_inertia
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FREE, carried, frames, handed_on, places_from_anchor, rest, subspace
 from kinegrad._kernels.kinematics_derivatives import scatter_column
 from kinegrad._kernels.lanes.finite import finite
@@ -103,6 +103,6 @@ def momentum_derivatives(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, scratch, st
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, r, scratch)
     return ok

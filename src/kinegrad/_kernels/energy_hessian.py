@@ -27,7 +27,7 @@ Glossary (world axes): slots as in energy_derivatives.py, and after all of those
 
 from kinegrad._kernels.bodies import load_inertia
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.energy_derivatives import BODY, MOMENTUM, PLACE, VELOCITY, N, subtrees
 from kinegrad._kernels.joints import carried, subspace
 from kinegrad._kernels.kinematics_hessian import scatter_both
@@ -145,7 +145,7 @@ def momentum_hessian(m, q, v, w, y, d2_dqdq, d2_dqdv, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         turn = block(m, q, v, w, y, d2_dqdq, d2_dqdv, r, scratch)
         add_moving_center(m, turn, r, d2_dqdq, d2_dqdv, scratch)
     return ok
@@ -158,6 +158,6 @@ def center_hessian(m, q, v, w, d2_dqdq, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         center_block(m, q, v, w, d2_dqdq, r, scratch)
     return ok

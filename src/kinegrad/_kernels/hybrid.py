@@ -37,7 +37,7 @@ from kinegrad._kernels.aba import (
 )
 from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import carried, falling, subspace
 from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import gather, scatter
@@ -107,7 +107,7 @@ def hybrid(m, q, v, tau, a, prescribed, force, point, torque, ddq, t, status, sc
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         joint, w = block(m, q, v, tau, a, prescribed, force, point, torque, ddq, t, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(ddq) - 1)

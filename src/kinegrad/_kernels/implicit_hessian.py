@@ -17,7 +17,7 @@ Glossary
 """
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.finite import FINE
 from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
 
@@ -52,7 +52,7 @@ def implicit_hessian(
     n = len(rows[0]) - 1
     k = L_qz.shape[1] // n
     product, row = 3 * k * n, 3 * k * n + n * n
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         for c in range(k * n):
             store(scratch, c, gather(z_q, r, c))
             store(scratch, c + k * n, gather(z_v, r, c))

@@ -16,7 +16,7 @@ Glossary
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, SHIFT, frames, move, places, rest, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
@@ -77,7 +77,7 @@ def transforms(m, q, T, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         places(m, zero3(), scratch, N, PLACE)
         write_transforms(m, r, T, scratch)
@@ -108,7 +108,7 @@ def motion(m, q, v, a, T, linear_v, angular_v, linear_a, angular_a, scratch, sta
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         motions(m, q, v, a, r, scratch)
         write_transforms(m, r, T, scratch)
         for i in range(len(m.parent)):
@@ -129,7 +129,7 @@ def points(m, q, v, a, links, local, position, velocity, acceleration, scratch, 
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         motions(m, q, v, a, r, scratch)
         for k in range(len(links)):
             i = links[k]
@@ -152,7 +152,7 @@ def jacobians(m, q, links, local, linear, angular, scratch, start, stop):
         return ok
     m = unpack(m)
     n = len(m.parent)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         for k in range(len(links)):
             i = links[k]

@@ -28,7 +28,7 @@ Glossary (world axes)
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, SHIFT, carried, frames, move, rest, subspace
 from kinegrad._kernels.kinematics import ACCELERATION, VELOCITY, N, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.finite import finite
@@ -100,7 +100,7 @@ def points(m, q, v, a, links, local, dx_dq, ddx_dq, dddx_dq, scratch, start, sto
         return ok
     m = unpack(m)
     n = len(m.parent)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         outward(m, q, v, a, r, scratch)
         for k in range(len(links)):
             i = links[k]
@@ -131,7 +131,7 @@ def links(m, q, v, a, dT, dx_dq, dw_dq, dw_dv, ddx_dq, ddw_dq, ddw_dv, scratch, 
         return ok
     m = unpack(m)
     n = len(m.parent)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         outward(m, q, v, a, r, scratch)
         for i in range(n):
             at = (i + 1) * N

@@ -28,7 +28,7 @@ Glossary (world axes)
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import SHIFT
 from kinegrad._kernels.kinematics import N, point_acceleration, point_velocity
 from kinegrad._kernels.kinematics_derivatives import PATH, acceleration_by_q, moved, outward, velocity_by_q
@@ -110,7 +110,7 @@ def points(
         return ok
     m = unpack(m)
     n = len(m.parent)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         outward(m, q, v, a, r, scratch)
         for k in range(factors_at(n, 0), factors_at(n, n)):
             store(scratch, k, 0.0)

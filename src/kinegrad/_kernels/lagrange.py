@@ -26,7 +26,7 @@ A 3×4 or 4×3 matrix is a tuple of 12: first the 3×3 part row by row, then its
 
 from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, load, scatter, spread, store
 from kinegrad._kernels.lanes.trigonometry import sincos
@@ -223,7 +223,7 @@ def lagrange(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     m = unpack(m)
     n = len(m.parent)
     g = (m.gravity[0, 0], m.gravity[0, 1], m.gravity[0, 2])
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         start_from_world(scratch)
         # outward: (5), and each link's own part of (8)
         for i in range(n):

@@ -34,7 +34,7 @@ Glossary (as in lagrange.py; ∂ of a pair (i, m) is by m's coordinate unless it
 
 from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lagrange import (
     AXIS,
     A,
@@ -143,7 +143,7 @@ def lagrange_derivatives(m, q, v, a, force, point, torque, pairs, tau, dtau_dq, 
     by_v, by_a = by_q + width, by_q + 2 * width
     for k in range(by_q, by_a + width):
         store(scratch, k, 0.0)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         # Algorithm 1: kinematics and its sensitivities, each link's own part of (8) and (13)
         start_from_world(scratch)
         for i in range(n):

@@ -8,7 +8,7 @@ A load (f at the link's point r, torque h) on link l costs joint i, on the path 
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, SHIFT, frames, subspace
 from kinegrad._kernels.kinematics import N
 from kinegrad._kernels.lanes.finite import finite
@@ -24,7 +24,7 @@ def load_derivatives(m, q, force, point, torque, by_force, by_torque, by_point, 
         return ok
     m = unpack(m)
     n = len(m.parent)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         for link in range(n):
             x = link_point(m, link, scratch, N, gather3(point, r, 3 * link))

@@ -20,7 +20,7 @@ Glossary
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, SHIFT, falling, frames, move, rest, subspace
 from kinegrad._kernels.kinematics import ACCELERATION, VELOCITY, N, point_acceleration, point_velocity
 from kinegrad._kernels.lanes.finite import finite
@@ -90,6 +90,6 @@ def regressor(m, q, v, a, Y, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, a, Y, r, scratch)
     return ok

@@ -13,7 +13,7 @@ Glossary
 
 from kinegrad._kernels.bodies import inertia_force, load_on, passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, axis, falling, frames, handed_on, move, rest
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
@@ -60,6 +60,6 @@ def rnea(m, q, v, a, force, point, torque, tau, scratch, start, stop):
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, a, force, point, torque, tau, r, scratch)
     return ok

@@ -51,7 +51,7 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
                      row (or else the entries of a column were powers of two apart in a chain of 512, say, and fought
                      for the same places in the caches), then one zero
     place            (pairs, 2): how many slots entries (i, j) and (j, i) are after the first
-    where            (columns,): how many numbers, W to a slot, that of each column of the results is after the first
+    where            (columns,): how many slots that of each column of the results is after the first
     quiet            whether all joints from the root to j slide and none turns: then z = 0, and ψ̇ = ψ̈ = 0
 """
 
@@ -71,7 +71,7 @@ from kinegrad._kernels.bodies import (
     store_sym,
 )
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, SHIFT, carried, falling, rest, store_frame, store_world, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
@@ -217,7 +217,7 @@ def outward_while_streaming(
     """The same for block b, if it is one of the `blocks`; meanwhile the results of the block before, which are still in
     their slots, go to memory, if it is one of those to be streamed."""
     n = len(m.parent)
-    pieces = 3 * (out[0].shape[1] // WIDTH)
+    pieces = 3 * (out[0].shape[1] // lane_count())
     share, done = pieces // n + 1, pieces
     if b < blocks:
         begin(m, scratch)

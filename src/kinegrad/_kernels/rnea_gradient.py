@@ -41,7 +41,7 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import (
     FRAME,
     FREE,
@@ -307,7 +307,7 @@ def vjp(m, q, v, a, y, force, point, torque, plan, by_q, by_v, by_a, scratch, st
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         outward(m, plan, q, v, a, y, None, force, point, torque, N, r, scratch)
         inward(m, plan, y, len(force) > 0, by_q, by_v, by_a, r, scratch)
     return ok
@@ -320,7 +320,7 @@ def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a,
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         outward(m, plan, q, v, a, y, (dq, dv, da), force, point, torque, N_HVP, r, scratch)
         inward_along(m, plan, dq, len(force) > 0, by_q, by_v, by_a, r, scratch)
     return ok

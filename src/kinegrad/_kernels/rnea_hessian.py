@@ -50,7 +50,7 @@ Glossary (world axes, about the reference point of link i; besides that of ``rne
 
 from kinegrad._kernels.bodies import add_sym, link_point, load_inertia, passive_force, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import SHIFT, carried, rest
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import Rows, gather, scatter, store
@@ -178,7 +178,7 @@ def outward_while_streaming(
     """All links entered, parents before children, and the results of the block before written to memory meanwhile, as
     in ``rnea_derivatives.py``."""
     n = len(m.parent)
-    pieces = len(out) * (out[0].shape[1] // WIDTH)
+    pieces = len(out) * (out[0].shape[1] // lane_count())
     share, done = pieces // n + 1, pieces
     if b < blocks:
         begin(m, scratch)

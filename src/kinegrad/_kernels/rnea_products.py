@@ -13,7 +13,7 @@ Glossary: sums of a joint along its path, for b (3) | t (6) | l (3), and over it
 """
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import carried, handed_on
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
@@ -76,6 +76,6 @@ def jvp(m, q, v, a, dq, dv, da, force, point, torque, plan, dtau, scratch, start
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q, v, a, dq, dv, da, force, point, torque, plan, dtau, r, scratch)
     return ok

@@ -32,7 +32,7 @@ Glossary (world axes, about the reference point of link i; 6-vectors are (angula
 
 from kinegrad._kernels.bodies import link_point
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, axis, carried, falling, frames, handed_on, move, subspace
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.lanes.lane import gather, scatter
@@ -208,7 +208,7 @@ def by_constants(m, q, v, a, y, force, point, torque, gradient, scratch, start, 
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, N)
         block(m, q, v, a, y, force, point, torque, None, None, None, gradient, r, scratch)
     return ok

@@ -29,7 +29,7 @@ Glossary
 from typing import Any, NamedTuple
 
 from kinegrad._kernels.compiler.jit import inline
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.lane import load, pick, spread, store
 from kinegrad._kernels.tree_solve import (
     COLUMNS,
@@ -85,7 +85,7 @@ def slots(n: int, m: int, pairs: int) -> int:
 @inline
 def noise_lane(remains, whole):
     """The first lane in which no more than rounding noise remains of a whole, or −1."""
-    for w in range(WIDTH):
+    for w in range(lane_count()):
         if not pick(remains, w) > NOISE * pick(whole, w):
             return w
     return -1

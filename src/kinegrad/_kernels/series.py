@@ -45,7 +45,7 @@ from kinegrad._kernels.aba import (
 )
 from kinegrad._kernels.bodies import passive_force
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.hybrid import follow, hand_on_whole
 from kinegrad._kernels.joints import carried, falling, handed_on, subspace
 from kinegrad._kernels.lanes.finite import finite, with_results
@@ -197,7 +197,7 @@ def series(m, q, v, tau, a, slope, role, force, point, torque, ddq, t, status, s
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         joint, w = block(m, q, v, tau, a, slope, role, force, point, torque, ddq, t, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, len(ddq) - 1)

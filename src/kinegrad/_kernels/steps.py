@@ -25,7 +25,7 @@ import math
 from kinegrad._kernels import aba
 from kinegrad._kernels.aba import free_lane, hand_on, outward_motion, outward_solution, pivot
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.dual import vary
 from kinegrad._kernels.lanes.lane import gather, layer, load, pick, scatter, store, within
 from kinegrad._kernels.lanes.slots import Slots, keep, per_lane
@@ -53,7 +53,7 @@ def _constants_slot(n, stages):
 def _mark_free(D, size, joint, evaluation, r, free):
     """Note the states of which D is rounding noise.  Where D is not a number the state is lost, not its joint free."""
     found = False
-    for w in range(WIDTH):
+    for w in range(lane_count()):
         if pick(D, w) <= _NOISE * pick(size, w) and pick(size, w) < math.inf:
             row = min(r + w, len(free) - 1)
             found = True
@@ -126,7 +126,7 @@ def _keep_state(n, s, q, v, a, r, scratch, at):
 def _mark_lost(doubt, step, n, r, scratch, at, lost, before):
     """Note the states that this step has lost; returns whether none of the block is left."""
     left = 0
-    for w in range(WIDTH):
+    for w in range(lane_count()):
         row = min(r + w, len(lost) - 1)
         if pick(doubt, w) == 0.0:
             left += 1
@@ -172,7 +172,7 @@ def along_states(
 ):
     """Many states of one mechanism."""
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         block(m, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a, lost, before, free, r, scratch)
     return True
 
@@ -184,7 +184,7 @@ def along_designs(
     """Each state with a mechanism of its own: constants (states, n·k)."""
     m = unpack(m)
     first = _constants_slot(len(m.parent), len(scheme[3]))
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         own = keep(per_lane(m, r), scratch, first)
         block(own, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a, lost, before, free, r, scratch)
     return True
@@ -197,7 +197,7 @@ def along_directions(
     """Duals: many states along one direction, or one along many.  q0, v0, q, v, a and scratch are Pairs."""
     m, dm = unpack(m), unpack_slopes(dm)
     first = _constants_slot(len(m.parent), len(scheme[3]))
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         own = keep(vary(m, dm, r), scratch, first)
         block(own, q0, v0, tau, when, force, point, torque, scheme, h, every, q, v, a, lost, before, free, r, scratch)
     return True

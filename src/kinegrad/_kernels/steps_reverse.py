@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 from kinegrad._kernels import aba, rnea_reverse
 from kinegrad._kernels.aba import PIVOT, ROD, hand_on, outward_motion, outward_solution, pivot
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import carried, frames, handed_on, rest, subspace
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
@@ -102,8 +102,8 @@ def replay(m, q, v, tau, when, force, point, torque, scheme, h, a, tape, scratch
     n, stages = len(m.parent), len(b)
     at = (n + 1) * _ABA
     q_i, v_i = Slots(scratch, at + 2 * n, n), Slots(scratch, at + 3 * n, n)
-    for r in range(start, stop, WIDTH):
-        own = layer(tape, r // WIDTH)
+    for r in range(start, stop, lane_count()):
+        own = layer(tape, r // lane_count())
         for i in range(n):
             store(scratch, at + i, gather(layer(q, first), r, i))
             store(scratch, at + n + i, gather(layer(v, first), r, i))
@@ -223,8 +223,8 @@ def reverse(
     m = unpack(m)
     n, stages = len(m.parent), len(scheme[3])
     to = (n + 1) * _N + (4 + stages) * n
-    for r in range(start, stop, WIDTH):
-        own, added = layer(tape, r // WIDTH), Sums(layer(sums, r // WIDTH))
+    for r in range(start, stop, lane_count()):
+        own, added = layer(tape, r // lane_count()), Sums(layer(sums, r // lane_count()))
         for k in range(n):
             store(scratch, to + k, gather(to_q, r, k))
             store(scratch, to + n + k, gather(to_v, r, k))

@@ -22,7 +22,7 @@ Glossary
 """
 
 from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.lane import gather, load, pick, scatter, store
 
 # D_k is rounding noise when it is below this part of the M_kk it is what remains of.
@@ -206,14 +206,14 @@ def tree_solve(pairs, M, b, x, status, scratch, start, stop):
     first = tree[0]
     n = len(first)
     rhs = len(place)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         for k in range(rhs):
             store(scratch, k, gather(M, r, place[k, 0]))
         for k in range(n):
             store(scratch, rhs + k, gather(b, r, k))
         factor(tree, 0, scratch)
         for k in range(n - 1, -1, -1):  # from the leaves: what fails first spoils all above it
-            for w in range(WIDTH):
+            for w in range(lane_count()):
                 remains = 1.0 / pick(load(scratch, first[k]), w)
                 if not remains > NOISE * pick(gather(M, r, k * n + k), w):
                     status[0], status[1] = k, min(r + w, len(x) - 1)

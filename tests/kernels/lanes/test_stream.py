@@ -12,8 +12,8 @@ from kinegrad._engine import memory
 from kinegrad._kernels.compiler.jit import inline
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes import stream as streaming
-from kinegrad._kernels.lanes.lane import LANES, Rows, load
-from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, load_after, skipped, step_of, stream
+from kinegrad._kernels.lanes.lane import Rows, lanes, load
+from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, skipped, step_of, stream
 from tests.kernels.child import child, output
 
 GROUP = WIDTH * WIDTH  # rows of a group, where the number of columns is odd
@@ -133,7 +133,7 @@ def test_blocks_have_each_row_once(columns, count, start):
         for b in range(blocks):
             first, apart = block_rows(b, start, streamed, step)
             assert apart == (step if b < streamed else 1)
-            rows += [row for row in (first + apart * w for w in LANES) if b < streamed or row < start + count]
+            rows += [row for row in (first + apart * w for w in lanes()) if b < streamed or row < start + count]
         assert sorted(rows) == list(range(start, start + count))
 
 
@@ -141,7 +141,7 @@ def test_blocks_have_each_row_once(columns, count, start):
 def write(x, scratch, first, step):
     r = Rows(first, step)
     skip = skipped(x, r)
-    stream(x, r, skip, tuple(load_after(scratch, 1, WIDTH * w) for w in LANES))
+    stream(x, r, skip, tuple(load(scratch, 1 + w) for w in lanes()))
     stream(x, r, skip + WIDTH, (load(scratch, 0),) * WIDTH)
     fence(x)
     return skip
@@ -159,7 +159,7 @@ def test_stores_with_and_without_streaming(x86, monkeypatch):
     scratch = np.random.default_rng(2).normal(size=(WIDTH + 1, WIDTH))
     for offset, row in itertools.product(range(WIDTH), {0, WIDTH - 1}):
         _, x = placed((WIDTH * WIDTH, 3 * WIDTH + 1), offset)
-        skip, rows = -(x[row].ctypes.data // 8) % WIDTH, [row + WIDTH * w for w in LANES]
+        skip, rows = -(x[row].ctypes.data // 8) % WIDTH, [row + WIDTH * w for w in lanes()]
         expected = np.full(x.shape, np.nan)
         expected[rows, skip : skip + WIDTH] = scratch[1:].T
         expected[rows, skip + WIDTH : skip + 2 * WIDTH] = scratch[0][:, None]

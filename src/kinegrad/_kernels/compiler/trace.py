@@ -33,7 +33,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 
 from kinegrad._kernels.compiler.program import HELPERS, Program
 from kinegrad._kernels.compiler.standin import MUTE, Tracer, as_type, stand_in, tracer, tracing, type_of, value
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import WIDTH, lane_count
 
 _STACK = max(16, 8 * WIDTH)  # alignment [bytes] of vectors that do not fit in registers: none then spans cache lines
 
@@ -96,13 +96,14 @@ def _template(function, python_signature=None, applies=lambda args: True):
             args = tuple(types.unliteral(t) for t in args)
             if not applies(args):
                 return None
-            if args not in found:
+            asked = lane_count(), args
+            if asked not in found:
                 try:
                     with Tracer(self.context):
-                        found[args] = type_of(function(*(stand_in(t, MUTE) for t in args)))
+                        found[asked] = type_of(function(*(stand_in(t, MUTE) for t in args)))
                 except (TypeError, AttributeError, NameError, ValueError) as error:
                     raise TypingError(f"{function.__name__} cannot be traced: {error} ({_place(error)})") from error
-            return signature(found[args], *args).replace(pysig=python_signature)
+            return signature(found[asked], *args).replace(pysig=python_signature)
 
     return Template
 
@@ -126,3 +127,6 @@ def _lowering(function):
             return impl_ret_borrowed(context, builder, sig.return_type, as_type(result, sig.return_type))
 
     return lower
+
+
+_known_to_numba(lane_count)

@@ -1,12 +1,24 @@
 """How many states one SIMD register holds: 8 with AVX-512, 4 with AVX2, 2 otherwise.
 
-``KINEGRAD_LANES`` overrides it (1, 2, 4, 8 or 16); read once, at import.  Where it is none of these, ``WRONG`` says so,
-and whoever is about to call a kernel raises it: an import cannot, without a traceback on the command line.
+A call of few states leaves most lanes of a wide register idle, and yet fills scratch of its width: numbers that would
+fit in the nearest cache do not.  Where registers hold more than four states, kernels are therefore compiled for four
+as well, on their first call with that few.  Both give the same bits (decision 141).
+
+    WIDTH         of most calls
+    NARROW        of calls with no more states than that
+    lane_count()  of the kernel that is being compiled; in compiled code and in building blocks a constant
+
+``KINEGRAD_LANES`` overrides WIDTH (1, 2, 4, 8 or 16); read once, at import.  Where it is none of these, ``WRONG`` says
+so, and whoever is about to call a kernel raises it: an import cannot, without a traceback on the command line.
 """
 
+import contextlib
 import os
+import threading
+from collections.abc import Iterator
 
 from llvmlite import binding
+from numba.core import config
 
 ALLOWED = (1, 2, 4, 8, 16)
 
@@ -34,3 +46,26 @@ try:
     WIDTH, WRONG = choose(os.environ.get("KINEGRAD_LANES")), ""
 except ValueError as error:
     WIDTH, WRONG = detect(), str(error)
+NARROW = WIDTH if config.DISABLE_JIT else min(WIDTH, 4)
+
+
+class _Compiling(threading.local):
+    width = WIDTH
+
+
+_compiling = _Compiling()
+
+
+def lane_count() -> int:
+    """Lanes of the kernel that this thread compiles; in plain Python, WIDTH."""
+    return _compiling.width
+
+
+@contextlib.contextmanager
+def compiling_for(lanes: int) -> Iterator[None]:
+    """What this thread compiles meanwhile has so many lanes."""
+    before, _compiling.width = _compiling.width, lanes
+    try:
+        yield
+    finally:
+        _compiling.width = before

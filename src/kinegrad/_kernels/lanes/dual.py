@@ -25,7 +25,6 @@ from kinegrad._kernels.lanes.lane import (
     Lane,
     LaneType,
     gather,
-    lane,
     layer,
     load,
     pick,
@@ -124,17 +123,22 @@ def parts(u):
     return (u, None) if tracing() else (np.real(u), np.imag(u) / _H)
 
 
-dual = types.NamedUniTuple(lane, 2, Dual)  # Numba's view of it
 _OTHERS = (LaneType, types.Number)
+
+
+def _is_dual(t):
+    return isinstance(t, types.NamedUniTuple) and t.instance_class is Dual
+
+
 for _name in ("add", "sub", "mul", "truediv"):
     operator_on(
         getattr(operator, _name),
         (types.NamedUniTuple, types.NamedUniTuple),
         *((types.NamedUniTuple, t) for t in _OTHERS),
         *((t, types.NamedUniTuple) for t in _OTHERS),
-        applies=lambda args: dual in args and all(t in (dual, lane) or isinstance(t, types.Number) for t in args),
+        applies=lambda args: any(map(_is_dual, args)) and all(_is_dual(t) or isinstance(t, _OTHERS) for t in args),
     )
-operator_on(operator.neg, (types.NamedUniTuple,), applies=lambda args: args == (dual,))
+operator_on(operator.neg, (types.NamedUniTuple,), applies=lambda args: _is_dual(args[0]))
 
 
 # --- memory, constants, comparison ------------------------------------------------------------------------------

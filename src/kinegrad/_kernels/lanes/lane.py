@@ -22,6 +22,7 @@ operations.  Each operation is given twice: its meaning in plain Python, and the
 (``compiler/trace.py``).
 """
 
+import functools
 import operator
 from typing import Any, NamedTuple
 
@@ -35,28 +36,36 @@ from numba.core.extending import register_model
 from kinegrad._kernels.compiler.jit import inline
 from kinegrad._kernels.compiler.standin import INT, Array, Number, Value, as_type, check, kind, tracer
 from kinegrad._kernels.compiler.trace import operation, operator_on
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 
-LANES = tuple(range(WIDTH))
-VECTOR = ir.VectorType(ir.DoubleType(), WIDTH)
 INT32 = ir.IntType(32)
-_UNDEFINED = ir.Constant(VECTOR, ir.Undefined)
 
 
 class LaneType(types.Type):
-    """Numba's view of a lane value."""
+    """Numba's view of a lane value: W numbers, in W registers' places of one kernel."""
 
-    def __init__(self):
-        super().__init__(name=f"lane{WIDTH}")
+    def __init__(self, lanes):
+        super().__init__(name=f"lane{lanes}")
+        self.vector = ir.VectorType(ir.DoubleType(), lanes)
 
 
-lane = LaneType()
+lane = functools.cache(LaneType)
 
 
 @register_model(LaneType)
 class _LaneModel(models.PrimitiveModel):
     def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, VECTOR)
+        super().__init__(dmm, fe_type, fe_type.vector)
+
+
+def vector():
+    """LLVM's type of lane values in the kernel that is being compiled."""
+    return lane(lane_count()).vector
+
+
+def lanes():
+    """The numbers of the lanes: 0 … W−1."""
+    return tuple(range(lane_count()))
 
 
 # --- arithmetic -------------------------------------------------------------------------------------------------
@@ -68,8 +77,13 @@ class Lane(Value):
 
     __slots__ = ()
 
+    @classmethod
+    def of(cls, v):
+        """The stand-in for an LLVM vector."""
+        return cls(lane(lane_count()), v)
+
     def __neg__(self):
-        return Lane(lane, tracer().builder.fneg(self.v))
+        return Lane.of(tracer().builder.fneg(self.v))
 
 
 def as_lane(x):
@@ -77,14 +91,18 @@ def as_lane(x):
     if isinstance(x, Lane):
         return x.v
     if not isinstance(x, Value):
-        return ir.Constant(VECTOR, [float(x)] * WIDTH)
+        return ir.Constant(vector(), [float(x)] * lane_count())
     builder = tracer().builder
-    first = builder.insert_element(_UNDEFINED, as_type(x, types.float64), INT32(0))
-    return builder.shuffle_vector(first, _UNDEFINED, _mask([0] * WIDTH))
+    first = builder.insert_element(_undefined(), as_type(x, types.float64), INT32(0))
+    return builder.shuffle_vector(first, _undefined(), _mask([0] * lane_count()))
 
 
-def _mask(lanes):
-    return ir.Constant(ir.VectorType(INT32, WIDTH), lanes)
+def _undefined():
+    return ir.Constant(vector(), ir.Undefined)
+
+
+def _mask(chosen):
+    return ir.Constant(ir.VectorType(INT32, lane_count()), chosen)
 
 
 def is_plain(x):
@@ -96,7 +114,7 @@ def _binary(name, instruction):
     def forward(a, b):
         if not (is_plain(a) and is_plain(b)):
             return NotImplemented
-        return Lane(lane, getattr(tracer().builder, instruction)(as_lane(a), as_lane(b), flags=tracer().flags))
+        return Lane.of(getattr(tracer().builder, instruction)(as_lane(a), as_lane(b), flags=tracer().flags))
 
     setattr(Lane, f"__{name}__", forward)
     setattr(Lane, f"__r{name}__", lambda b, a: forward(a, b))
@@ -105,13 +123,15 @@ def _binary(name, instruction):
         (LaneType, LaneType),
         (LaneType, types.Number),
         (types.Number, LaneType),
-        applies=lambda args: lane in args and all(t == lane or isinstance(t, types.Number) for t in args),
+        applies=lambda args: (
+            all(isinstance(t, LaneType | types.Number) for t in args) and any(isinstance(t, LaneType) for t in args)
+        ),
     )
 
 
 for _name, _instruction in {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}.items():
     _binary(_name, _instruction)
-operator_on(operator.neg, (LaneType,), applies=lambda args: args == (lane,))
+operator_on(operator.neg, (LaneType,), applies=lambda args: isinstance(args[0], LaneType))
 
 
 # --- memory -----------------------------------------------------------------------------------------------------
@@ -132,7 +152,7 @@ def first_and_step(r):
 def row_numbers(x, r):
     """The rows of each lane in an array x, clamped (plain Python)."""
     first, step = first_and_step(r)
-    return np.minimum(first + step * np.arange(WIDTH), len(x) - 1)
+    return np.minimum(first + step * np.arange(lane_count()), len(x) - 1)
 
 
 @operation
@@ -168,7 +188,7 @@ def layer(x, s):
 @operation
 def scatter_all(x, r, k, u):
     """Write W lane values u into columns k … k+W−1 of rows r … r+W−1 of x."""
-    x[row_numbers(x, r), k : k + WIDTH] = np.transpose(u)
+    x[row_numbers(x, r), k : k + lane_count()] = np.transpose(u)
 
 
 def _slot(x, k, count=1):
@@ -176,10 +196,10 @@ def _slot(x, k, count=1):
     builder = tracer().builder
     if tracer().context.enable_boundscheck:
         rows, columns = x.shape
-        check(WIDTH - 1, columns)
+        check(lane_count() - 1, columns)
         for end in {0, count - 1}:
             check(k + end, rows)
-    rows = builder.bitcast(x.data, VECTOR.as_pointer())
+    rows = builder.bitcast(x.data, vector().as_pointer())
     return builder.gep(rows, [as_type(k, types.int64)])
 
 
@@ -189,7 +209,7 @@ def elements(x, r, k, count=1):
     rows, columns = x.shape
     first, step = (as_type(x, types.int64) for x in first_and_step(r))
     last = as_type(rows - 1, types.int64)
-    for w in range(WIDTH):
+    for w in lanes():
         row = builder.add(first, builder.mul(step, INT(w)))
         row = Number(types.int64, builder.select(builder.icmp_signed("<", row, last), row, last))
         if w == 0 and tracer().context.enable_boundscheck:
@@ -201,7 +221,7 @@ def elements(x, r, k, count=1):
 
 @load.register(Array)
 def _(x, k):
-    return Lane(lane, tracer().builder.load(_slot(x, k), align=8))
+    return Lane.of(tracer().builder.load(_slot(x, k), align=8))
 
 
 @store.register(Array)
@@ -211,10 +231,10 @@ def _(x, k, u):
 
 @gather.register(Array)
 def _(x, r, k):
-    builder, u = tracer().builder, _UNDEFINED
+    builder, u = tracer().builder, _undefined()
     for w, pointer in enumerate(elements(x, r, k)):
         u = builder.insert_element(u, builder.load(pointer), INT32(w))
-    return Lane(lane, u)
+    return Lane.of(u)
 
 
 @scatter.register(Array)
@@ -227,17 +247,17 @@ def _(x, r, k, u):
 @scatter_all.register(Array)
 def _(x, r, k, u):
     builder = tracer().builder
-    for pointer, row in zip(elements(x, r, k, WIDTH), transpose([as_lane(c) for c in u]), strict=True):
-        builder.store(row, builder.bitcast(pointer, VECTOR.as_pointer()), align=8)
+    for pointer, row in zip(elements(x, r, k, lane_count()), transpose([as_lane(c) for c in u]), strict=True):
+        builder.store(row, builder.bitcast(pointer, vector().as_pointer()), align=8)
 
 
 def transpose(rows):
     """W vectors of W, transposed by exchanging off-diagonal blocks of size 1, 2, 4, …"""
-    size = 1
-    while size < WIDTH:
-        low = _mask([w if not w & size else WIDTH + w - size for w in range(WIDTH)])
-        high = _mask([w + size if not w & size else WIDTH + w for w in range(WIDTH)])
-        for i in range(WIDTH):
+    size, count = 1, lane_count()
+    while size < count:
+        low = _mask([w if not w & size else count + w - size for w in lanes()])
+        high = _mask([w + size if not w & size else count + w for w in lanes()])
+        for i in lanes():
             if not i & size:
                 a, b = rows[i], rows[i + size]
                 rows[i], rows[i + size] = (tracer().builder.shuffle_vector(a, b, mask) for mask in (low, high))
@@ -248,9 +268,9 @@ def transpose(rows):
 @inline
 def unload_part(x, r, k, count, scratch, slot):
     """Write scratch slots slot, slot+1, … as columns k … k+count−1 of rows r … r+W−1 of x."""
-    whole = count - count % WIDTH
-    for c in range(0, whole, WIDTH):
-        scatter_all(x, r, k + c, tuple(load(scratch, slot + c + w) for w in LANES))
+    whole = count - count % lane_count()
+    for c in range(0, whole, lane_count()):
+        scatter_all(x, r, k + c, tuple(load(scratch, slot + c + w) for w in lanes()))
     for c in range(whole, count):
         scatter(x, r, k + c, load(scratch, slot + c))
 
@@ -267,7 +287,7 @@ def unload(x, r, scratch, slot):
 @operation
 def spread(c):
     """The number c in every lane."""
-    return np.full(WIDTH, c)
+    return np.full(lane_count(), c)
 
 
 @operation
@@ -298,7 +318,7 @@ def root(u):
 
 @spread.register(Lane | Number)
 def _(c):
-    return Lane(lane, as_lane(c))
+    return Lane.of(as_lane(c))
 
 
 @pick.register(Lane)
@@ -308,19 +328,19 @@ def _(u, w):
 
 @put.register(Lane)
 def _(u, w, c):
-    return Lane(lane, tracer().builder.insert_element(u.v, as_type(c, types.float64), as_type(w, types.int32)))
+    return Lane.of(tracer().builder.insert_element(u.v, as_type(c, types.float64), as_type(w, types.int32)))
 
 
 @within.register(Lane)
 def _(u, bound):
     builder, limit = tracer().builder, as_lane(bound)
     below, above = builder.fcmp_ordered("<=", u.v, limit), builder.fcmp_ordered(">=", u.v, builder.fneg(limit))
-    bits = builder.bitcast(builder.and_(below, above), ir.IntType(WIDTH))
-    return Number(types.boolean, builder.icmp_unsigned("==", bits, ir.IntType(WIDTH)(2**WIDTH - 1)))
+    bits = builder.bitcast(builder.and_(below, above), ir.IntType(lane_count()))
+    return Number(types.boolean, builder.icmp_unsigned("==", bits, ir.IntType(lane_count())(2 ** lane_count() - 1)))
 
 
 @root.register(Lane)
 def _(u):
-    kind = ir.FunctionType(VECTOR, [VECTOR])
-    square_root = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.sqrt.v{WIDTH}f64")
-    return Lane(lane, tracer().builder.call(square_root, [u.v]))
+    kind = ir.FunctionType(vector(), [vector()])
+    square_root = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.sqrt.v{lane_count()}f64")
+    return Lane.of(tracer().builder.call(square_root, [u.v]))

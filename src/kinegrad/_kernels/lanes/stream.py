@@ -15,8 +15,8 @@ Streaming stores of one block take as long as the bus does, which is why they ar
 the next one (``stream_some``).  They are not ordered with other stores: ``fence`` has to follow before another thread
 may read them.  Where the processor is no x86, stores are ordinary, and there is nothing to fence.
 
-Results are picked from scratch: column k of a matrix from the slot that is where[k] numbers (W to a slot) after the
-matrix's first; without `where` from slot k after the first.
+Results are picked from scratch: column k of a matrix from slot where[k] after the matrix's first; without `where` from
+slot k after the first.
 
 Glossary
     out     several matrices, (states, columns) each; slots, where the slots of each begin
@@ -31,19 +31,16 @@ from numba import types
 from numba.core import cgutils
 
 from kinegrad._kernels.compiler.jit import inline
-from kinegrad._kernels.compiler.standin import INT, Array, Number, as_type, check, tracer
+from kinegrad._kernels.compiler.standin import INT, Array, Number, as_type, tracer
 from kinegrad._kernels.compiler.trace import operation
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.lane import (
     INT32,
-    LANES,
-    VECTOR,
-    Lane,
     Rows,
     as_lane,
     elements,
     first_and_step,
-    lane,
+    lanes,
     load,
     pick,
     row_numbers,
@@ -51,6 +48,7 @@ from kinegrad._kernels.lanes.lane import (
     scatter_all,
     spread,
     transpose,
+    vector,
 )
 
 MIXED, BLANK, RUN = 0, 1, 2  # kinds of blocks
@@ -64,19 +62,13 @@ X86 = binding.get_process_triple().startswith(("x86_64", "i686", "i386"))
 def skipped(x, r):
     """How many columns of the rows r … are before the first that stands at a multiple of W numbers in memory."""
     first, _ = first_and_step(r)
-    return -(x.ctypes.data // 8 + first * x.shape[1]) % WIDTH
-
-
-@operation
-def load_after(x, slot, numbers):
-    """The row of scratch x, (slots, W), that is so many numbers after row `slot`."""
-    return x[slot + numbers // WIDTH].copy()
+    return -(x.ctypes.data // 8 + first * x.shape[1]) % lane_count()
 
 
 @operation
 def stream(x, r, k, u):
     """Write W lane values u into columns k … k+W−1 of rows r …, which stand at multiples of W numbers in memory."""
-    x[row_numbers(x, r), k : k + WIDTH] = tuple(zip(*u, strict=True))
+    x[row_numbers(x, r), k : k + lane_count()] = tuple(zip(*u, strict=True))
 
 
 @operation
@@ -89,26 +81,14 @@ def _(x, r):
     builder, (first, _) = tracer().builder, first_and_step(r)
     row = builder.gep(x.data, [as_type(first * x.shape[1], types.int64)])
     number = builder.lshr(builder.neg(builder.ptrtoint(row, INT)), INT(3))
-    return Number(types.int64, builder.and_(number, INT(WIDTH - 1)))
-
-
-@load_after.register(Array)
-def _(x, slot, numbers):
-    builder, start = tracer().builder, slot * WIDTH
-    if tracer().context.enable_boundscheck:
-        rows, columns = x.shape
-        check(WIDTH - 1, columns)
-        check(start + numbers + (WIDTH - 1), rows * columns)
-    first = builder.gep(x.data, [as_type(start, types.int64)])  # the same for many: the rest is in the instruction
-    row = builder.gep(first, [as_type(numbers, types.int64)])
-    return Lane(lane, builder.load(builder.bitcast(row, VECTOR.as_pointer()), align=8))
+    return Number(types.int64, builder.and_(number, INT(lane_count() - 1)))
 
 
 @stream.register(Array)
 def _(x, r, k, u):
     builder = tracer().builder
-    for pointer, row in zip(elements(x, r, k, WIDTH), transpose([as_lane(c) for c in u]), strict=True):
-        store = builder.store(row, builder.bitcast(pointer, VECTOR.as_pointer()), align=8 * WIDTH)
+    for pointer, row in zip(elements(x, r, k, lane_count()), transpose([as_lane(c) for c in u]), strict=True):
+        store = builder.store(row, builder.bitcast(pointer, vector().as_pointer()), align=8 * lane_count())
         if X86:
             store.set_metadata("nontemporal", builder.module.add_metadata([INT32(1)]))
 
@@ -127,7 +107,7 @@ def _(x):
 @inline
 def step_of(columns):
     """How far apart rows are that are equal in where they stand: W / gcd(W, columns)."""
-    step = WIDTH
+    step = lane_count()
     while step > 1 and columns % 2 == 0:
         step, columns = step // 2, columns // 2
     return step
@@ -137,15 +117,15 @@ def step_of(columns):
 def count_blocks(start, stop, step, streaming):
     """How many blocks there are, and how many of them, the first, are in groups and so can be streamed."""
     count = stop - start
-    return (count + WIDTH - 1) // WIDTH, count // (step * WIDTH) * step if streaming else 0
+    return (count + lane_count() - 1) // lane_count(), count // (step * lane_count()) * step if streaming else 0
 
 
 @inline
 def block_rows(b, start, streamed, step):
     """The rows of block number b, of which the first `streamed` are in groups."""
     if b < streamed:
-        return Rows(start + b // step * step * WIDTH + b % step, step)
-    return Rows(start + b * WIDTH, 1)
+        return Rows(start + b // step * step * lane_count() + b % step, step)
+    return Rows(start + b * lane_count(), 1)
 
 
 # --- results of a block -----------------------------------------------------------------------------------------
@@ -156,13 +136,13 @@ def picked(scratch, slot, where, k):
     """The lane value of column k."""
     if where is None:
         return load(scratch, slot + k)
-    return load_after(scratch, slot, where[k])
+    return load(scratch, slot + where[k])
 
 
 @inline
 def picked_all(scratch, slot, where, k):
     """The lane values of columns k … k+W−1."""
-    return tuple(picked(scratch, slot, where, k + w) for w in LANES)
+    return tuple(picked(scratch, slot, where, k + w) for w in lanes())
 
 
 @inline
@@ -173,8 +153,8 @@ def unload_from(x, r, scratch, slot, where):
         for k in range(columns):
             x[0, k] = pick(picked(scratch, slot, where, k), 0)
         return
-    whole = columns - columns % WIDTH
-    for k in range(0, whole, WIDTH):
+    whole = columns - columns % lane_count()
+    for k in range(0, whole, lane_count()):
         scatter_all(x, r, k, picked_all(scratch, slot, where, k))
     for k in range(whole, columns):
         scatter(x, r, k, picked(scratch, slot, where, k))
@@ -196,7 +176,7 @@ def unload_ends(out, r, scratch, slots, where):
         skip = min(skipped(x, r), columns)
         for k in range(skip):
             scatter(x, r, k, picked(scratch, slot, own, k))
-        for k in range(columns - (columns - skip) % WIDTH, columns):
+        for k in range(columns - (columns - skip) % lane_count(), columns):
             scatter(x, r, k, picked(scratch, slot, own, k))
 
 
@@ -204,14 +184,14 @@ def unload_ends(out, r, scratch, slots, where):
 def stream_blocks(x, r, scratch, slot, where, kind, first, last):
     """Blocks first … last−1 of the columns of x, as far as they are whole."""
     skip = skipped(x, r)
-    for b in range(first, min(last, (x.shape[1] - skip) // WIDTH)):
-        k = skip + WIDTH * b
+    for b in range(first, min(last, (x.shape[1] - skip) // lane_count())):
+        k = skip + lane_count() * b
         if where is None:
             stream(x, r, k, picked_all(scratch, slot, where, k))
         elif kind[skip, b] == BLANK:
-            stream(x, r, k, (spread(0.0),) * WIDTH)
+            stream(x, r, k, (spread(0.0),) * lane_count())
         elif kind[skip, b] == RUN:
-            stream(x, r, k, tuple(load_after(scratch, slot + w, where[k]) for w in LANES))
+            stream(x, r, k, tuple(load(scratch, slot + w + where[k]) for w in lanes()))
         else:
             stream(x, r, k, picked_all(scratch, slot, where, k))
 
@@ -219,7 +199,7 @@ def stream_blocks(x, r, scratch, slot, where, kind, first, last):
 @inline
 def stream_some(out, r, scratch, slots, where, kind, first, last):
     """Blocks first … last−1 of those of all matrices, one matrix after the other."""
-    blocks = out[0].shape[1] // WIDTH
+    blocks = out[0].shape[1] // lane_count()
     which, done = 0, 0
     while first < last:
         while done + blocks <= first:

@@ -18,8 +18,8 @@ from numba.core import cgutils
 from kinegrad._kernels.compiler.jit import exact
 from kinegrad._kernels.compiler.standin import tracer
 from kinegrad._kernels.compiler.trace import operation
-from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.lanes.lane import Lane, lane, pick, put, within
+from kinegrad._kernels.compiler.width import lane_count
+from kinegrad._kernels.lanes.lane import Lane, pick, put, within
 
 _FAR = 1e5
 _TWO_OVER_PI = 2 / math.pi
@@ -53,21 +53,21 @@ def turn_quarters(k, s, c):
 @nearest.register(Lane)
 def _(u):
     kind = ir.FunctionType(u.v.type, [u.v.type])
-    rint = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.rint.v{WIDTH}f64")
-    return Lane(lane, tracer().builder.call(rint, [u.v]))
+    rint = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.rint.v{lane_count()}f64")
+    return Lane.of(tracer().builder.call(rint, [u.v]))
 
 
 @turn_quarters.register(Lane)
 def _(k, s, c):
-    builder, integers = tracer().builder, ir.VectorType(ir.IntType(32), WIDTH)
-    number = {value: ir.Constant(integers, [value] * WIDTH) for value in (0, 1, 2)}
+    builder, integers = tracer().builder, ir.VectorType(ir.IntType(32), lane_count())
+    number = {value: ir.Constant(integers, [value] * lane_count()) for value in (0, 1, 2)}
     k = builder.fptosi(k.v, integers)
 
     def bit(value, mask):
         return builder.icmp_signed("!=", builder.and_(value, number[mask]), number[0])
 
     def negate_if(condition, value):
-        return Lane(lane, builder.select(condition, builder.fneg(value), value))
+        return Lane.of(builder.select(condition, builder.fneg(value), value))
 
     swap = bit(k, 1)
     sine = negate_if(bit(k, 2), builder.select(swap, c.v, s.v))
@@ -104,7 +104,7 @@ def _sincos(x):
     s, c = sincos_near(x)
     if within(x, _FAR):
         return s, c
-    for w in range(WIDTH):  # the far lanes only: a state's result must not depend on its neighbours
+    for w in range(lane_count()):  # the far lanes only: a state's result must not depend on its neighbours
         if not abs(pick(x, w)) <= _FAR:
             s = put(s, w, math.sin(pick(x, w)))
             c = put(c, w, math.cos(pick(x, w)))
