@@ -182,7 +182,7 @@ def fill(
         slots = (batch.n + 1) * kernel.slots  # type: ignore[operator]
         arguments = (constants, *given, *results)
     else:
-        stream = kernel.together > 0 and batch.states > NARROW and streams(kernel.together * results[-1].nbytes)
+        stream = kernel.together > 0 and streams(kernel.together * results[-1].nbytes) and batch.states > NARROW
         tables, slots = kernel.tables(batch.model, loaded, stream)
         spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
         arguments = (constants, *given, *tables, *spare, *results)

@@ -22,7 +22,8 @@ from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_EVERYWHERE = kernels.MOVES | kernels.REACHED
+_LIFTED = kernels.RISES | kernels.REACHED
+_EVERYWHERE = kernels.MOVES | _LIFTED
 _TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
 _MATRICES = 16  # the same where a direction takes slots for each joint: so that they stay in the caches
 
@@ -38,15 +39,15 @@ class Directions(NamedTuple):
     loads : tuple of ndarray, shape (directions, 3 n) each, or None
     what : ndarray of int, shape (directions, n)
         Which constants of each joint vary, and whether its link is displaced: see ``_kernels/design_tangent.py``.
-    pulled : ndarray of bool, shape (directions,)
-        Whether gravity changes.
+    rises : ndarray of bool, shape (directions, n)
+        Whether the acceleration of each link changes where those of joints are given.
     """
 
     constants: tuple[Any, ...]
     slopes: tuple[Array, ...]
     loads: tuple[Array, ...] | None
     what: Integers
-    pulled: NDArray[np.bool_]
+    rises: NDArray[np.bool_]
 
 
 def directions(
@@ -55,15 +56,20 @@ def directions(
     """Directions of which the slopes are these."""
     dm = Slopes(*slopes)
     count = len(dm.rate)
-    flags = {kernels.GEOMETRY: (dm.rate, dm.X), kernels.TIP: (dm.F,), kernels.INERTIA: (dm.inertia,),
-             kernels.PASSIVE: (dm.passive,)}  # fmt: skip
+    X = dm.X.reshape(count, n, 12)
+    flags = {kernels.GEOMETRY: (dm.rate, X[..., :9]), kernels.SHIFT: (X[..., 9:],), kernels.TIP: (dm.F,),
+             kernels.INERTIA: (dm.inertia,), kernels.PASSIVE: (dm.passive,)}  # fmt: skip
     what = np.zeros((count, n), dtype=np.int64)
     for flag, parts in flags.items():
         for x in parts:
             what |= flag * x.reshape(count, n, -1).any(axis=2)
+    rises = what & (kernels.GEOMETRY | kernels.SHIFT) != 0
+    rises |= dm.gravity.any(axis=1)[:, None]
     for i, parent in enumerate(Mechanism(*constants).parent):
         inboard = what[:, parent] & kernels.MOVES if parent >= 0 else 0
         what[:, i] |= np.where(what[:, i] & kernels.GEOMETRY, kernels.MOVES, inboard)
+        if parent >= 0:
+            rises[:, i] |= rises[:, parent]
     what[what != 0] |= kernels.REACHED
     for x in loads or ():
         what |= kernels.REACHED * x.reshape(count, n, -1).any(axis=2)
@@ -71,7 +77,7 @@ def directions(
         if parent >= 0:
             what[:, parent] |= what[:, i] & kernels.REACHED
     moving = None if loads is None else tuple(map(kernel_array, loads))
-    return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, dm.gravity.any(axis=1))
+    return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, rises)
 
 
 def run_tangents(
@@ -216,7 +222,7 @@ class _Todo:
         self.solves = kernel is kernels.forward_dynamics
         follows = [dx is not None for dx in self.slopes]
         if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
-            self.what = self.what | _EVERYWHERE * (along.pulled | follows[2])[:, None]
+            self.what = self.what | _LIFTED * (along.rises | follows[2])
         if follows[0] or follows[1]:
             self.what = self.what | _EVERYWHERE
         elif follows[2]:

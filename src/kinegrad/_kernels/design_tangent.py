@@ -10,10 +10,18 @@ is displaced with the link; what is left of its slope, marked °, is what an obs
 
 With θ = R_p θ_X the turn of the placement X, seen in the world, and V, A of the parent carried to link i,
 
-    ξ = (θ + z (ρ δq + q δρ),  R_p δX_t + z (η δq + q δη) + θ × ηq z)         S° = (δρ z, δη z)
+    ξ = (θ + z (ρ δq + q δρ),  z (η δq + q δη) + θ × ηq z)                    S° = (δρ z, δη z)
     V_p° → V_p° + V_p × ξ         V° = V_p° + S° q̇ + S δq̇
     A_p° → A_p° + A_p × ξ         A° = A_p° + c° + S δq̈
                                   c° = A_p × ξ + S° q̈ + (V_p° × S + V_p × S°) q̇ + (V_p × S) δq̇
+
+A length is another matter.  Where the placement is shifted, by d = R_p δX_t, all that is outboard is shifted by d,
+which turns with the parent: no angular velocity changes, and every point gains the acceleration
+
+    g = α_p × d + ω_p × (ω_p × d)
+
+as in another field of gravity.  So (0, d) is added to ξ and (0, g) to c° of that joint, and V° does not know of it: of
+the links outboard nothing is left to do but to add up their forces, which articulated bodies have done.
 
 The force f = I A + V ×* I V on a link has the slope I A° + p, of which p holds what comes from V° and from the inertia,
 
@@ -36,7 +44,7 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
     V° A° c° ξ p u Θ   as above, and the angle of Ξ, for the present direction  6, 6, 6, 6, 6, 1, 3 slots per joint: WAY
     dm             slopes of the constants                                     (layers, rows or 1, n·k) each
     dq dv dx …     slopes of states, of a or τ, of the loads                   (layers or 1, rows or 1, columns)
-    what           which constants of a joint vary, whether its link moves otherwise,
+    what           which constants of a joint vary, whether its link MOVES or RISES,
                    whether it is REACHED: inboard of anything that does          (layers, n): sums of GEOMETRY, …
 """
 
@@ -76,8 +84,9 @@ from kinegrad._kernels.spatial import (
 )
 
 _aba = aba.block
-GEOMETRY, TIP, INERTIA, PASSIVE, MOVES = 1, 2, 4, 8, 16  # of `what`: rate or X, F, inertia, passive; ξ, V° or A° ≠ 0
-REACHED = 32  # p or u of the joint can differ from zero; else they are neither stored nor read
+GEOMETRY, SHIFT, TIP, INERTIA, PASSIVE = 1, 2, 4, 8, 16  # of `what`: rate or turn of X, its shift, F, inertia, passive
+MOVES, RISES = 32, 64  # V°, or ξ but for shifts; A° where accelerations are given
+REACHED = 128  # p or u of the joint can differ from zero; else they are neither stored nor read
 C, SPEED, LIFT, SPIN, TENSOR, FORCE, LINK = 0, 3, 6, 9, 12, 18, 24
 V, A, DRIFT, MOVED, PUSH, TURN, ACTING, WAY = 0, 6, 12, 18, 24, 30, 33, 34
 
@@ -148,19 +157,19 @@ def _any(what, i):
 
 @inline
 def _needed(m, what, force, point, torque, r, scratch):
-    """F, the sum of what links need, where directions move them; links outboard of those are moved, too."""
+    """F, the sum of what links need, where directions lift them; links outboard of those are lifted, too."""
     n = len(m.parent)
     for i in range(n):
         own, flags = _link(n, i), _any(what, i)
         F = Force(zero3(), zero3())
-        if m.massive[i] and flags & (MOVES | INERTIA):
+        if m.massive[i] and flags & (RISES | INERTIA):
             F = _share(m, i, n, scratch)
-        if flags & MOVES:
+        if flags & RISES:
             if len(force) > 0:
                 F = F - load_on(m, i, r, force, point, torque, scratch, N)
             put(scratch, own + FORCE, F)
     for i in range(n - 1, -1, -1):
-        if m.parent[i] >= 0 and _any(what, m.parent[i]) & MOVES:
+        if m.parent[i] >= 0 and _any(what, m.parent[i]) & RISES:
             F = load_force(scratch, _link(n, i) + FORCE)
             increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
 
@@ -174,7 +183,7 @@ def _transmitted(m, what, scratch):
         at, flags = (i + 1) * N, _any(what, i)
         if m.massive[i] and flags & (MOVES | INERTIA):
             _share(m, i, n, scratch)
-        if flags & MOVES:
+        if flags & (MOVES | SHIFT):
             F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
             put(scratch, _link(n, i) + FORCE, F)
 
@@ -210,8 +219,7 @@ def _displace(m, dm, i, r, varies, q, v, a, dq, dv, scratch):
         drho, deta = gather(dm.rate, r, COLUMNS.rate * i), gather(dm.rate, r, COLUMNS.rate * i + 1)
         rows = (*gather3(dm.X, r, X), *gather3(dm.X, r, X + 3), *gather3(dm.X, r, X + 6))
         theta = mul(R, _turn_of(row9(m.X, i), rows))
-        shift = add(mul(R, gather3(dm.X, r, X + 9)), scale(angle * deta, z))
-        slide = add(shift, cross(theta, scale(m.rate[i, 1] * angle, z)))
+        slide = add(scale(angle * deta, z), cross(theta, scale(m.rate[i, 1] * angle, z)))
         xi = xi + Motion(add(theta, scale(angle * drho, z)), slide)
         dS = Motion(scale(drho, z), scale(deta, z))
         drift = drift + (dS * rate + V_p.cross(dS) * speed)
@@ -221,6 +229,20 @@ def _displace(m, dm, i, r, varies, q, v, a, dq, dv, scratch):
     put(scratch, now + V, seen + more)
     put(scratch, now + MOVED, xi)
     store3(scratch, now + TURN, add(load3(scratch, before + TURN), xi.w))
+
+
+@inline
+def _shift(m, dm, i, r, moves, scratch):
+    """What the shift of joint i adds to its ξ and c°."""
+    n = len(m.parent)
+    up, now = (m.parent[i] + 1) * N, _way(n, i)
+    d = mul(load9(scratch, up + FRAME), gather3(dm.X, r, COLUMNS.X * i + 9))
+    w, dw = load3(scratch, up + VELOCITY), load3(scratch, up + ACCELERATION)
+    xi, drift = Motion(zero3(), d), Motion(zero3(), add(cross(dw, d), cross(w, cross(w, d))))
+    if moves:
+        xi, drift = xi + load_motion(scratch, now + MOVED), drift + load_motion(scratch, now + DRIFT)
+    put(scratch, now + MOVED, xi)
+    put(scratch, now + DRIFT, drift)
 
 
 @inline
@@ -283,6 +305,8 @@ def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoi
                 for j in range(0, DRIFT, 3):
                     store3(scratch, now + j, zero3())
                 store3(scratch, now + TURN, zero3())
+            if what[k, i] & SHIFT:
+                _shift(m, dm, i, r, what[k, i] & MOVES, scratch)
             if what[k, i] & INERTIA:
                 p = p + _by_inertia(m, dm, i, r, n, scratch)
             if len(force) > 0:
@@ -328,11 +352,12 @@ def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
     n = len(m.parent)
     _accelerated_base(dm, r, n, scratch)
     for i in range(n):
-        if what[k, i] & MOVES:
+        if what[k, i] & RISES:
             at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
-            slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch) + (
-                load_motion(scratch, now + DRIFT) + subspace(m, i, scratch, at) * gather(da, r, i)
-            )
+            slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
+            slope = slope + subspace(m, i, scratch, at) * gather(da, r, i)
+            if what[k, i] & (MOVES | SHIFT):
+                slope = slope + load_motion(scratch, now + DRIFT)
             put(scratch, now + A, slope)
             if m.massive[i]:
                 c = load3(scratch, own + C)
@@ -345,7 +370,7 @@ def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
             t = _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch) + m.passive[i, 3] * gather(da, r, i)
             scatter(dtau, r, i, t + subspace(m, i, scratch, (i + 1) * N).dot(p))
             if m.parent[i] >= 0:
-                _hand_on(m, i, n, what[k, i] & MOVES, p, scratch)
+                _hand_on(m, i, n, what[k, i] & (MOVES | SHIFT), p, scratch)
         else:
             scatter(dtau, r, i, zero3()[0])
 
@@ -363,17 +388,18 @@ def _accelerations(m, dm, what, k, q, v, a, dq, dv, dtau, r, da, scratch):
             store(scratch, now + ACTING, u)
             if m.parent[i] >= 0:
                 U = load_force(scratch, at + ROD)
-                if what[k, i] & MOVES:
+                moved = what[k, i] & (MOVES | SHIFT)
+                if moved:
                     c = load_motion(scratch, now + DRIFT)
                     p, u = p + articulated(scratch, at, c), u - c.dot(U)
-                _hand_on(m, i, n, what[k, i] & MOVES, p + U * (u * load(scratch, at + PIVOT)), scratch)
+                _hand_on(m, i, n, moved, p + U * (u * load(scratch, at + PIVOT)), scratch)
         else:
             store(scratch, now + ACTING, zero3()[0])
     _accelerated_base(dm, r, n, scratch)
     for i in range(n):
         at, now = (i + 1) * N, _way(n, i)
         slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
-        if what[k, i] & MOVES:
+        if what[k, i] & (MOVES | SHIFT):
             slope = slope + load_motion(scratch, now + DRIFT)
         ddq = (load(scratch, now + ACTING) - slope.dot(load_force(scratch, at + ROD))) * load(scratch, at + PIVOT)
         put(scratch, now + A, slope + subspace(m, i, scratch, at) * ddq)
