@@ -27,7 +27,7 @@ test: $(TOOLS)
 
 test-slow: $(TOOLS) $(MODELS)
 	$(BIN)/python -m pytest -n auto --dist worksteal -m slow
-	KINEGRAD_PEER=opensim $(BIN)/python -m pytest tests/peers/test_opensim*.py
+	KINEGRAD_PEER=opensim $(BIN)/python -m pytest tests/peers/test_opensim*.py || [ $$? = 5 ] # 5: no OpenSim here
 
 warm: $(READY)
 	$(BIN)/kinegrad compile

@@ -33,10 +33,9 @@ def package(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:  # installed, but something it needs is not
             raise
+        install = "pip install casadi" if name == "casadi" else f"pip install 'kinegrad[{name}]'"  # no extra: needed
         raise ImportError(
-            f"kinegrad.bridges.to_{name} needs the package {name!r}, which is not installed: "
-            f"pip install 'kinegrad[{name}]'",
-            name=name,
+            f"kinegrad.bridges.to_{name} needs the package {name!r}, which is not installed: {install}", name=name
         ) from error
 
 
