@@ -30,7 +30,7 @@ def view(
     units: Annotated[
         Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark, for what is written.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark; without it, pages follow the reader's system.")] = False,
     port: Annotated[int, typer.Option(metavar="N", help="Where to serve; 0 takes a free port.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
@@ -54,11 +54,11 @@ def view(
             written.append(view.film(mechanism, played, target, dark=dark))
     try:
         if export is not None:
-            written.append(view.export_page(mechanism, played, export, dark=dark))
+            written.append(view.export_page(mechanism, played, export, dark=dark or None))
         for path in written:
             console.print(f"wrote {plain(path)}")
         if not written:
-            _serve(view.Viewer(mechanism, played, port=port), console, browser)
+            _serve(view.Viewer(mechanism, played, port=port, dark=dark), console, browser, port)
     except ImportError as error:
         raise kg.InputError(str(error)) from error
 
@@ -78,11 +78,13 @@ def _played(path: Path, model: kg.Model, units: Units | None) -> kg.Motion:
         return read_motion(path, model, units=unit)
 
 
-def _serve(viewer: kg.view.Viewer, console: Console, browser: bool) -> None:
+def _serve(viewer: kg.view.Viewer, console: Console, browser: bool, port: int) -> None:
     """Until Ctrl-C."""
     import webbrowser
 
     with viewer:
+        if port not in (0, viewer.server.get_port()):
+            console.print(f"port {port} is taken; this is the next that is free")
         console.print(f"{plain(viewer.model.name)} is at [bold]{viewer.url}[/]; Ctrl-C ends it")
         if browser:
             webbrowser.open(viewer.url)

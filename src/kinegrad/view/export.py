@@ -23,6 +23,7 @@ from kinegrad.view.viewer import Viewer
 __all__ = ["export_page"]
 
 PICTURES = 30.0  # per second
+LIGHT = "__VISER_EMBED_CONFIG__={darkMode:false}"
 
 
 def export_page(
@@ -33,7 +34,7 @@ def export_page(
     q: ArrayLike | None = None,
     loads: Loads | None = None,
     constraints: ConstraintSet | None = None,
-    dark: bool = False,
+    dark: bool | None = None,
     speed: float = 1.0,
 ) -> Path:
     """Write a self-contained page in which the model can be turned around, and its motion plays.
@@ -47,8 +48,8 @@ def export_page(
         A file that ends in .html; it is written whole or not at all.
     q, loads, constraints
         As for :class:`Viewer`.
-    dark : bool
-        Light on dark.
+    dark : bool, optional
+        Light on dark; if not given, as the reader's system has it.
     speed : float
         How fast time passes in the page: 0.5 is slow motion.
 
@@ -79,7 +80,9 @@ def export_page(
             for t in times:
                 viewer.set_time(t)
                 recording.insert_sleep(viewer.shown.duration / speed / (pictures - 1))
-        html = recording.as_html(dark_mode=dark)
+        html = recording.as_html(dark_mode=bool(dark))
+    if dark is None:
+        html = html.replace(LIGHT, LIGHT.replace("false", "matchMedia('(prefers-color-scheme: dark)').matches"), 1)
     title = f"<title>{_plain(model.name)}</title>"
     html = html.replace("<title>Viser</title>", title, 1)
     try:

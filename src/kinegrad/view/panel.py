@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.model.units import kind_units
+from kinegrad.model.units import joint_units, kind_units
 
 if TYPE_CHECKING:
     from kinegrad.view.viewer import Viewer
@@ -28,6 +28,8 @@ SWITCHES = {
 }
 FIRST_ON = ("ground", "forces")
 QUANTITIES = ("torques", "coordinates", "speeds", "sensitivities")
+LETTERS = {"torques": "tau", "coordinates": "q", "speeds": "v"}
+MANY = 1000  # samples of a plot
 
 
 class Panel:
@@ -35,7 +37,7 @@ class Panel:
 
     def __init__(self, viewer: Viewer) -> None:
         self.viewer, gui = viewer, viewer.server.gui
-        gui.configure_theme(show_logo=False)
+        gui.configure_theme(show_logo=False, dark_mode=viewer.dark)
         gui.main_panel.dock_right()
         self._own = threading.local()  # set while the panel itself moves a slider
         model, shown = viewer.model, viewer.shown
@@ -43,16 +45,17 @@ class Panel:
         self.about = gui.add_markdown(f"**{_escaped(model.name)}** · {model.nv} degrees of freedom{mass}")
         if shown.motion is not None:
             self._add_clock(gui, shown)
+            self._add_plot(gui)
         with gui.add_folder("Which joints feel it?"):
             self.joint = gui.add_dropdown("∂τ/∂q of", (NONE, *model.speed_names), hint="or click a link")
             self.felt = gui.add_markdown("Click a link, or choose a coordinate.")
         self.joint.on_update(lambda _: self._chosen())
-        if shown.motion is not None:
-            self._add_plot(gui)
         with gui.add_folder("Show", expand_by_default=False):
             for what, text in SWITCHES.items():
                 switch = gui.add_checkbox(text, what in FIRST_ON)
                 switch.on_update(lambda event, what=what: viewer.scene.show(what, event.target.value))
+            dark = gui.add_checkbox("dark page", viewer.dark)
+            dark.on_update(lambda event: gui.configure_theme(show_logo=False, dark_mode=event.target.value))
         self._add_sliders(gui)
 
     @property
@@ -97,7 +100,7 @@ class Panel:
     def _add_sliders(self, gui: Any) -> None:
         shown, model = self.viewer.shown, self.viewer.model
         start, ranges = shown.tangent(shown.q), shown.slider_ranges()
-        units = [kind_units("q", model.joints[i].kind) for i in _joint_of_speeds(model)]
+        units = [kind_units("q", kind) for kind in model.layout.speed_kinds]
         with gui.add_folder("Coordinates", expand_by_default=model.nv <= 12):
             self._home = gui.add_button("Back to the first posture")
             self._sliders = [
@@ -141,7 +144,7 @@ class Panel:
                 if viewer.shown.motion is not None:
                     self._time.value = viewer.time
                     self._button.label = "Pause" if viewer.playing else "Play"
-                    self._figure.data = self._with_cursor(self._figure.data)
+                    self._figure.data = self._with_cursor()
                 self._tell()
         finally:
             self._own.busy = False
@@ -175,20 +178,25 @@ class Panel:
         quantity = self._quantity.value
         values = self._values(quantity)
         chosen = [model.speed_names.index(c.value) for c in self._curves if c.value != NONE] or [0]
-        curves = [np.ascontiguousarray(values[:, k], dtype=float) for k in chosen]
-        of = f" ∂τ/∂q of {model.speed_names[viewer.chosen or 0]}" if quantity == "sensitivities" else ""
+        seen = _extremes(values[:, chosen])
+        self._times = np.asarray(motion.t, dtype=float)[seen]
+        self._lines = [np.ascontiguousarray(values[seen, k], dtype=float) for k in chosen]
+        self._low, self._high = _span(self._lines)
         series: list[dict[str, Any]] = [{"label": "time, s"}]
-        colors = (CURVES * len(chosen))[: len(chosen)]
         series += [
             {"label": model.speed_names[k], "stroke": color, "width": 2}
-            for k, color in zip(chosen, colors, strict=True)
+            for k, color in zip(chosen, (CURVES * len(chosen))[: len(chosen)], strict=True)
         ]
         series.append({"label": "now", "stroke": "#808080", "width": 1, "points": {"show": False}})
-        times = np.asarray(motion.t, dtype=float)
-        data = (times, *curves, np.full(len(times), np.nan))
-        self._low, self._high = _span(curves)
         scales = {"x": {"time": False}, "y": {"auto": False, "range": (self._low, self._high)}}
-        return {"data": self._with_cursor(data), "series": tuple(series), "title": quantity + of, "scales": scales}
+        return {"data": self._with_cursor(), "series": tuple(series), "title": self._title(quantity), "scales": scales}
+
+    def _title(self, quantity: str) -> str:
+        """What is drawn, and its unit."""
+        model = self.viewer.model
+        if quantity == "sensitivities":
+            return f"∂τ/∂q of {model.speed_names[self.viewer.chosen or 0]}"
+        return f"{quantity}, {joint_units(LETTERS[quantity], model.layout.speed_kinds)}"
 
     def _values(self, quantity: str) -> Array:
         """What is drawn over time, (m, nv)."""
@@ -203,13 +211,31 @@ class Panel:
             return np.asarray(motion.v)
         return shown.sensitivity(motion.q, motion.v, motion.a, self.viewer.chosen or 0)
 
-    def _with_cursor(self, data: tuple[Array, ...]) -> tuple[Array, ...]:
-        """The same curves with an upright line at the time that is shown: two samples beside each other."""
-        times, *curves, _ = data
-        line = np.full(len(times), np.nan)
-        k = int(np.clip(np.searchsorted(times, self.viewer.time), 1, len(times) - 1))
-        line[k - 1], line[k] = self._low, self._high
-        return (times, *curves, line)
+    def _with_cursor(self) -> tuple[Array, ...]:
+        """The curves with an upright line at the time that is shown: two samples of that time among the others."""
+        now = self.viewer.time
+        k = int(np.searchsorted(self._times, now))
+        line = np.full(len(self._times) + 2, np.nan)
+        line[k : k + 2] = self._low, self._high
+        curves = [np.insert(x, k, [np.interp(now, self._times, x)] * 2) for x in self._lines]
+        return (np.insert(self._times, k, [now, now]), *curves, line)
+
+
+def _extremes(values: Array) -> NDArray[np.int64]:
+    """Samples to draw of curves (m, k): all, or the lowest and highest of each in many short intervals of a long record.
+
+    >>> _extremes(np.sin(np.linspace(0, 9, 8))[:, None]).tolist()
+    [0, 1, 2, 3, 4, 5, 6, 7]
+    """
+    m = len(values)
+    if m <= MANY:
+        return np.arange(m)
+    width = -(-2 * m * values.shape[1] // MANY)
+    kept = {0, m - 1}
+    for first in range(0, m, width):
+        part = values[first : first + width]
+        kept |= {first + int(k) for k in (*part.argmin(axis=0), *part.argmax(axis=0))}
+    return np.array(sorted(kept))
 
 
 def _span(curves: list[Array]) -> tuple[float, float]:
@@ -217,12 +243,6 @@ def _span(curves: list[Array]) -> tuple[float, float]:
     low, high = min(float(x.min()) for x in curves), max(float(x.max()) for x in curves)
     spare = 0.05 * (high - low) or 0.05 * abs(high) or 1.0
     return low - spare, high + spare
-
-
-def _joint_of_speeds(model: Any) -> list[int]:
-    """A joint for each speed, whose kind says its unit."""
-    moved = list(model.layout.speed_of)
-    return [moved.index(speed) for speed in range(model.nv)]
 
 
 def _escaped(text: str) -> str:

@@ -72,7 +72,9 @@ class Scene:
         self.axes = [self._axis(i) for i in range(model.n)]
         mass = scene.add_icosphere("/com", radius=0.02 * self.size, color=COM, visible=False)
         self.com = mass if model.total_mass > 0 else None
-        ground = self.lowest(transforms if postures is None else forward_kinematics(model, postures).transform)
+        seen = transforms if postures is None else forward_kinematics(model, postures).transform
+        self.low, self.high = (np.array(ends) for ends in zip(*(self.span(seen, axis) for axis in np.eye(3)), strict=True))
+        ground = self.span(seen, self.up)[0]
         self.ground = scene.add_grid(
             "/ground", width=4 * self.size, height=4 * self.size, cell_size=self.size / 4, section_size=self.size,
             plane="xy", position=tuple((ground * self.up).tolist()), wxyz=_turn_to(self.up),
@@ -80,14 +82,15 @@ class Scene:
         self.forces: list[Any] = []
         self.forces_shown = True
 
-    def lowest(self, transforms: Array) -> float:
-        """The height of the lowest point of all parts, over any batch of transforms (..., n, 4, 4)."""
-        heights = []
+    def span(self, transforms: Array, along: Array) -> tuple[float, float]:
+        """From where to where all parts reach along a direction, m, over any batch of transforms (..., n, 4, 4)."""
+        ends = []
         for part in self.parts:
             pose = transforms[..., part.link, :, :] if part.link >= 0 else np.eye(4)
-            corners = part.surface.vertices @ np.swapaxes(pose[..., :3, :3], -1, -2) + pose[..., None, :3, 3]
-            heights.append((corners @ self.up).min())
-        return float(min(heights, default=0.0))
+            turned = np.swapaxes(pose[..., :3, :3], -1, -2) @ along
+            heights = turned @ part.surface.vertices.T + (pose[..., :3, 3] @ along)[..., None]
+            ends.append((heights.min(), heights.max()))
+        return float(min((low for low, _ in ends), default=0.0)), float(max((high for _, high in ends), default=0.0))
 
     def pose(self, q: Array, arrows: Array | None = None) -> None:
         """Move the links to a posture, and the arrows to forces (k, 2, 3): points in m, vectors in N."""

@@ -23,6 +23,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
+from kinegrad.view.hover import add_names_on_hover
 from kinegrad.view.needs import need_viser
 from kinegrad.view.panel import Panel
 from kinegrad.view.scene import Scene
@@ -35,6 +36,7 @@ __all__ = ["Viewer"]
 
 Array = NDArray[np.float64]
 PICTURES = 30.0  # per second
+FIELD_OF_VIEW = np.radians(45.0)
 GREY, BLUE, RED = np.array([0.75, 0.77, 0.80]), np.array([0.02, 0.32, 0.70]), np.array([0.80, 0.10, 0.08])
 
 
@@ -60,6 +62,8 @@ class Viewer:
         Address to listen at; by default only this machine can connect.
     port : int
         0 takes one that is free.
+    dark : bool
+        Light on dark, to begin with; the page has a switch.
 
     Examples
     --------
@@ -80,6 +84,7 @@ class Viewer:
         constraints: ConstraintSet | None = None,
         host: str = "127.0.0.1",
         port: int = 0,
+        dark: bool = False,
     ) -> None:
         self.shown = Shown(model, motion, q=q, loads=loads, constraints=constraints)
         viser = need_viser()
@@ -87,7 +92,7 @@ class Viewer:
             raise InputError(f"`port` is {shown(port)}; expected a whole number from 0 to 65535")
         with _silent():
             self.server = viser.ViserServer(host=host, port=port or _free_port(host), label=model.name, verbose=False)
-        self._host = host
+        self._host, self.dark = host, bool(dark)
         try:
             self._set_up(largest_force=self.shown.largest_force())
         except BaseException:
@@ -107,6 +112,7 @@ class Viewer:
         self.scene = Scene(
             self.server, model, self.shown.q, postures=self.shown.postures(), largest_force=largest_force
         )
+        add_names_on_hover(self.server, model)
         self.panel = Panel(self)
         for mesh, part in zip(self.scene.meshes, self.scene.parts, strict=True):
             if part.link >= 0:
@@ -230,7 +236,8 @@ class Viewer:
             return None
         column = self.shown.sensitivity(self._q, self._v, self._a, self.chosen)
         largest = np.abs(column).max()
-        part = (column / largest if largest > 0 else column)[list(self.model.layout.speed_of)]
+        speeds = self.model.layout.speed_of
+        part = np.where(speeds < 0, 0.0, (column / largest if largest > 0 else column)[speeds])
         strength = np.sqrt(np.abs(part))[:, None]  # small ones are seen, too
         colors = (1 - strength) * GREY + strength * np.where(part[:, None] > 0, RED, BLUE)
         return self._over_joints_at_a_point(colors, strength[:, 0])
@@ -268,21 +275,17 @@ class Viewer:
             time.sleep(1 / PICTURES)
 
     def _look_from_the_side(self) -> None:
-        up, size = self.scene.up, self.scene.size
+        """So that the motion, or the model, fills most of the page."""
+        up, low, high = self.scene.up, self.scene.low, self.scene.high
         side = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
         side /= np.linalg.norm(side)
-        middle = self._middle()
-        away = 1.6 * size * (0.8 * side + 0.6 * np.cross(up, side)) + 0.5 * size * up
+        middle, radius = (low + high) / 2, float(np.linalg.norm(high - low)) / 2 or self.scene.size / 2
+        away = 0.77 * side + 0.58 * np.cross(up, side) + 0.27 * up  # a unit vector
         camera: Any = self.server.initial_camera
-        camera.position, camera.look_at = tuple(middle + away), tuple(middle)
-        camera.up = tuple(up)
-
-    def _middle(self) -> Array:
-        from kinegrad.energy import center_of_mass
-
-        if self.model.total_mass > 0:
-            return np.asarray(center_of_mass(self.model, self._q))
-        return np.zeros(3)
+        distance = 1.1 * radius / float(np.sin(FIELD_OF_VIEW / 2))
+        camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 1e-3 * distance, 1e2 * (distance + self.scene.size)
+        camera.position = tuple(middle + distance * away)
+        camera.look_at, camera.up = tuple(middle), tuple(up)
 
 
 def _silent() -> contextlib.AbstractContextManager[Any]:
