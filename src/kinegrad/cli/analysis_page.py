@@ -13,6 +13,7 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad import io as files
+from kinegrad.papers.report.animation import animation, motion_scene
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Page, number
 
@@ -70,6 +71,9 @@ def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence
         r = float(np.sqrt((found.residuals**2).mean()))
         top.append((f"{number(r, 2)}", "residuals at the root, root mean square, N and N·m"))
     page.numbers(top)
+    if len(t) > 1:
+        page.section("The motion", "motion")
+        page.animation(animation(motion_scene(model, t, found.motion.q), "The motion", f"{t[-1] - t[0]:.3g} s."))
     page.section("Torques", "torques")
     page.paragraph(
         "The band is twice the standard deviation by errors of measurement, masses and lengths, to first order."

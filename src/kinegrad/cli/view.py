@@ -30,7 +30,7 @@ def view(
     units: Annotated[
         Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
     ] = None,
-    dark: Annotated[bool, typer.Option("--dark", help="Light on dark; without it, pages follow the reader's system.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Light on dark; else pages are as the reader's system.")] = False,
     port: Annotated[int, typer.Option(metavar="N", help="Where to serve; 0 takes a free port.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:

@@ -2,9 +2,9 @@
 
 A link is drawn from its joint to the joints that it carries; if it carries none, or all of them are where its own
 joint is, to the origin of its frame; and if that is there as well, to its centre of mass.  A link whose mass is farther
-from all its lines than they are long has a line to its centre of mass, too: a pelvis that carries the trunk.  All of this is fixed in the
-link, so it is known without a posture.  A joint behind massless slides that another coordinate moves, as those of a
-knee in OpenSim, is drawn where it is when that coordinate is zero: it wanders a little about that point.
+from all its lines than they are long has a line to its centre of mass, too: a pelvis that carries the trunk.  All of
+this is fixed in the link, so it is known without a posture.  A joint behind massless slides that another coordinate
+moves, as those of a knee in OpenSim, is drawn where it is when that coordinate is zero: it wanders about that point.
 """
 
 from __future__ import annotations

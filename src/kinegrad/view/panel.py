@@ -173,7 +173,7 @@ class Panel:
 
     def _drawn(self) -> dict[str, Any]:
         """Data, series and title of the plot."""
-        viewer, motion, model = self.viewer, self.viewer.shown.motion, self.viewer.model
+        motion, model = self.viewer.shown.motion, self.viewer.model
         assert motion is not None
         quantity = self._quantity.value
         values = self._values(quantity)
@@ -222,7 +222,7 @@ class Panel:
 
 
 def _extremes(values: Array) -> NDArray[np.int64]:
-    """Samples to draw of curves (m, k): all, or the lowest and highest of each in many short intervals of a long record.
+    """Samples to draw of curves (m, k): all, or of a long record the lowest and highest in many short intervals.
 
     >>> _extremes(np.sin(np.linspace(0, 9, 8))[:, None]).tolist()
     [0, 1, 2, 3, 4, 5, 6, 7]

@@ -33,6 +33,10 @@ __all__ = ["film", "picture", "save_picture"]
 Array = NDArray[np.float64]
 AMBIENT = 0.55  # of the light comes from everywhere
 PICTURES = 25  # per second
+NO_FFMPEG = (
+    "an .mp4 film needs the program ffmpeg, which is not installed: apt install ffmpeg (Debian, Ubuntu), dnf install "
+    "ffmpeg-free (Fedora), brew install ffmpeg (macOS), winget install ffmpeg (Windows); or write a .gif"
+)
 
 
 def picture(
@@ -162,7 +166,7 @@ def film(
     if not (np.ndim(speed) == 0 and np.isfinite(speed) and speed > 0):
         raise InputError(f"`speed` is {shown(speed)}; expected a positive number")
     if kind == ".mp4" and not FFMpegWriter.isAvailable():
-        raise InputError("an .mp4 film needs the program ffmpeg, which is not installed; install it, or write a .gif")
+        raise InputError(NO_FFMPEG)
     painter = _Painter(scene, azimuth, elevation, dark)
     figure, ax = painter.canvas(scene.postures())
     times = np.linspace(motion.t[0], motion.t[-1], max(2, int(np.ceil(scene.duration / speed * PICTURES)) + 1))

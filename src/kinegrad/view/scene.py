@@ -73,7 +73,7 @@ class Scene:
         mass = scene.add_icosphere("/com", radius=0.02 * self.size, color=COM, visible=False)
         self.com = mass if model.total_mass > 0 else None
         seen = transforms if postures is None else forward_kinematics(model, postures).transform
-        self.low, self.high = (np.array(ends) for ends in zip(*(self.span(seen, axis) for axis in np.eye(3)), strict=True))
+        self.low, self.high = np.array([self.span(seen, axis) for axis in np.eye(3)]).T
         ground = self.span(seen, self.up)[0]
         self.ground = scene.add_grid(
             "/ground", width=4 * self.size, height=4 * self.size, cell_size=self.size / 4, section_size=self.size,

@@ -71,7 +71,7 @@ class Shown:
             expected = "one motion, such as motion of one state or `Motion(model, t, q[:, k], …)`"
             raise InputError(f"`motion` is of {motion.q.shape[1:-1]} motions at once; expected {expected}")
         if len(motion.t) < 2:
-            raise InputError(f"`motion` has {len(motion.t)} times; expected two or more to play")
+            raise InputError("`motion` has one time; expected two or more to play, or a posture, `q=motion.q[0]`")
         if not all(np.isfinite(x).all() for x in (motion.q, motion.v, motion.a)):
             raise InputError("`motion` has numbers that are not finite; expected finite ones to draw")
 

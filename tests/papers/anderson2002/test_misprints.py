@@ -60,7 +60,7 @@ def test_every_entry_marked_as_tested_is_tested_here():
         "(23), (24)", "(27), (28)", "(34)", "(35), (36)", "(37)", "(43), first line", "(49), (51)", "(53), first line",
         "(66), (67)", "(72)–(74)",
     }  # fmt: skip
-    assert {row.equation for row in MISPRINTS if row.tested} == here
+    assert {row.place for row in MISPRINTS if row.tested} == here
 
 
 def test_23_24_loads(setting):

@@ -31,7 +31,7 @@ def test_limbs_are_the_twenty_of_the_human():
     expected = [0.09, 0.44, 0.43, 0.16, 0.06, 0.17, 0.28, 0.26, 0.19] * 2 + [0.49, 0.35]
     assert sorted(lengths) == pytest.approx(sorted(expected))
     assert points[0, names["right_foot"]] == pytest.approx([0.09, 0.16, -0.87])
-    assert sum(colour == limbs[0][3] for *_, colour in limbs) == 9  # of the right side
+    assert sum(limb.colour == limbs[0].colour for limb in limbs) == 9  # of the right side
 
 
 def test_links_with_frames_at_their_joints_have_limbs_too():

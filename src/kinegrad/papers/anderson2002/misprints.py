@@ -7,19 +7,9 @@ holds.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kinegrad.papers.report.misprints import Misprint
 
-__all__ = ["MISPRINTS", "Misprint"]
-
-
-class Misprint(NamedTuple):
-    """An equation, what is printed and what it must be, as HTML, and whether a test evaluates both."""
-
-    equation: str
-    printed: str
-    correct: str
-    tested: bool
-
+__all__ = ["MISPRINTS"]
 
 MISPRINTS = (
     Misprint(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +23,10 @@ from kinegrad.papers.anderson2002.findings import (
 )
 from kinegrad.papers.anderson2002.misprints import MISPRINTS
 from kinegrad.papers.anderson2002.pendulum import Pendulum
-from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
+from kinegrad.papers.report import page as report_page
+from kinegrad.papers.report.animation import animation, motion_scene
+from kinegrad.papers.report.misprints import misprints_section
+from kinegrad.papers.report.page import Page, Progress, duration, number, powers
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_page"]
 
-DPI = 150
 GRAVITY = f"{np.abs(samples.double_pendulum().gravity).max():g} m/s<sup>2</sup>"  # of the chains, too
 QUICK = "shorter measurements, slow methods on shorter chains only, perturbations of <i>L</i><sub>1</sub> alone."
 
@@ -48,15 +48,13 @@ def write_page(folder: Path, report: Report, x: Pendulum, say: Progress) -> Repo
         "figures_4_to_7_sensitivities": lambda: figures.plot_sensitivities(x),
         "perturbations": lambda: figures.plot_perturbations(report.perturbations),
     }
-    pictures = write_figures(folder, makers, DPI, say)
-    (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
-    return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
+    return report_page.write_page(folder, report, makers, lambda pictures: _page(report, x, pictures), say)
 
 
 # --- the page -----------------------------------------------------------------------------------------------------
 
 
-def _page(report: Report, pictures: dict[str, bytes]) -> Page:
+def _page(report: Report, x: Pendulum, pictures: dict[str, bytes]) -> Page:
     lead = (
         "How accelerations, and motions over time, change with lengths and masses: the experiments of K. S. Anderson "
         "and Y. Hsu, <i>Analytical fully-recursive sensitivity analysis for multibody dynamic chain systems</i>, "
@@ -87,16 +85,15 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
     _methods(page, report)
     _times(page, report, pictures)
     _small(page, report, pictures)
-    _sensitivities(page, report, pictures)
+    _sensitivities(page, report, x, pictures)
     _perturbations(page, report, pictures)
     _misprints(page)
-    page.section("How this page was made", "made")
-    page.paragraph(
+    page.made(
         "By one command, with nothing entered by hand. All numbers are in <code>results.json</code>, times and "
         "errors in <code>times.csv</code>, the curves in <code>sensitivities.csv</code>. A second run gives the "
-        "same sensitivities; times differ."
+        "same sensitivities; times differ.",
+        report.about,
     )
-    page.about(report.about)
     return page
 
 
@@ -106,13 +103,8 @@ def _html(words: str) -> str:
     >>> _html("n^1.02 < 2e-13, 1e-08 of dT/dL1")
     'n<sup>1.02</sup> &lt; 2·10<sup>−13</sup>, 10<sup>−8</sup> of dT/d<i>L</i><sub>1</sub>'
     """
-    raised = re.sub(r"n\^(-?[\d.]+\d)", lambda m: f"n<sup>{m[1].replace(chr(45), chr(0x2212))}</sup>", escape(words))
-    powers = re.sub(
-        r"(\d+(?:\.\d+)?)e([+-]?)0?(\d+)",
-        lambda m: f"{'' if m[1] == '1' else f'{m[1]}·'}10<sup>{'−' * (m[2] == '-')}{m[3]}</sup>",
-        raised,
-    )
-    return re.sub(r"(?<![A-Z])(L|M)([12PQ])\b", r"<i>\1</i><sub>\2</sub>", powers)
+    raised = re.sub(r"n\^(-?[\d.]+\d)", lambda m: f"n<sup>{m[1].replace(chr(45), chr(0x2212))}</sup>", powers(words))
+    return re.sub(r"(?<![A-Z])(L|M)([12PQ])\b", r"<i>\1</i><sub>\2</sub>", raised)
 
 
 def _methods(page: Page, report: Report) -> None:
@@ -224,7 +216,7 @@ def _small(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     )
 
 
-def _sensitivities(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
+def _sensitivities(page: Page, report: Report, x: Pendulum, pictures: dict[str, bytes]) -> None:
     page.section("Figures 3 to 7: the double pendulum", "pendulum")
     values = ", ".join(f"{_html(name)} = {x:g} {_unit(name)}" for name, x in swing.VALUES.items())
     page.paragraph(
@@ -234,6 +226,8 @@ def _sensitivities(page: Page, report: Report, pictures: dict[str, bytes]) -> No
         "in line: a regular swing, whose sensitivities grow about linearly over 20 s, so that methods can be compared "
         "all the way."
     )
+    scene = motion_scene(samples.double_pendulum(), x.t, x.q, azimuth=-90.0, elevation=0.0)
+    page.animation(animation(scene, "The swing", f"{x.t[-1]:g} s of the simulation.", height=360))
     page.figure(
         pictures["figure_3_pendulum"], "Figure 3",
         "The pendulum as it is released, its angles (the second one relative to the first bar) and its kinetic "
@@ -318,14 +312,7 @@ def _unit(name: str) -> str:
 
 
 def _misprints(page: Page) -> None:
-    page.section("Misprints found on the way", "misprints")
-    page.paragraph(
-        "The copy used here is a scan; some of this may be due to it and not to the paper. Listed is what was derived "
-        "anew; what is marked was also evaluated both ways in the tests, where the printed form fails and the other "
-        "holds."
-    )
-    rows = [[each.equation, each.printed, each.correct, "✓" if each.tested else ""] for each in MISPRINTS]
-    page.table(["equation", "as printed", "what it must be", "tested"], rows, "Table 5", "Formulas put right.", words=4)
+    misprints_section(page, MISPRINTS, "Table 5")
     page.paragraph(
         "One count is easy to misread: Appendix A gives O(<i>n</i><sup>2</sup>) for the derivatives of ℳ. That is "
         "for one coordinate; for all <i>n</i> that (9) asks for it is O(<i>n</i><sup>3</sup>), as much as the "

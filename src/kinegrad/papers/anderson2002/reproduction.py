@@ -9,7 +9,6 @@ perturbation does to differences; and where formulas are misprinted.
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -30,6 +29,7 @@ from kinegrad.papers.anderson2002.extended import EPSILON
 from kinegrad.papers.anderson2002.findings import findings
 from kinegrad.papers.anderson2002.page import write_page
 from kinegrad.papers.anderson2002.pendulum import Deviation, Pendulum, Perturbation, Wild
+from kinegrad.papers.report.files import plain, write_json
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 
@@ -187,8 +187,7 @@ def reproduce(
         report = write_page(folder, report, motion, say)
         _write_times(folder / report.times.name, report)
         _write_curves(folder / report.curves.name, motion)
-        with (folder / report.results.name).open("w", encoding="utf-8") as file:
-            json.dump(_plain(report), file, indent=1, ensure_ascii=False, allow_nan=False)
+        write_json(folder / report.results.name, _plain(report))
     return report
 
 
@@ -197,10 +196,7 @@ def reproduce(
 
 def _plain(report: Report) -> dict[str, Any]:
     """The report for JSON."""
-    values = asdict(report)
-    for name in ("page", "results", "times", "curves"):
-        values[name] = values[name].name
-    values["figures"] = [path.name for path in report.figures]
+    values = plain(report)
     values["deviations"] = [asdict(row) | {"relative": row.relative} for row in report.deviations]
     beyond = [asdict(row) | {"at": "beyond" if row.at == inf else row.at} for row in report.crossings]
     values["crossings"] = beyond  # JSON has no infinity

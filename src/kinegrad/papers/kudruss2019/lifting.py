@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from kinegrad.motion.problem import MotionSolution
 from kinegrad.papers.report.page import Progress
 from kinegrad.predictions.sagittal import sagittal_lift
 
@@ -24,6 +25,7 @@ __all__ = ["MASSES", "METHODS", "Convergence", "convergences"]
 
 MASSES, QUICK_MASSES = (5.0, 10.0, 20.0), (10.0,)  # kg
 LIMIT = 600  # iterations
+SHOWN = "interior point, exact"  # whose motion the page plays
 METHODS: dict[str, dict[str, Any]] = {
     "SQP, exact": {"solver": "uno", "hessian": "exact", "gradient": "exact", "options": {"preset": "filtersqp"}},
     "SQP, differences": {
@@ -73,11 +75,12 @@ QUICK_METHODS = tuple(name for name in METHODS if name != "limited memory, diffe
 
 def convergences(
     masses: Sequence[float], say: Progress, *, methods: Sequence[str] = tuple(METHODS), segments: int = 8
-) -> list[Convergence]:
-    """Methods by name for all masses, from the same start; those of SQP where Uno is installed."""
+) -> tuple[list[Convergence], MotionSolution]:
+    """Methods by name for all masses, from one start, those of SQP where Uno is installed; and a motion to show."""
     chosen = {name: METHODS[name] for name in methods if METHODS[name]["solver"] != "uno" or find_spec("unopy")}
     rows: list[Convergence] = []
     total = len(masses) * len(chosen)
+    shown: MotionSolution | None = None
     for mass in masses:
         problem = sagittal_lift(mass, segments=segments)
         start, scale = problem.guess(), problem.program.x_scale
@@ -85,6 +88,7 @@ def convergences(
             begin = process_time()
             solution = problem.solve(start, keep_iterates=True, max_iterations=LIMIT, **how)
             seconds = process_time() - begin
+            shown = solution if shown is None or name == SHOWN else shown
             found = solution.nonlinear
             assert found.iterates is not None
             distances = np.linalg.norm((found.iterates - found.x) / scale, axis=1)
@@ -95,4 +99,5 @@ def convergences(
                 )
             )  # fmt: skip
             say("figure 3", len(rows), total)
-    return rows
+    assert shown is not None
+    return rows, shown

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,21 +12,26 @@ from kinegrad.papers.kudruss2019.effort import BOUNDS, SOLVE
 from kinegrad.papers.kudruss2019.findings import at_worst, disturbed_words, effort_of, findings
 from kinegrad.papers.kudruss2019.misprints import MISPRINTS
 from kinegrad.papers.kudruss2019.systems import MODES, carts
-from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
+from kinegrad.papers.report import page as report_page
+from kinegrad.papers.report.animation import animation
+from kinegrad.papers.report.misprints import misprints_section
+from kinegrad.papers.report.motion_scene import scene_of
+from kinegrad.papers.report.page import Page, Progress, duration, number, powers
+from kinegrad.predictions.catalogue import prediction
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from kinegrad.motion.problem import MotionSolution
     from kinegrad.papers.kudruss2019 import Report
 
 __all__ = ["write_page"]
 
-DPI = 150
 QUICK = "{} states instead of 10 000, fewer numbers of directions, shorter measurements."
 SOURCES = "<code>papers/kudruss2019/{}.py</code>"
 
 
-def write_page(folder: Path, report: Report, say: Progress) -> Report:
+def write_page(folder: Path, report: Report, lift: MotionSolution, say: Progress) -> Report:
     """Write figures and page into a folder; the report with the figures' final paths."""
     makers: dict[str, Callable[[], Figure]] = {
         "figure_1_errors": lambda: figures.plot_errors(report.errors),
@@ -36,12 +39,10 @@ def write_page(folder: Path, report: Report, say: Progress) -> Report:
         "figure_3_convergence": lambda: figures.plot_convergence(report.convergences),
         "steps": lambda: figures.plot_steps(report.steps),
     }
-    pictures = write_figures(folder, makers, DPI, say)
-    (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
-    return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
+    return report_page.write_page(folder, report, makers, lambda pictures: _page(report, lift, pictures), say)
 
 
-def _page(report: Report, pictures: dict[str, bytes]) -> Page:
+def _page(report: Report, lift: MotionSolution, pictures: dict[str, bytes]) -> Page:
     lead = (
         "What derivatives of dynamics along directions err by, and what they cost, by four modes: the experiments of "
         "M. Kudruss, P. Manns and C. Kirches, <i>Efficient derivative evaluation for rigid-body dynamics based on "
@@ -69,34 +70,20 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
         ]
     )
     page.section("Findings", "findings")
-    page.points([_html(words) for words in findings(report)])
+    page.points([powers(words) for words in findings(report)])
     _modes(page)
     _errors(page, report, pictures)
     _steps(page, pictures)
     _efforts(page, report, pictures)
-    _lifting(page, report, pictures)
-    _misprints(page)
-    page.section("How this page was made", "made")
-    page.paragraph(
+    _lifting(page, report, lift, pictures)
+    misprints_section(page, MISPRINTS, "Table 5")
+    page.made(
         "By one command, with nothing entered by hand. All numbers are in <code>results.json</code>, errors in "
         "<code>errors.csv</code>, efforts in <code>efforts.csv</code>. A second run gives the same errors; "
-        "times differ."
+        "times differ.",
+        report.about,
     )
-    page.about(report.about)
     return page
-
-
-def _html(words: str) -> str:
-    """A finding as HTML: powers of ten.
-
-    >>> _html("1.1e-05 < 5e-06, 1e-14")
-    '1.1·10<sup>−5</sup> &lt; 5·10<sup>−6</sup>, 10<sup>−14</sup>'
-    """
-    return re.sub(
-        r"(\d+(?:\.\d+)?)e([+-]?)0?(\d+)",
-        lambda m: f"{'' if m[1] == '1' else f'{m[1]}·'}10<sup>{'−' * (m[2] == '-')}{m[3]}</sup>",
-        escape(words),
-    )
 
 
 def _modes(page: Page) -> None:
@@ -199,7 +186,7 @@ def _efforts(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     )  # fmt: skip
     words = disturbed_words(report.efforts)
     if words:
-        page.note(_html(words))
+        page.note(powers(words))
     counts = sorted({row.directions for row in report.efforts})
     rows = []
     for task in dict.fromkeys(row.task for row in report.efforts):
@@ -216,7 +203,7 @@ def _efforts(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
     )  # fmt: skip
 
 
-def _lifting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
+def _lifting(page: Page, report: Report, lift: MotionSolution, pictures: dict[str, bytes]) -> None:
     page.section("Figure 3: convergence on a lifting motion", "lifting")
     page.paragraph(
         "A human of 8 degrees of freedom in the sagittal plane bends to a box and lifts it: two phases, the box at the "
@@ -224,9 +211,11 @@ def _lifting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
         "this one has the standard fractions of mass and height of a textbook (<code>samples.human_sagittal</code>). "
         "Coordinates are cubic splines, torques follow from inverse dynamics; the same program is solved from the same "
         "start, once with exact first derivatives and once with forward differences. The paper’s method is SQP; it "
-        "reports up to 10 % fewer iterations with exact derivatives. <code>kinegrad predict sagittal-lift</code> plays "
-        "the motion."
+        "reports up to 10 % fewer iterations with exact derivatives. <code>kinegrad predict sagittal-lift</code> has "
+        "a page about the motion alone."
     )
+    scene = scene_of(lift, prediction("sagittal-lift").drawing)
+    page.animation(animation(scene, "The motion", f"The lift as it was found, {lift.duration:.3f} s.", height=400))
     page.figure(
         pictures["figure_3_convergence"], "Figure 3",
         "Distance of the iterates to the last one, by iteration (logarithmic from 40 on). SQP and interior point have "
@@ -243,13 +232,3 @@ def _lifting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
         ["box", "method, first derivatives", "iterations", "time", "<i>T</i>, s", "objective", "status"], rows,
         "Table 4", "All solves of figure 3, as they come out; processor time.", words=2,
     )  # fmt: skip
-
-
-def _misprints(page: Page) -> None:
-    page.section("Misprints found on the way", "misprints")
-    page.paragraph(
-        "The copy used here is a scan; some of this may be due to it and not to the paper. What is marked was also "
-        "evaluated both ways in the tests, where the printed form fails and the other holds."
-    )
-    rows = [[each.place, each.printed, each.correct, "✓" if each.tested else ""] for each in MISPRINTS]
-    page.table(["where", "as printed", "what it must be", "tested"], rows, "Table 5", "Formulas put right.", words=4)

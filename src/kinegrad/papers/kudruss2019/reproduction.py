@@ -7,8 +7,6 @@ differences; and figure 3, how optimisers converge on a lifting motion with exac
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -27,6 +25,7 @@ from kinegrad.papers.kudruss2019.effort import Effort
 from kinegrad.papers.kudruss2019.findings import findings
 from kinegrad.papers.kudruss2019.lifting import Convergence
 from kinegrad.papers.kudruss2019.page import write_page
+from kinegrad.papers.report.files import plain, write_json, write_rows
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 
@@ -139,6 +138,8 @@ def reproduce(
     target = checked_path(out, "out")
     with whole_folder(target) as folder:
         carts = systems.carts()
+        methods = tuple(lifting.QUICK_METHODS if quick else lifting.METHODS)
+        convergences, lift = lifting.convergences(boxes, say, methods=methods)
         report = Report(
             page=target / "index.html",
             results=target / "results.json",
@@ -151,16 +152,13 @@ def reproduce(
             errors=tuple(accuracy.accuracies(carts, count, say)),
             efforts=tuple(effort.efforts(systems.multi_pendulum(), along, seconds, say)),
             steps=tuple(accuracy.step_errors(carts, _steps(quick), min(count, STEP_SAMPLES), say)),
-            convergences=tuple(
-                lifting.convergences(boxes, say, methods=tuple(lifting.QUICK_METHODS if quick else lifting.METHODS))
-            ),
+            convergences=tuple(convergences),
             about=about("kudruss2019", target, quick, ("numpy", "scipy", "numba", "matplotlib", "casadi", "unopy")),
         )
-        report = write_page(folder, report, say)
-        _write_rows(folder / report.errors_file.name, [_flat(row) for row in report.errors])
-        _write_rows(folder / report.efforts_file.name, [asdict(row) | {"effort": row.effort} for row in report.efforts])
-        with (folder / report.results.name).open("w", encoding="utf-8") as file:
-            json.dump(_plain(report), file, indent=1, ensure_ascii=False, allow_nan=False)
+        report = write_page(folder, report, lift, say)
+        write_rows(folder / report.errors_file.name, [_flat(row) for row in report.errors])
+        write_rows(folder / report.efforts_file.name, [asdict(row) | {"effort": row.effort} for row in report.efforts])
+        write_json(folder / report.results.name, _plain(report))
     return report
 
 
@@ -179,19 +177,9 @@ def _flat(row: Accuracy) -> dict[str, Any]:
     return values | {f"quantile_{q:g}": x for q, x in quantiles}
 
 
-def _write_rows(path: Path, rows: list[dict[str, Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def _plain(report: Report) -> dict[str, Any]:
     """The report for JSON."""
-    values = asdict(report)
-    for name in ("page", "results", "errors_file", "efforts_file"):
-        values[name] = values[name].name
-    values["figures"] = [path.name for path in report.figures]
+    values = plain(report)
     values["efforts"] = [asdict(row) | {"effort": row.effort} for row in report.efforts]
     values["findings"] = list(report.findings)
     values["chosen"] = _chosen()

@@ -1,7 +1,8 @@
 """A motion that plays on a page: limbs, boxes and arrows in space, drawn by a few lines of script inside the page.
 
 The page needs nothing from elsewhere: places are numbers in it, rounded to a tenth of a millimetre, and a canvas shows
-them in parallel projection, the nearest last.  Readers can stop it, go through it by hand, slow it down, and turn it.
+them in parallel projection, the nearest last.  Readers can stop it, go through it by hand, slow it down, and turn it;
+names appear beside the pointer, or where a finger taps.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,13 +21,15 @@ from kinegrad.errors import InputError
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 
-__all__ = ["Arrow", "Block", "Scene", "animation", "skeleton"]
+__all__ = ["Arrow", "Block", "Limb", "Scene", "animation", "motion_scene", "skeleton"]
 
 Array = NDArray[np.float64]
 SAME_POINT = 1e-6  # m
 RIGHT, LEFT, MIDDLE = "#c4553b", "#2f6fab", "#4a5a6a"
 DIGITS = 4
 FEW = 4  # joints: links of small mechanisms take turns in colour
+SLENDER = 0.025  # thickness of limbs of a model, of what it reaches over
+FRAMES = 181  # at most, of a motion that is shown; straight lines between them
 CORNERS = np.array([[x, y, z] for x in (-0.5, 0.5) for y in (-0.5, 0.5) for z in (-0.5, 0.5)])
 
 
@@ -60,6 +63,16 @@ class Arrow:
     colour: str = "#7a3fa0"
 
 
+class Limb(NamedTuple):
+    """A thick line between two points of a scene, by number: m, a colour, and a name."""
+
+    start: int
+    end: int
+    thickness: float
+    colour: str
+    name: str = ""
+
+
 @dataclass(frozen=True)
 class Scene:
     """What is shown, at times t, (m,), s.
@@ -68,8 +81,8 @@ class Scene:
     ----------
     points : array, shape (m, p, 3)
         Places, m.
-    limbs : sequence of (int, int, float, str)
-        From which point to which, how thick, m, and the colour.
+    limbs : sequence of Limb
+        From which point to which, how thick, m, the colour, and the name.
     balls : sequence of (int, float, str)
         Point, radius, m, and colour: a head.
     trails : sequence of (int, str)
@@ -84,7 +97,7 @@ class Scene:
 
     t: Array
     points: Array
-    limbs: Sequence[tuple[int, int, float, str]]
+    limbs: Sequence[Limb]
     balls: Sequence[tuple[int, float, str]] = ()
     blocks: Sequence[Block] = ()
     arrows: Sequence[Arrow] = ()
@@ -103,9 +116,7 @@ class Scene:
             raise InputError("`points` has numbers that are not finite; expected places, m")
 
 
-def skeleton(
-    model: Model, q: ArrayLike, *, thickness: float = 0.05
-) -> tuple[Array, list[tuple[int, int, float, str]], dict[str, int]]:
+def skeleton(model: Model, q: ArrayLike, *, thickness: float = 0.05) -> tuple[Array, list[Limb], dict[str, int]]:
     """Points and limbs of a model in postures q, (m, nq).
 
     A limb goes from a joint to each joint, frame and far end that its link carries; one that carries none, to twice as
@@ -130,7 +141,7 @@ def skeleton(
     joints = poses @ np.linalg.inv(model.tip)
     places: list[Array] = []
     names: dict[str, int] = {}
-    limbs: list[tuple[int, int, float, str]] = []
+    limbs: list[Limb] = []
 
     def point(place: Array) -> int:
         for k, other in enumerate(places):
@@ -158,14 +169,35 @@ def skeleton(
         for name, end in ends.items():
             index = point(end)
             names.setdefault(name, index)
-            if index != start and not any({start, index} == {a, b} for a, b, *_ in limbs):
+            if index != start and not any({start, index} == {x.start, x.end} for x in limbs):
                 colour = _colour(link) if sided or model.n > FEW else (LEFT, RIGHT)[i % 2]
-                limbs.append((start, index, thickness, colour))
+                limbs.append(Limb(start, index, thickness, colour, link))
     return np.stack(places, axis=1), limbs, names
 
 
 def _colour(link: str) -> str:
     return RIGHT if link.startswith("right") else LEFT if link.startswith("left") else MIDDLE
+
+
+def motion_scene(model: Model, t: ArrayLike, q: ArrayLike, **how: Any) -> Scene:
+    """A scene of a model that moves: of coordinates q, (m, nq), at times t, (m,), s, some if there are very many.
+
+    `how` are attributes of :class:`Scene`; without `up` it is against gravity.
+
+    Examples
+    --------
+    >>> from kinegrad import samples
+    >>> scene = motion_scene(samples.two_link(), [0.0, 1.0], [[0.0, 0.0], [0.5, 0.1]])
+    >>> scene.up, scene.limbs[1].name
+    ('y', 'forearm')
+    """
+    times, postures = np.asarray(t, dtype=float), np.asarray(q, dtype=float)
+    chosen = np.unique(np.linspace(0, len(times) - 1, min(len(times), FRAMES)).round().astype(int))
+    points, limbs, _ = skeleton(model, postures[chosen])
+    size = float(np.ptp(points.reshape(-1, 3), axis=0).max()) or 1.0
+    limbs = [limb._replace(thickness=SLENDER * size) for limb in limbs]
+    up = "y" if np.abs(model.gravity).argmax() == 1 else "z"
+    return Scene(times[chosen], points, limbs, **({"up": up} | how))
 
 
 def animation(scene: Scene, label: str, caption: str, *, height: int = 460) -> str:
@@ -176,13 +208,14 @@ def animation(scene: Scene, label: str, caption: str, *, height: int = 460) -> s
     identity = f"scene{zlib.crc32(text.encode())}"
     return (
         f'<figure class="animation" id="{identity}"><canvas role="img" aria-label="{alt}" style="width:100%;'
-        f'height:{height}px;display:block;background:#f7f9fb;touch-action:none;cursor:grab"></canvas>'
-        '<div style="display:flex;gap:.8rem;align-items:center;font:14px system-ui,sans-serif;padding:.4rem 0">'
+        f'height:{height}px;display:block;background:var(--canvas,#f7f9fb);touch-action:pan-y;cursor:grab"></canvas>'
+        '<div style="display:flex;gap:.6rem;align-items:center;font:14px system-ui,sans-serif;padding:.4rem 0">'
         '<button type="button" style="width:5rem">pause</button><input type="range" min="0" max="1" step="0.001" '
-        'value="0" aria-label="time" style="flex:1"><output style="width:6rem;font-variant-numeric:tabular-nums">'
+        'value="0" aria-label="time" style="flex:1;min-width:4rem">'
+        '<output style="width:4.2rem;font-variant-numeric:tabular-nums">'
         '</output><select aria-label="speed"><option value="1">1 ×</option><option value="0.5">½ ×</option>'
         '<option value="0.2">⅕ ×</option></select></div>'
-        f"<figcaption><b>{label}.</b> {caption} Drag to turn it.</figcaption>"
+        f"<figcaption><b>{label}.</b> {caption} Drag to turn it; point at a part for its name.</figcaption>"
         f"<noscript><p>The animation needs scripts; the figures of this page do not.</p></noscript>"
         f"<script>(function(){{const root=document.getElementById('{identity}');const scene={text};\n{SCRIPT}}})();"
         "</script></figure>"
@@ -212,6 +245,7 @@ def _plain(scene: Scene) -> dict[str, Any]:
             for arrow in scene.arrows
         ],
         "trails": [list(trail) for trail in scene.trails],
+        "middle": MIDDLE,
         "view": [scene.azimuth, scene.elevation],
         "ground": scene.ground,
         "marks": {name: float(time) for name, time in scene.marks.items()},
@@ -225,6 +259,7 @@ SCRIPT = r"""
 const canvas=root.querySelector('canvas'),ink=canvas.getContext('2d'),[button]=root.getElementsByTagName('button');
 const slider=root.querySelector('input'),shown=root.querySelector('output'),speed=root.querySelector('select');
 const T=scene.t[scene.t.length-1];let [az,el]=scene.view,time=0,playing=true,last=null,wait=0;
+let pointed=null;const css=getComputedStyle(root),tone=(name,usual)=>css.getPropertyValue(name).trim()||usual;
 const rad=Math.PI/180,still=window.matchMedia&&matchMedia('(prefers-reduced-motion: reduce)').matches;
 function camera(){const a=az*rad,e=el*rad,c=Math.cos(e),n=[c*Math.cos(a),c*Math.sin(a),Math.sin(e)],
  r=[-Math.sin(a),Math.cos(a),0],u=[n[1]*r[2]-n[2]*r[1],n[2]*r[0]-n[0]*r[2],n[0]*r[1]-n[1]*r[0]];return [r,u,n];}
@@ -242,20 +277,24 @@ function draw(){const ratio=window.devicePixelRatio||1,W=canvas.clientWidth,H=ca
   return [W/2+s*dot(d,r),H/2-s*dot(d,u),dot(d,n)];};
  const line=(a,b,c,w)=>{ink.strokeStyle=c;ink.lineWidth=w;ink.beginPath();ink.moveTo(a[0],a[1]);ink.lineTo(b[0],b[1]);
   ink.stroke();};
- ink.lineCap='round';
+ ink.lineCap='round';const mesh=tone('--grid','#dde3e9'),edge=tone('--canvas','#f7f9fb'),words=tone('--grey','#4a5a6a');
+ const own=c=>c===scene.middle?words:c;let under=null;const near=(a,b,c,w,name)=>{  // the nearest to the viewer of what is under the pointer
+  if(!pointed||!name)return;const x=b[0]-a[0],y=b[1]-a[1],l=x*x+y*y;
+  const k=l?Math.max(0,Math.min(1,((pointed[0]-a[0])*x+(pointed[1]-a[1])*y)/l)):0,z=a[2]+k*(b[2]-a[2]);
+  if(Math.hypot(a[0]+k*x-pointed[0],a[1]+k*y-pointed[1])<=Math.max(7,w/2)&&(!under||z>under[0]))under=[z,name];};
  if(scene.ground!==null){const g=scene.ground,R=Math.ceil(Math.max(e[0],e[1])/2/0.25)*0.25+0.5,
   x0=Math.round(scene.centre[0]/0.25)*0.25,y0=Math.round(scene.centre[1]/0.25)*0.25;
-  for(let k=-R;k<=R+1e-9;k+=0.25){line(flat([x0+k,y0-R,g]),flat([x0+k,y0+R,g]),'#dde3e9',1);
-   line(flat([x0-R,y0+k,g]),flat([x0+R,y0+k,g]),'#dde3e9',1);}}
+  for(let k=-R;k<=R+1e-9;k+=0.25){line(flat([x0+k,y0-R,g]),flat([x0+k,y0+R,g]),mesh,1);
+   line(flat([x0-R,y0+k,g]),flat([x0+R,y0+k,g]),mesh,1);}}
  for(const [k,c] of scene.trails){ink.strokeStyle=c;ink.globalAlpha=0.45;ink.lineWidth=1.5;ink.beginPath();
   scene.points.forEach((p,i)=>{const f=flat(p[k]);i?ink.lineTo(f[0],f[1]):ink.moveTo(f[0],f[1]);});ink.stroke();
   ink.globalAlpha=1;}
  const items=[],at=place(scene.points);
  if(scene.ground!==null)for(const [i,j,w] of scene.limbs){const a=at(i),b=at(j);
-  a[2]=b[2]=scene.ground;ink.globalAlpha=0.10;line(flat(a),flat(b),'#000',Math.max(2,w*s));ink.globalAlpha=1;}
- for(const [i,j,w,c] of scene.limbs){const a=flat(at(i)),b=flat(at(j));
-  items.push([(a[2]+b[2])/2,()=>{line(a,b,'#fff',Math.max(3,w*s)+3);line(a,b,c,Math.max(3,w*s));}]);}
- for(const [i,w,c] of scene.balls){const a=flat(at(i));items.push([a[2],()=>{ink.fillStyle=c;ink.strokeStyle='#fff';
+  a[2]=b[2]=scene.ground;ink.globalAlpha=0.10;line(flat(a),flat(b),words,Math.max(2,w*s));ink.globalAlpha=1;}
+ for(const [i,j,w,c,name] of scene.limbs){const a=flat(at(i)),b=flat(at(j));near(a,b,c,w*s,name);
+  items.push([(a[2]+b[2])/2,()=>{line(a,b,edge,Math.max(3,w*s)+3);line(a,b,own(c),Math.max(3,w*s));}]);}
+ for(const [i,w,c] of scene.balls){const a=flat(at(i));items.push([a[2],()=>{ink.fillStyle=own(c);ink.strokeStyle=edge;
   ink.lineWidth=1.5;ink.beginPath();ink.arc(a[0],a[1],w*s,0,7);ink.fill();ink.stroke();}]);}
  const faces=[[0,1,3,2],[4,5,7,6],[0,1,5,4],[2,3,7,6],[0,2,6,4],[1,3,7,5]];
  for(const box of scene.blocks){const pose=place(box.corners),c=[...Array(8).keys()].map(k=>flat(pose(k)));
@@ -269,16 +308,25 @@ function draw(){const ratio=window.devicePixelRatio||1,W=canvas.clientWidth,H=ca
   line(a,b,arrow.colour,2.5);const t=Math.atan2(b[1]-a[1],b[0]-a[0]);ink.fillStyle=arrow.colour;ink.beginPath();
   ink.moveTo(b[0],b[1]);for(const q of [-0.4,0.4])ink.lineTo(b[0]-10*Math.cos(t+q),b[1]-10*Math.sin(t+q));ink.fill();}
  let mark='';for(const name in scene.marks)if(time>=scene.marks[name]-1e-9)mark=name;
- if(mark){ink.fillStyle='#4a5a6a';ink.font='15px system-ui,sans-serif';ink.fillText(mark,14,24);}
+ ink.font='15px system-ui,sans-serif';if(mark){ink.fillStyle=words;ink.fillText(mark,14,24);}
+ if(under){const wide=ink.measureText(under[1]).width+16,x=Math.min(pointed[0]+12,W-wide-4);
+  const y=pointed[1]>H-44||pointed[2]?pointed[1]-40:pointed[1]+16;ink.fillStyle='rgba(20,26,33,.88)';
+  ink.strokeStyle='rgba(255,255,255,.4)';ink.lineWidth=1;ink.beginPath();ink.rect(x,Math.max(2,y),wide,26);ink.fill();
+  ink.stroke();ink.fillStyle='#fff';ink.fillText(under[1],x+8,Math.max(2,y)+18);}
+ root.dataset.name=under?under[1]:'';
  shown.textContent=time.toFixed(3)+' s';slider.value=time/T;}
 function step(now){if(last!==null&&playing){const d=Math.min(0.1,(now-last)/1000);
  if(wait>0){wait-=d;if(wait<=0&&time>=T)time=0;}else{time+=d*Number(speed.value);if(time>=T){time=T;wait=0.8;}}}
  last=now;draw();requestAnimationFrame(step);}
 button.onclick=()=>{playing=!playing;button.textContent=playing?'pause':'play';};
 slider.oninput=()=>{time=T*Number(slider.value);playing=false;wait=0;button.textContent='play';};
-let drag=null;canvas.onpointerdown=e=>{drag=[e.clientX,e.clientY];canvas.setPointerCapture(e.pointerId);};
+let drag=null;const spot=e=>{const box=canvas.getBoundingClientRect(),touch=e.pointerType==='touch';
+ pointed=touch&&e.type!=='pointerdown'?pointed:[e.clientX-box.left,e.clientY-box.top,touch];};
+canvas.onpointerdown=e=>{drag=[e.clientX,e.clientY];spot(e);canvas.setPointerCapture(e.pointerId);};
 canvas.onpointermove=e=>{if(drag){az-=0.5*(e.clientX-drag[0]);el=Math.max(-89,Math.min(89,el+0.5*(e.clientY-drag[1])));
- drag=[e.clientX,e.clientY];}};canvas.onpointerup=()=>{drag=null;};
+ drag=[e.clientX,e.clientY];pointed=null;}else spot(e);};
+canvas.onpointerup=canvas.onpointercancel=()=>{drag=null;};
+canvas.onpointerleave=e=>{if(e.pointerType!=='touch')pointed=null;};
 const start=location.hash.match(/t=([\d.]+)/);if(start){time=Math.min(T,Number(start[1])*T);playing=false;}
 if(still)playing=false;button.textContent=playing?'pause':'play';requestAnimationFrame(step);
 """

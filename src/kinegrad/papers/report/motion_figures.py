@@ -47,7 +47,7 @@ def plot_postures(scene: Scene, count: int = 6) -> Figure:
                 hull = [corners.min(axis=0), corners.max(axis=0)]
                 outline = [(hull[a][0], hull[b][1]) for a, b in ((0, 0), (1, 0), (1, 1), (0, 1))]
                 ax.add_patch(Polygon(outline, facecolor=block.colour, edgecolor="#5b4316", alpha=0.6))
-            for a, b, _, colour in scene.limbs:
+            for a, b, _, colour, _ in scene.limbs:
                 ax.plot(*scene.points[k][[a, b]][:, [i, j]].T, color=colour, linewidth=3.2, solid_capstyle="round")
             for a, radius, colour in scene.balls:
                 ax.plot(*scene.points[k, a][[i, j]], "o", color=colour, markersize=110 * radius)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Callable
@@ -19,6 +18,7 @@ from kinegrad.motion.problem import Foot, MotionSolution
 from kinegrad.motion.problem.verification import Verification
 from kinegrad.papers.report import motion_figures as figures
 from kinegrad.papers.report.animation import animation
+from kinegrad.papers.report.files import write_json
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.motion_scene import scene_of
 from kinegrad.papers.report.page import Page, Progress, about, duration, number, write_figures
@@ -153,16 +153,13 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
             page.paragraph(escape(_sentence(solution.nonlinear.message)))
         page.figure(png, label, caption)
     _quality(page, report)
-    page.section("How this page was made", "made")
-    page.paragraph("By one command. Numbers are in <code>results.json</code>, the motion in <code>motion.csv</code>.")
     facts = about("", report.page.parent, False, ("numpy", "scipy", "casadi", "unopy"))
     facts["command"] = shlex.join(["kinegrad", "predict", prediction.name, "--out", os.fspath(report.page.parent)])
-    page.about(facts)
+    page.made("By one command. Numbers are in <code>results.json</code>, the motion in <code>motion.csv</code>.", facts)
     (folder / report.page.name).write_text(page.render(), encoding="utf-8")
     motion = solution.motion
     write_trajectory(folder / report.motion_file.name, motion.model, motion.t, motion.q, motion.v, motion.a)
-    with (folder / report.results.name).open("w", encoding="utf-8") as file:
-        json.dump(_numbers(prediction, report, facts), file, indent=1, ensure_ascii=False, allow_nan=False)
+    write_json(folder / report.results.name, _numbers(prediction, report, facts))
 
 
 def _caption(solution: MotionSolution) -> str:

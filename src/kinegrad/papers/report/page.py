@@ -11,10 +11,11 @@ import platform
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape, unescape
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -23,49 +24,58 @@ import kinegrad
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Page", "Progress", "about", "duration", "number", "write_figures"]
+__all__ = ["Page", "Progress", "about", "duration", "number", "powers", "write_figures", "write_page"]
 
+R = TypeVar("R", bound=Any)  # the report of a paper, a dataclass with `page` and `figures`
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
 STYLE = """
-:root { color-scheme: light; }
+:root { color-scheme: light dark; --back: #f4f5f7; --paper: #fff; --ink: #1b2733; --soft: #3b4a59; --grey: #4a5a6a;
+  --line: #dde2e7; --box: #f2f6fa; --link: #1d5c96; --bar: #2f6fab; --note: #fdf3f4; --quick: #fff7e0;
+  --quoted: #6a7784; --canvas: #f7f9fb; --grid: #dde3e9; }
+@media screen and (prefers-color-scheme: dark) {
+  :root { --back: #0e0f10; --paper: #171717; --ink: #e6e9ec; --soft: #c2cad2; --grey: #a7b1bb; --line: #363c43;
+    --box: #20262d; --link: #7db8ee; --bar: #4f93d1; --note: #33201f; --quick: #332b14; --quoted: #8f9aa5;
+    --canvas: #1d2126; --grid: #343c45; }
+  figure img { filter: invert(.91) hue-rotate(180deg); }
+}
 * { box-sizing: border-box; }
-body { margin: 0; background: #f4f5f7; color: #1b2733;
+body { margin: 0; background: var(--back); color: var(--ink);
   font: 17px/1.6 Charter, "Bitstream Charter", Georgia, serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 3rem 2.5rem 4rem; background: #fff; min-height: 100vh; }
+main { max-width: 60rem; margin: 0 auto; padding: 3rem 2.5rem 4rem; background: var(--paper); min-height: 100vh; }
 h1, h2, nav, table, figcaption, caption, .numbers, .about {
   font-family: system-ui, "Helvetica Neue", Arial, sans-serif;
 }
 h1 { font-size: 2rem; line-height: 1.2; margin: 0 0 .6rem; letter-spacing: -.01em; }
-h2 { font-size: 1.3rem; margin: 3rem 0 .6rem; padding-top: 1rem; border-top: 1px solid #dde2e7; }
+h2 { font-size: 1.3rem; margin: 3rem 0 .6rem; padding-top: 1rem; border-top: 1px solid var(--line); }
 p { margin: .7rem 0; max-width: 46rem; }
 main ul:not(.numbers) { max-width: 46rem; padding-left: 1.3rem; } main ul:not(.numbers) li { margin: .45rem 0; }
-.lead { font-size: 1.12rem; color: #3b4a59; }
-a { color: #1d5c96; text-decoration: none; } a:hover { text-decoration: underline; }
+.lead { font-size: 1.12rem; color: var(--soft); }
+a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
 .numbers { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0; padding: 0; list-style: none; }
-.numbers li { flex: 1 1 12rem; padding: .9rem 1rem; background: #f2f6fa; border-left: 4px solid #2f6fab; }
+.numbers li { flex: 1 1 12rem; padding: .9rem 1rem; background: var(--box); border-left: 4px solid var(--bar); }
 .numbers b { display: block; font-size: 1.45rem; line-height: 1.25; white-space: nowrap; }
-.numbers span { font-size: .84rem; line-height: 1.35; color: #4a5a6a; display: block; }
+.numbers span { font-size: .84rem; line-height: 1.35; color: var(--grey); display: block; }
 nav { margin: 1.5rem 0; font-size: .95rem; columns: 2; } nav ol { margin: 0; padding-left: 1.4rem; }
-.note { padding: .9rem 1.2rem; background: #fdf3f4; border-left: 4px solid #d1495b; }
+.note { padding: .9rem 1.2rem; background: var(--note); border-left: 4px solid #d1495b; }
 .note p { max-width: none; }
 figure { margin: 1.6rem 0; } figure img { display: block; width: 100%; height: auto; }
-figcaption, caption { font-size: .88rem; line-height: 1.45; color: #4a5a6a; text-align: left; }
+figcaption, caption { font-size: .88rem; line-height: 1.45; color: var(--grey); text-align: left; }
 figcaption { margin-top: .5rem; } caption { caption-side: bottom; padding-top: .5rem; }
-figcaption b, caption b { color: #1b2733; }
+figcaption b, caption b { color: var(--ink); }
 .table { overflow: auto hidden; margin: 1.4rem 0; }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4; }
-th, td { padding: .38rem .8rem .38rem 0; text-align: left; border-bottom: 1px solid #e6eaee; vertical-align: top; }
-th { border-bottom: 2px solid #1b2733; font-weight: 600; vertical-align: bottom; }
+th, td { padding: .38rem .8rem .38rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { border-bottom: 2px solid var(--ink); font-weight: 600; vertical-align: bottom; }
 th.number, td.number { text-align: right; font-variant-numeric: tabular-nums; } td.number { white-space: nowrap; }
 th:last-child, td:last-child { padding-right: 0; }
-tr.quoted td { color: #6a7784; }
-.about { margin-top: 3rem; font-size: .85rem; color: #4a5a6a; }
+tr.quoted td { color: var(--quoted); }
+.about { margin-top: 3rem; font-size: .85rem; color: var(--grey); }
 .about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
 .about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
 sup, sub { line-height: 0; font-size: .72em; }
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
-.quick { padding: .6rem 1rem; background: #fff7e0; border-left: 4px solid #e0a100; max-width: 46rem; }
+.quick { padding: .6rem 1rem; background: var(--quick); border-left: 4px solid #e0a100; max-width: 46rem; }
 figure { overflow-x: auto; }
 @media (max-width: 700px) {
   body { font-size: 16px; } main { padding: 1.4rem 1.1rem 3rem; }
@@ -143,9 +153,9 @@ class Page:
         """
         self._body.append(_figure(png, label, caption, alt))
 
-    def animation(self, html: str) -> None:
-        """A motion that plays, as :func:`kinegrad.papers.report.animation.animation` makes it."""
-        self._body.append(html)
+    def animation(self, html: str, *, first: bool = False) -> None:
+        """A motion that plays, as :func:`kinegrad.papers.report.animation.animation` makes it; `first`: at the top."""
+        (self._top if first else self._body).append(html)
 
     def table(
         self,
@@ -172,8 +182,14 @@ class Page:
         caption = f"<caption><b>{label}.</b> {caption}</caption>"
         self._body.append(f'<div class="table"><table>{caption}{head}<tbody>{body}</tbody></table></div>')
 
+    def made(self, html: str, facts: Mapping[str, str]) -> None:
+        """The last section, how the page was made: a paragraph of HTML, and texts by name."""
+        self.section("How this page was made", "made")
+        self.paragraph(html)
+        self.about(facts)
+
     def about(self, facts: Mapping[str, str]) -> None:
-        """How the page was made, as texts by name."""
+        """Texts by name."""
         items = "".join(f"<dt>{escape(name)}</dt><dd>{escape(fact)}</dd>" for name, fact in facts.items())
         self._body.append(f'<div class="about"><dl>{items}</dl></div>')
 
@@ -213,6 +229,20 @@ def write_figures(
         (folder / f"{name}.png").write_bytes(pictures[name])
     say("page", len(makers), len(makers))
     return pictures
+
+
+def write_page(
+    folder: Path,
+    report: R,
+    makers: Mapping[str, Callable[[], Figure]],
+    page: Callable[[dict[str, bytes]], Page],
+    say: Progress,
+    dpi: float = 150,
+) -> R:
+    """Draw the figures of a report, and write them and the page that shows them; the report with their final paths."""
+    pictures = write_figures(folder, makers, dpi, say)
+    (folder / report.page.name).write_text(page(pictures).render(), encoding="utf-8")
+    return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
 
 
 def about(paper: str, out: str | os.PathLike[str], quick: bool, packages: Sequence[str]) -> dict[str, str]:
@@ -256,6 +286,19 @@ def number(x: float, digits: int = 2) -> str:
         return (text if x else "0").replace(",", "\u202f").replace("-", "−")
     mantissa, power = f"{x:.{digits - 1}e}".split("e")
     return f"{mantissa}·10<sup>{int(power)}</sup>".replace("-", "−")
+
+
+def powers(text: str) -> str:
+    """Text as HTML, with powers of ten.
+
+    >>> powers("1.1e-05 < 5e-06, 1e-14")
+    '1.1·10<sup>−5</sup> &lt; 5·10<sup>−6</sup>, 10<sup>−14</sup>'
+    """
+    return re.sub(
+        r"(\d+(?:\.\d+)?)e([+-]?)0?(\d+)",
+        lambda m: f"{'' if m[1] == '1' else f'{m[1]}·'}10<sup>{'−' * (m[2] == '-')}{m[3]}</sup>",
+        escape(text),
+    )
 
 
 def _processor() -> str:

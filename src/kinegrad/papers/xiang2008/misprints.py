@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from kinegrad.papers.report.misprints import Misprint
 
-__all__ = ["MISPRINTS", "Misprint"]
-
-
-class Misprint(NamedTuple):
-    """Where, what is printed, what it must be, as HTML; and whether a test evaluates both."""
-
-    place: str
-    printed: str
-    correct: str
-    tested: bool = False
-
+__all__ = ["MISPRINTS"]
 
 MISPRINTS = (
     Misprint(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kinegrad.motion.problem import MotionSolution
+from kinegrad.papers.report import page as report_page
 from kinegrad.papers.report.animation import animation
+from kinegrad.papers.report.misprints import misprints_section
 from kinegrad.papers.report.motion_scene import scene_of
-from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
+from kinegrad.papers.report.page import Page, Progress, duration, number
 from kinegrad.papers.xiang2008 import figures
 from kinegrad.papers.xiang2008.experiment import Run, Sensitivity
 from kinegrad.papers.xiang2008.findings import PUBLISHED, findings, run_of
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 __all__ = ["write_page"]
 
-DPI = 140
 LIMIT = 10.0  # N·m
 # OpenSim Moco 4.6 by benchmarks/moco.py: mesh intervals, T, iterations, processor time; limited memory, 1e-6
 MOCO = {1: ((20, 0.39273, 27, 0.92), (100, 0.39189, 26, 4.5)), 2: ((20, 0.51903, 19, 1.04), (100, 0.51886, 22, 4.1))}
@@ -35,9 +35,8 @@ MOCO = {1: ((20, 0.39273, 27, 0.92), (100, 0.39189, 26, 4.5)), 2: ((20, 0.51903,
 
 def write_page(folder: Path, report: Report, sensitivity: Sensitivity, say: Progress) -> Report:
     """Write figures and page into a folder; the report with the figures' final paths."""
-    pictures = write_figures(folder, _makers(report, sensitivity), DPI, say)
-    (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
-    return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
+    makers = _makers(report, sensitivity)
+    return report_page.write_page(folder, report, makers, lambda pictures: _page(report, pictures), say)
 
 
 def _makers(report: Report, sensitivity: Sensitivity) -> dict[str, Callable[[], Figure]]:
@@ -101,14 +100,13 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
     _example(page, report, pictures, 2)
     _table(page, report)
     _derivatives(page, report, pictures)
-    _misprints(page)
-    page.section("How this page was made", "made")
-    page.paragraph(
+    misprints_section(page, MISPRINTS, "Table 3")
+    page.made(
         "By one command, with nothing entered by hand but the numbers of OpenSim Moco, which are quoted. All numbers "
         "are in <code>results.json</code>, all solves in <code>runs.csv</code>. A second run finds the same; times "
-        "differ."
+        "differ.",
+        report.about,
     )
-    page.about(report.about)
     return page
 
 
@@ -210,13 +208,3 @@ def _derivatives(page: Page, report: Report, pictures: dict[str, bytes]) -> None
         pictures["convergence"], "Convergence of example 2",
         "Distance to the last iterate, by iteration (logarithmic from 10 on).",
     )  # fmt: skip
-
-
-def _misprints(page: Page) -> None:
-    page.section("Misprints found on the way", "misprints")
-    page.paragraph(
-        "The copy used here is a scan; some of this may be due to it and not to the paper. What is marked was also "
-        "evaluated both ways in the tests, where the printed form fails and the other holds."
-    )
-    rows = [[each.place, each.printed, each.correct, "✓" if each.tested else ""] for each in MISPRINTS]
-    page.table(["where", "as printed", "what it must be", "tested"], rows, "Table 3", "Formulas put right.", words=4)

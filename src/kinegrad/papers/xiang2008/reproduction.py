@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
@@ -14,6 +12,7 @@ from kinegrad.errors import InputError
 from kinegrad.io.whole_file import checked_path
 from kinegrad.motion.problem import MotionSolution
 from kinegrad.motion.problem.verification import Verification
+from kinegrad.papers.report.files import write_json, write_rows
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 from kinegrad.papers.xiang2008 import experiment
@@ -145,18 +144,10 @@ def reproduce(
             about=about("xiang2008", target, quick, ("numpy", "scipy", "casadi", "unopy", "matplotlib")),
         )
         report = write_page(folder, report, sensitivity, say)
-        _write_runs(folder / report.runs_file.name, report.runs)
-        with (folder / report.results.name).open("w", encoding="utf-8") as file:
-            json.dump(_plain(report), file, indent=1, ensure_ascii=False, allow_nan=False)
+        rows = [{k: v for k, v in asdict(run).items() if k not in ("history", "distances")} for run in report.runs]
+        write_rows(folder / report.runs_file.name, rows)
+        write_json(folder / report.results.name, _plain(report))
     return report
-
-
-def _write_runs(path: Path, runs: tuple[Run, ...]) -> None:
-    rows = [{k: v for k, v in asdict(run).items() if k not in ("history", "distances")} for run in runs]
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def _plain(report: Report) -> dict[str, Any]:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from kinegrad.model import Topology
+from kinegrad.papers.report import page as report_page
+from kinegrad.papers.report.animation import animation, motion_scene
 from kinegrad.papers.report.disturbance import disturbed_words
-from kinegrad.papers.report.page import Page, Progress, duration, number, write_figures
+from kinegrad.papers.report.page import Page, Progress, duration, number
 from kinegrad.papers.zhakatayev2023 import experiment as paper
 from kinegrad.papers.zhakatayev2023.experiment import BREAKDOWN, Entry, Experiment, Timing
 from kinegrad.plot import draw_branch_graph, draw_joint_graph
@@ -36,7 +39,6 @@ METHODS = {
     "numdifftools": "numdifftools",
 }
 NAMES = human43().joint_names
-DPI = 150
 DOI = "doi:10.1007/s11071-023-08433-7"
 
 
@@ -53,9 +55,7 @@ def write_page(folder: Path, report: Report, x: Experiment, say: Progress) -> Re
         "errors_jacobianest": lambda: _error_maps(x, "jacobianest"),
         "errors_central": lambda: _error_maps(x, "central"),
     }
-    pictures = write_figures(folder, makers, DPI, say)
-    (folder / report.page.name).write_text(_page(report, pictures).render(), encoding="utf-8")
-    return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
+    return report_page.write_page(folder, report, makers, lambda pictures: _page(report, x, pictures), say)
 
 
 # --- figures ----------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ def _error_maps(x: Experiment, method: str) -> Figure:
 # --- words and tables -------------------------------------------------------------------------------------------
 
 
-def _page(report: Report, pictures: dict[str, bytes]) -> Page:
+def _page(report: Report, x: Experiment, pictures: dict[str, bytes]) -> Page:
     lead = (
         "Sensitivities of the inverse dynamics of a human body with 43 joints, exact and numerical: the "
         "experiment of A. Zhakatayev, Y. Rogovchenko and M. Pätzold, <i>Recursive inverse dynamics "
@@ -133,22 +133,21 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
             (f"{report.zeros} of {report.entries}", "entries of each matrix that the tree makes zero"),
         ]
     )
-    _setting(page, report, pictures)
+    _setting(page, report, x, pictures)
     _figures_4_5(page, report, pictures)
     _breakdown(page, report, pictures)
     _all_entries(page, report, pictures)
     _timings(page, report)
-    page.section("How this page was made", "made")
-    page.paragraph(
+    page.made(
         "By one command, with nothing entered by hand. All numbers are in <code>results.json</code>, the "
         "RMS error of every entry in <code>rms.csv</code>. A second run gives the same, times and date "
-        "apart."
+        "apart.",
+        report.about,
     )
-    page.about(report.about)
     return page
 
 
-def _setting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
+def _setting(page: Page, report: Report, x: Experiment, pictures: dict[str, bytes]) -> None:
     page.section("The mechanism and its motion", "setting")
     page.paragraph(
         "A tree of joints with one degree of freedom each is described by the parent of each joint, or "
@@ -172,6 +171,13 @@ def _setting(page: Page, report: Report, pictures: dict[str, bytes]) -> None:
         "which is at the world’s origin. The third axis of the whole body’s rotation is repeated in both "
         "legs and the trunk (6, 14, 22).",
     )  # fmt: skip
+    slides = [joint.kind == "prismatic" for joint in x.model.joints]
+    scene = motion_scene(x.model, x.t, np.where(slides, 0.0, x.states[0]), azimuth=40.0)
+    motion = (
+        "All 43 coordinates are sin 2π<i>t</i>, in rad and m, so nobody moves like this; seen from the pelvis, which "
+        f"slides along all three axes itself. {x.t[-1]:g} s."
+    )
+    page.animation(animation(scene, "The motion", motion))
     page.figure(
         pictures["figure_3_human_graphs"], "Figure 3",
         "Joint graph and branch graph of the human: 43 joints, 7 branches. A torque depends only on "

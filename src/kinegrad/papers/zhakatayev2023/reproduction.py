@@ -14,16 +14,15 @@ Joints are numbered from 1 in what is printed and drawn, as in the paper.
 from __future__ import annotations
 
 import csv
-import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from kinegrad.errors import InputError
 from kinegrad.io.whole_file import checked_path
+from kinegrad.papers.report.files import plain, write_json
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 from kinegrad.papers.zhakatayev2023 import experiment as work
@@ -151,22 +150,11 @@ def reproduce(
         )
         report = write_page(folder, report, found, say)
         _write_rms(folder / report.rms.name, found)
-        with (folder / report.results.name).open("w", encoding="utf-8") as file:
-            json.dump(_plain(report), file, indent=1, ensure_ascii=False)
+        write_json(folder / report.results.name, plain(report) | {"spike_statement": report.spike_statement})
     return report
 
 
 # --- files ------------------------------------------------------------------------------------------------------
-
-
-def _plain(report: Report) -> dict[str, Any]:
-    """The report for JSON; what differs from run to run is under `timings` and `about`."""
-    values = asdict(report)
-    for name in ("page", "results", "rms"):
-        values[name] = values[name].name
-    values["figures"] = [path.name for path in report.figures]
-    values["spike_statement"] = report.spike_statement
-    return values
 
 
 def _write_rms(path: Path, x: Experiment) -> None:
