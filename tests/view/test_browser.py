@@ -1,4 +1,4 @@
-"""The viewer in a real browser: Debian's Chromium without a screen, its WebGL in software.
+"""The viewer, and the pages of reports, in a real browser: Debian's Chromium without a screen, its WebGL in software.
 
 Chromium is installed by ``.ci/run``; where there is none, these tests are skipped.
 """
@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
+from kinegrad.papers.report.animation import animation, motion_scene
+from kinegrad.papers.report.page import Page
 from kinegrad.view import Viewer, export_page
 from tests.limits import LIMIT
 from tests.view.test_viewer import swing, wait_until
@@ -51,6 +53,41 @@ def coloured(pixels):
     return int((np.ptp(pixels, axis=-1) > 60).sum())
 
 
+POINT_EVERYWHERE = """async () => {
+  const canvas = document.querySelector('canvas'), box = canvas.getBoundingClientRect(), names = [];
+  for (let k = 0; k < 144; k++) {
+    const clientX = box.left + (0.5 + k % 12) / 12 * box.width, clientY = box.top + (0.5 + k / 12) / 12 * box.height;
+    canvas.dispatchEvent(new PointerEvent('pointermove', {clientX, clientY}));
+    await new Promise(done => requestAnimationFrame(done));
+    names.push(canvas.parentElement.dataset.name);
+  }
+  return names;
+}"""  # what a report calls the places of a grid, one after the other
+
+
+def hovered(page, model):
+    """Rest the pointer on parts of the model until a name appears beside it."""
+    found = []
+
+    def seen():
+        places = np.argwhere(np.ptp(picture_of(page), axis=-1) > 60)
+        if len(places) < 200:
+            return False
+        row, column = places[len(places) // 2]
+        page.mouse.move(60 + int(column), 160 + int(row))
+        page.wait_for_timeout(500)
+        tip = page.locator("#kinegrad-hover")
+        found[:] = tip.inner_text().split("\n") if tip.count() and tip.is_visible() else []
+        return bool(found)
+
+    wait_until(seen)
+    link = found[0]
+    assert link in model.link_names
+    assert found[1:] in ([f"joint {model.joint_names[model.link_index(link)]}"], [])
+    page.mouse.move(5, 5)  # where there is nothing
+    wait_until(lambda: not page.locator("#kinegrad-hover").is_visible())
+
+
 def test_the_page_shows_the_model_a_slider_moves_it_and_the_clock_runs(page):
     arm = kg.samples.puma560()
     with Viewer(arm, swing(arm)) as viewer:
@@ -65,6 +102,7 @@ def test_the_page_shows_the_model_a_slider_moves_it_and_the_clock_runs(page):
         np.testing.assert_allclose(viewer.q[-1], 1.5, atol=0.01)
         viewer.set_posture(held + 0.5)
         wait_until(lambda: (np.abs(picture_of(page) - before) > 40).any(axis=-1).sum() > 200)
+        hovered(page, arm)
         page.get_by_role("button", name="Play").click(force=True)
         wait_until(lambda: viewer.time > 0.2)
         viewer.pause()
@@ -86,16 +124,42 @@ def test_a_click_on_a_link_colours_the_body(page):
         wait_until(clicked)
 
 
-@pytest.mark.parametrize("dark", [False, True])
-def test_an_exported_page_plays_and_asks_nobody(page, tmp_path, dark):
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_an_exported_page_plays_asks_nobody_and_is_as_the_reader_has_it(browser, tmp_path, scheme):
     human = kg.samples.human43()
-    target = export_page(human, swing(human), tmp_path / "human.html", dark=dark)
+    target = export_page(human, swing(human), tmp_path / "human.html")
+    page = browser.new_page(viewport={"width": 800, "height": 600}, color_scheme=scheme)
     asked = []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(target.as_uri())
     wait_until(lambda: coloured(picture_of(page)) > 300)
     first = picture_of(page)
     wait_until(lambda: (np.abs(picture_of(page) - first) > 40).any(axis=-1).sum() > 200)  # it moves
+    hovered(page, human)
     outside = [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
     assert outside == []
-    assert (picture_of(page)[:20].mean() < 128) == dark
+    assert (picture_of(page)[:20].mean() < 128) == (scheme == "dark")
+    page.close()
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 390)])
+def test_a_report_plays_its_model_names_it_and_fits_the_screen(browser, tmp_path, scheme, width):
+    arm = kg.samples.two_link()
+    motion = swing(arm)
+    report = Page("Arm", "It swings.")
+    report.section("Motion", "motion")
+    report.animation(animation(motion_scene(arm, motion.t, motion.q), "Figure 1", "An arm."))
+    (tmp_path / "index.html").write_text(report.render(), encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    told = []
+    page.on("request", lambda request: told.append(request.url) if not request.url.startswith("file:") else None)
+    page.on("pageerror", lambda error: told.append(str(error)))
+    page.goto((tmp_path / "index.html").as_uri())
+    wait_until(lambda: float(page.locator("output").inner_text().removesuffix(" s") or 0) > 0.1)
+    page.get_by_role("button", name="pause").click()
+    assert {*arm.link_names} <= set(page.evaluate(POINT_EVERYWHERE))
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    back = page.evaluate("getComputedStyle(document.querySelector('main')).backgroundColor")
+    assert (back == "rgb(255, 255, 255)") == (scheme == "light")
+    assert told == []
+    page.close()

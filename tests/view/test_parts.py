@@ -45,6 +45,36 @@ def test_shapes_take_the_place_of_capsules_and_collision_shapes_are_not_drawn():
     assert parts[0].color == (1, 0, 0, 1)
 
 
+def test_a_thigh_reaches_to_a_knee_that_slides_with_its_angle():
+    """As in OpenSim's gait models: between thigh and shank are massless slides that the knee's angle moves."""
+    builder = kg.ModelBuilder("leg")
+    mass = kg.Inertia.point(5.0, [0, 0, -0.2])
+    builder.add("hip", None, kg.revolute("y"), link="thigh", inertia=mass)
+    builder.add("roll", "thigh", kg.prismatic("x"), link="roll")
+    builder.add("glide", "roll", kg.prismatic("z"), link="glide")
+    builder.add("knee", "glide", kg.revolute("y"), link="shank", inertia=mass)
+    roll, glide = kg.PolynomialFunction([0.01, 0.02]), kg.PolynomialFunction([-0.4, 0.0, 0.01])
+    builder.couple("knee_angle", {"roll": roll, "glide": glide, "knee": 1.0})
+    model = builder.build()
+    thigh, *_ = (line for line in link_segments(model) if line.link == model.link_index("thigh"))
+    knee = kg.forward_kinematics(model, [0.0, 0.0]).transform[model.link_index("shank"), :3, 3]
+    np.testing.assert_allclose(thigh.end, knee, atol=1e-15)
+    np.testing.assert_allclose(thigh.end, [0.01, 0, -0.4], atol=1e-15)
+    assert {line.link for line in link_segments(model)} == {0, 3}
+
+
+def test_a_pelvis_that_carries_the_trunk_has_a_line_to_its_mass():
+    builder = kg.ModelBuilder("gait")
+    builder.add("root", None, kg.revolute("y"), link="pelvis", inertia=kg.Inertia.point(50.0, [0, 0, 0.4]))
+    for side, y in (("right", -0.1), ("left", 0.1)):
+        placed = np.eye(4)
+        placed[1, 3] = y
+        builder.add(side, "pelvis", kg.revolute("y"), link=f"{side}_leg", placement=placed,
+                    inertia=kg.Inertia.point(9.0, [0, 0, -0.5]))  # fmt: skip
+    ends = [line.end.tolist() for line in link_segments(builder.build()) if line.link == 0]
+    assert ends == [[0, -0.1, 0], [0, 0.1, 0], [0, 0, 0.4]]
+
+
 def test_a_model_without_extent_has_a_size():
     builder = kg.ModelBuilder("ball")
     builder.add("free", None, kg.revolute("z"), link="ball", inertia=kg.Inertia.point(2.0, [0, 0, 0]))

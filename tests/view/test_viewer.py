@@ -1,5 +1,7 @@
 """The viewer without a browser: what is sent to it, what it refuses, and how it ends."""
 
+import shutil
+import subprocess
 import threading
 import time
 
@@ -9,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 import kinegrad as kg
 from kinegrad.view import Viewer, export_page, film, picture, save_picture
+from kinegrad.view.panel import MANY, _extremes
 from kinegrad.view.shown import Shown
 from tests.limits import LIMIT
 
@@ -89,6 +92,55 @@ def test_colours_show_what_feels_the_chosen_joint():
         assert tuple(viewer.scene.meshes[0].color) != grey
 
 
+def tumbler():
+    """A free body with an arm, its orientation a quaternion."""
+    builder = kg.ModelBuilder("tumbler")
+    builder.add("root", None, kg.free(quaternion=True), link="body", inertia=kg.Inertia.point(1.0, [0.1, 0.2, 0.3]))
+    builder.add("arm", "body", kg.revolute("x"), link="arm", inertia=kg.Inertia.point(1.0, [0, 0, -1.0]))
+    return builder.build()
+
+
+def test_links_that_no_speed_moves_lend_no_colour():
+    """Behind a quaternion are hinges that only place it: the arm's column of ∂τ/∂q is not theirs."""
+    model = tumbler()
+    with Viewer(model, q=kg.integrate(model, kg.neutral(model), [0, 0, 0, 0.3, 0.2, 0.1, 0.4])) as viewer:
+        viewer.choose(model.nv - 1)
+        column = viewer.shown.sensitivity(viewer.q, np.zeros(7), np.zeros(7), model.nv - 1)
+        largest = np.abs(column[:6]).max() / np.abs(column).max()
+        body = next(mesh for mesh, part in zip(viewer.scene.meshes, viewer.scene.parts, strict=True)
+                    if model.link_names[part.link] == "body")  # fmt: skip
+        red = 191 + (204 - 191) * np.sqrt(largest)  # from grey to red, by the strongest of the body's own speeds
+        assert body.color[0] == pytest.approx(red, abs=13 * (1 - np.sqrt(largest)) / 2 + 1)
+        assert body.color[1] == pytest.approx(196 - (196 - 26) * np.sqrt(largest), abs=2)
+
+
+def test_the_cursor_is_upright_at_the_time_and_the_title_has_a_unit(viewer):
+    viewer.set_time(0.4321)
+    times, *_, line = viewer.panel._figure.data
+    at = np.flatnonzero(np.isfinite(line))
+    np.testing.assert_allclose(times[at], 0.4321, atol=1e-12)
+    assert line[at[0]] < line[at[1]]
+    assert viewer.panel._figure.title == "torques, N m"
+
+
+def test_long_curves_keep_their_peaks():
+    values = np.zeros((50_000, 2))
+    values[12_345, 0], values[44_444, 1] = 1.0, -1.0
+    kept = _extremes(values)
+    assert {0, 12_345, 44_444, 49_999} <= set(kept.tolist())
+    assert len(kept) <= 2 * MANY
+    assert (np.diff(kept) > 0).all()
+
+
+def test_the_camera_has_the_motion_before_it(viewer):
+    """From afar, and the middle of everything that is drawn is where it looks."""
+    camera, low, high = viewer.server.initial_camera, viewer.scene.low, viewer.scene.high
+    np.testing.assert_allclose(camera.look_at, (low + high) / 2)
+    distance = np.linalg.norm(np.array(camera.position) - camera.look_at)
+    assert distance * np.sin(camera.fov / 2) > np.linalg.norm(high - low) / 2
+    assert camera.near < 0.01 * distance < camera.far
+
+
 def test_it_plays_pauses_and_begins_again(viewer):
     viewer.play()
     wait_until(lambda: viewer.time > 0.05)
@@ -132,6 +184,12 @@ def test_quaternions_and_couplings_have_sliders():
     np.testing.assert_allclose(scene.tangent(scene.posture(x)), x, atol=1e-12)
 
 
+@pytest.mark.parametrize(("dark", "told"), [(True, "true"), (False, "false"), (None, "matchMedia")])
+def test_exported_pages_are_dark_if_asked_or_as_the_reader_has_it(tmp_path, dark, told):
+    page = export_page(kg.samples.two_link(), None, tmp_path / "arm.html", dark=dark)
+    assert f"__VISER_EMBED_CONFIG__={{darkMode:{told}" in page.read_text(encoding="utf-8")
+
+
 BAD = {
     "model": (lambda: Viewer("arm"), "`model`"),
     "motion": (lambda: Viewer(kg.samples.two_link(), "walk.csv"), "`motion` is 'walk.csv'; expected a Motion"),
@@ -167,6 +225,31 @@ def test_pictures_have_the_model_in_the_middle():
     assert len(inked) > 0.05 * pixels[..., 0].size
     assert (inked.min(0) > 0).all()
     assert (inked.max(0) < np.array(pixels.shape[:2]) - 1).all()
+
+
+def test_a_link_without_extent_or_mass_is_a_picture_of_nothing():
+    builder = kg.ModelBuilder("nothing")
+    builder.add("hinge", None, kg.revolute("z"), link="point")
+    assert len(picture(builder.build()).axes) == 1
+
+
+@pytest.mark.skipif(shutil.which("ffmpeg") is None, reason="there is no ffmpeg: apt install ffmpeg")
+def test_a_film_as_mp4(tmp_path):
+    arm = kg.samples.two_link()
+    whole = film(arm, swing(arm, 7, 0.2), tmp_path / "arm.mp4")
+    told = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", "stream=codec_name,pix_fmt,nb_read_frames"]
+    found = subprocess.run([*told, "-of", "csv=p=0", whole], capture_output=True, text=True, check=True, timeout=LIMIT)
+    assert found.stdout.strip() == "h264,yuv420p,6"  # 25 a second, both ends; what every player shows
+
+
+def test_a_missing_ffmpeg_is_told_with_the_package(monkeypatch, tmp_path):
+    from matplotlib.animation import FFMpegWriter
+
+    monkeypatch.setattr(FFMpegWriter, "isAvailable", classmethod(lambda kind: False))
+    arm = kg.samples.two_link()
+    with pytest.raises(kg.InputError, match="apt install ffmpeg"):
+        film(arm, swing(arm), tmp_path / "arm.mp4")
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_missing_viser_is_told_with_the_command(monkeypatch):

@@ -205,7 +205,8 @@ class _Painter:
         """A figure whose axes hold all these postures."""
         from matplotlib.figure import Figure
 
-        corners = np.concatenate([self._projected(q)[0].reshape(-1, 3) for q in postures])[:, :2]
+        drawn = np.concatenate([self._projected(q)[0].reshape(-1, 3) for q in postures])[:, :2]
+        corners = drawn if len(drawn) else np.zeros((1, 2))  # nothing to see of links that are points without mass
         low, high = corners.min(0), corners.max(0)
         spare = 0.06 * float((high - low).max()) or 0.5
         low, high = low - spare, high + spare

@@ -28,7 +28,6 @@ from kinegrad.model.constants import find_constant
 from kinegrad.papers import anderson2002
 from kinegrad.papers.anderson2002 import experiment as anderson2002_experiment
 from kinegrad.papers.anderson2002 import extended as anderson2002_extended
-from kinegrad.papers.anderson2002 import page as anderson2002_page
 from kinegrad.papers.anderson2002 import pendulum as anderson2002_pendulum
 from kinegrad.papers.anderson2002 import reproduction
 from kinegrad.papers.anderson2002.chain import chain_of, compiled
@@ -45,6 +44,7 @@ from kinegrad.papers.anderson2002.experiment import (
 from kinegrad.papers.anderson2002.extended import WIDER, extended_derivatives
 from kinegrad.papers.anderson2002.findings import agreed_until, largest_difference
 from kinegrad.papers.anderson2002.methods import METHODS
+from kinegrad.papers.report import page as report_page
 from kinegrad.papers.report.page import number
 from tests.reference import oracle
 
@@ -342,7 +342,7 @@ def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("papers") / "new" / "anderson2002"
     stages = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(anderson2002_page, "DPI", 40)
+        patch.setattr(report_page, "DPI", 40)
         patch.setattr(reproduction, "QUICK_BUDGET", 0.01)
         patch.setattr(reproduction, "QUICK_LIMIT", 1e6)  # s: no method is given up because the machine is busy
         patch.setattr(anderson2002_experiment, "FEWEST", 1)
@@ -457,7 +457,8 @@ def test_progress_goes_to_the_end(run):
 def test_the_page_needs_nothing_else_and_says_what_was_found(run):
     report, _, _ = run
     html = report.page.read_text(encoding="utf-8")
-    assert not re.search(r"https?:|//\w|<script|<link|@import|url\(", re.sub(r"base64,[^\"]*", "", html))
+    assert html.count('class="animation"') == 1  # the pendulum swings
+    assert not re.search(r"https?:|//\w|<script src|<link|@import|url\(", re.sub(r"base64,[^\"]*", "", html))
     sources = re.findall(r'(?:src|href)="([^"]{1,30})', html)
     assert all(source.startswith(("data:image/png;base64,", "#")) for source in sources)
     assert html.count("data:image/png;base64,") == 6  # one of them twice: it is what the page begins with

@@ -163,6 +163,7 @@ def report(tmp_path_factory):
 
 def test_the_page_is_whole(report):
     html = report.page.read_text(encoding="utf-8")
+    assert html.count('class="animation"') == 1  # the lift
     assert not re.search(r"(src|href)=[\"'](?!data:|#)", html)  # nothing from elsewhere
     assert html.count("data:image/png;base64,") - 1 == len(report.figures) == 4  # the first is shown twice
     assert all(path.exists() for path in report.figures)
@@ -224,7 +225,7 @@ def test_figure_3_ends_at_one_optimum(report):
 @pytest.mark.slow
 def test_differences_are_compared_with_exact_derivatives():
     methods = ("interior point, exact", "interior point, differences")
-    rows = lifting.convergences([10.0], silent, methods=methods, segments=6)
+    rows, _ = lifting.convergences([10.0], silent, methods=methods, segments=6)
     assert [row.method for row in rows] == list(methods)
     assert rows[0].objective == pytest.approx(rows[1].objective, rel=1e-5)
     words = list(_convergence_words(rows))

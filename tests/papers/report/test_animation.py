@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kinegrad import InputError, samples
-from kinegrad.papers.report.animation import Arrow, Block, Scene, animation, skeleton
+from kinegrad.papers.report.animation import FRAMES, Arrow, Block, Scene, animation, motion_scene, skeleton
 
 
 def scene(**changes):
@@ -41,6 +41,24 @@ def test_links_with_frames_at_their_joints_have_limbs_too():
     assert points[0, names["crown"]] == pytest.approx([0, 0, 1.75])
     points, limbs, _ = skeleton(samples.multi_pendulum(2), np.zeros((2, 2)))
     assert points[0, limbs[-1][1]] == pytest.approx([0, 0, -2])
+
+
+def test_limbs_have_the_names_of_their_links():
+    human = samples.human43()
+    _, limbs, _ = skeleton(human, np.zeros((2, 43)))
+    assert {"head", "trunk", "right_thigh", "left_hand"} <= {limb.name for limb in limbs} <= set(human.link_names)
+
+
+def test_a_particle_is_where_its_link_ends():
+    """Of a double pendulum of two particles, both bars are as long as the model says, and gravity points down."""
+    pendulum = samples.double_pendulum()
+    long = motion_scene(pendulum, np.linspace(0, 20, 2001), np.zeros((2001, 2)))
+    assert len(long.t) == FRAMES
+    assert (long.t[0], long.t[-1]) == (0, 20)
+    assert [np.linalg.norm(long.points[0, x.start] - long.points[0, x.end]) for x in long.limbs] == pytest.approx(
+        [1, 1]
+    )
+    assert long.up == "z"
 
 
 def test_the_page_holds_all_numbers_and_asks_nobody():

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 from kinegrad import InputError, cli
 from kinegrad.papers import zhakatayev2023
+from kinegrad.papers.report import page as report_page
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Page
 from kinegrad.papers.zhakatayev2023 import experiment as zhakatayev2023_experiment
-from kinegrad.papers.zhakatayev2023 import page as zhakatayev2023_page
 from kinegrad.papers.zhakatayev2023.jacobianest import jacobianest
 from kinegrad.plot.skeleton import joint_points
 
@@ -22,7 +22,7 @@ from kinegrad.plot.skeleton import joint_points
 def _cheaper():
     """Coarse pictures, times taken once."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(zhakatayev2023_page, "DPI", 40)
+        patch.setattr(report_page, "DPI", 40)
         patch.setattr(zhakatayev2023_experiment, "REPEATS", 1)
         yield
 
@@ -133,7 +133,8 @@ def test_progress_goes_to_the_end(run):
 
 def test_the_page_needs_nothing_else(run):
     html = run[0].page.read_text(encoding="utf-8")
-    assert not re.search(r"https?:|//\w|<script|<link|@import|url\(", re.sub(r"base64,[^\"]*", "", html))
+    assert html.count('class="animation"') == 1  # the human
+    assert not re.search(r"https?:|//\w|<script src|<link|@import|url\(", re.sub(r"base64,[^\"]*", "", html))
     sources = re.findall(r'(?:src|href)="([^"]{1,30})', html)
     assert sources
     assert all(source.startswith(("data:image/png;base64,", "#")) for source in sources)

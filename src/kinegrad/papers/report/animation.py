@@ -120,7 +120,7 @@ def skeleton(model: Model, q: ArrayLike, *, thickness: float = 0.05) -> tuple[Ar
     """Points and limbs of a model in postures q, (m, nq).
 
     A limb goes from a joint to each joint, frame and far end that its link carries; one that carries none, to twice as
-    far as its centre of mass.
+    far as its centre of mass, or to the particle that it is.
 
     Returns
     -------
@@ -164,7 +164,8 @@ def skeleton(model: Model, q: ArrayLike, *, thickness: float = 0.05) -> tuple[Ar
             if frame.link == link:
                 ends[name] = (poses[:, i] @ frame.placement)[:, :3, 3]
         if all(np.abs(end - joints[:, i, :3, 3]).max() < SAME_POINT for end in ends.values()) and model.mass[i] > 0:
-            far = poses[:, i] @ np.append(2 * model.com[i], 1.0)
+            times = 2 if model.inertia[i].any() else 1  # a particle is where its link ends
+            far = poses[:, i] @ np.append(times * model.com[i], 1.0)
             ends[f"{link} end"] = far[:, :3]
         for name, end in ends.items():
             index = point(end)
@@ -278,7 +279,8 @@ function draw(){const ratio=window.devicePixelRatio||1,W=canvas.clientWidth,H=ca
  const line=(a,b,c,w)=>{ink.strokeStyle=c;ink.lineWidth=w;ink.beginPath();ink.moveTo(a[0],a[1]);ink.lineTo(b[0],b[1]);
   ink.stroke();};
  ink.lineCap='round';const mesh=tone('--grid','#dde3e9'),edge=tone('--canvas','#f7f9fb'),words=tone('--grey','#4a5a6a');
- const own=c=>c===scene.middle?words:c;let under=null;const near=(a,b,c,w,name)=>{  // the nearest to the viewer of what is under the pointer
+ const own=c=>c===scene.middle?words:c;
+ let under=null;const near=(a,b,c,w,name)=>{  // the nearest to the viewer of what is under the pointer
   if(!pointed||!name)return;const x=b[0]-a[0],y=b[1]-a[1],l=x*x+y*y;
   const k=l?Math.max(0,Math.min(1,((pointed[0]-a[0])*x+(pointed[1]-a[1])*y)/l)):0,z=a[2]+k*(b[2]-a[2]);
   if(Math.hypot(a[0]+k*x-pointed[0],a[1]+k*y-pointed[1])<=Math.max(7,w/2)&&(!under||z>under[0]))under=[z,name];};

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["PredictionReport", "predict"]
 
-DPI = 130
 CAPTIONS = {
     "postures": ("Postures", "At equal steps of time."),
     "coordinates": ("Coordinates", "Those that move most; of left and right, one where both are alike."),
@@ -132,7 +131,7 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
     if (forces := figures.plot_forces(solution)) is not None:
         makers["forces"] = lambda: forces
     makers["progress"] = lambda: figures.plot_progress(solution)
-    pictures = write_figures(folder, makers, DPI, say)
+    pictures = write_figures(folder, makers, say)
     page = Page(prediction.title, escape(prediction.text))
     nonlinear, program = solution.nonlinear, solution.problem.program
     page.numbers(

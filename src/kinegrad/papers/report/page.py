@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Page", "Progress", "about", "duration", "number", "powers", "write_figures", "write_page"]
 
+DPI = 150  # of figures
 R = TypeVar("R", bound=Any)  # the report of a paper, a dataclass with `page` and `figures`
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
@@ -81,7 +82,7 @@ figure { overflow-x: auto; }
   body { font-size: 16px; } main { padding: 1.4rem 1.1rem 3rem; }
   h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
   nav { columns: 1; } .numbers li { flex: 1 1 100%; } .numbers b { white-space: normal; }
-  figure img { width: auto; min-width: 68rem; } table { width: max-content; min-width: 100%; }
+  figure img { width: auto; min-width: 48rem; } table { width: max-content; min-width: 100%; }
   td:not(.number), th { max-width: 16rem; } .table { -webkit-overflow-scrolling: touch; }
   figcaption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
   .about dl { grid-template-columns: 1fr; }
@@ -216,15 +217,13 @@ def _figure(png: bytes, label: str, caption: str, alt: str | None) -> str:
     return f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>"
 
 
-def write_figures(
-    folder: Path, makers: Mapping[str, Callable[[], Figure]], dpi: float, say: Progress
-) -> dict[str, bytes]:
+def write_figures(folder: Path, makers: Mapping[str, Callable[[], Figure]], say: Progress) -> dict[str, bytes]:
     """Draw figures and write them into a folder, as PNG; their content by name."""
     pictures = {}
     for k, (name, make) in enumerate(makers.items()):
         say("page", k, len(makers))
         buffer = io.BytesIO()
-        make().savefig(buffer, format="png", dpi=dpi)
+        make().savefig(buffer, format="png", dpi=DPI)
         pictures[name] = buffer.getvalue()
         (folder / f"{name}.png").write_bytes(pictures[name])
     say("page", len(makers), len(makers))
@@ -237,10 +236,9 @@ def write_page(
     makers: Mapping[str, Callable[[], Figure]],
     page: Callable[[dict[str, bytes]], Page],
     say: Progress,
-    dpi: float = 150,
 ) -> R:
     """Draw the figures of a report, and write them and the page that shows them; the report with their final paths."""
-    pictures = write_figures(folder, makers, dpi, say)
+    pictures = write_figures(folder, makers, say)
     (folder / report.page.name).write_text(page(pictures).render(), encoding="utf-8")
     return replace(report, figures=tuple(report.page.with_name(f"{name}.png") for name in pictures))
 
