@@ -1,5 +1,7 @@
 """Published optima are found by every solver, with every kind of derivatives, and are optima by our own word."""
 
+import re
+
 import casadi
 import numpy as np
 import pytest
@@ -139,7 +141,7 @@ def test_a_motion_that_is_too_fast_names_joint_and_instant():
     ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
     found = MotionProblem(samples.two_link(gravity=(0, 0, 0)), Phase(duration=(0.05, 0.3), segments=8), ends).solve()
     assert found.status == "infeasible"
-    assert "Violated most: torque of shoulder at s = 0.1" in found.message
+    assert re.search(r"Violated most: torque of shoulder at t = [\d.]+ s \(s = 0.1", found.message)
 
 
 def test_more_equations_than_variables():

@@ -50,16 +50,17 @@ def most_violated(program: Any, x: Array, g: Array, count: int = NAMED) -> str:
                 below = lower[k] > values[k]
                 limit, side = (lower[k], "below") if below else (upper[k], "above")
                 what = "not equal to" if lower[k] == upper[k] else side
-                found.append(
-                    (float(excess[k]), f"{named(program, kind, int(k))} is {values[k]:.6g}, {what} {limit:.6g}")
-                )
+                name = named(program, kind, int(k), x)
+                found.append((float(excess[k]), f"{name} is {values[k]:.6g}, {what} {limit:.6g}"))
     found.sort(key=lambda each: -each[0])
     return "; ".join(text for _, text in found[:count])
 
 
-def named(program: Any, kind: str, k: int) -> str:
+def named(program: Any, kind: str, k: int, x: Array | None = None) -> str:
     """What a program calls a row or a variable; its number, if it fails at that: no solution is lost for a name."""
     try:
+        if kind == "row" and x is not None and hasattr(program, "row_name_at"):
+            return str(program.row_name_at(k, x))
         return str(getattr(program, f"{kind}_name")(k))
     except Exception:
         return f"{kind} {k}"

@@ -61,7 +61,8 @@ class NonlinearProgram(Protocol):
     own units.  Where something cannot be evaluated they give NaN, or raise a :class:`~kinegrad.errors.SingularError`
     or :class:`~kinegrad.errors.SolveError`: the solver is told to try a shorter step.  Any other exception ends the
     solve and is raised from it.  An optional method ``gauss_newton(x, sigma, multipliers)`` gives the values of an
-    approximate Hessian in the pattern of the exact one.
+    approximate Hessian in the pattern of the exact one, and ``row_name_at(i, x)`` the name of a row where it depends on
+    the point, as its time does if durations are unknown.
     """
 
     n: int

@@ -243,18 +243,20 @@ class User:
             self._parts["tau"] = layout.tau
         if layout.forces:
             self._parts["forces"] = layout.force
-        probe = self._call(np.zeros((len(times), layout.all)) + 1e-3)
+        probe = self._call(np.zeros((len(times), layout.all)) + 1e-3, at_first=True)
         self._used = tuple(probe[1])
         self._ys = np.concatenate([np.arange(self._parts[x].start, self._parts[x].stop) for x in self._used])
         self.entries = (np.zeros(len(self._ys), dtype=np.int64), self._ys)
         a, b = np.tril_indices(len(self._ys))
         self._ab, self.pairs = (a, b), (self._ys[a], self._ys[b])
 
-    def _call(self, y: Array) -> tuple[Array, Mapping[str, Any]]:
+    def _call(self, y: Array, *, at_first: bool = False) -> tuple[Array, Mapping[str, Any]]:
         given = {name: y[:, part].copy() for name, part in self._parts.items()}
         try:
             value, slopes = self._function(s=self._times.copy(), **given)
         except (TypeError, ValueError) as error:
+            if not at_first:  # it can be called; what it raises later is its own
+                raise
             expected = "value (K,) and a dictionary of gradients by 'q', 'v', 'a', 'tau' or 'forces'"
             raise InputError(f"the function of {self.names[0]} fails: {error}; expected it to take s, "
                              f"{', '.join(self._parts)} and to return {expected}") from error  # fmt: skip

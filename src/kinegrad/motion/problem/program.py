@@ -70,7 +70,7 @@ class MotionProgram:
     @np.errstate(all="ignore")  # what overflows is not finite, and solvers see that
     def objective(self, x: Array) -> float:
         """f(x)."""
-        return float(self._time @ self.durations(x)) + sum(grid.objective(x) for grid in self.grids)
+        return float(self._time @ self.durations(x)) + sum([grid.objective(x) for grid in self.grids])
 
     @np.errstate(all="ignore")
     def gradient(self, x: Array) -> Array:
@@ -136,10 +136,17 @@ class MotionProgram:
         return ""
 
     def row_name(self, i: int) -> str:
-        """What row i is, and where in time."""
+        """What row i is, and at which part of its phase."""
         name, phase, s = self.find_row(i)
         where = "" if len(self.parts.phases) == 1 else f" of phase {phase!r}"
         return f"{name} at s = {s:.3g}{where}"
+
+    def row_name_at(self, i: int, x: Array) -> str:
+        """The same with its time, which durations among the unknowns tell."""
+        name, phase, s = self.find_row(i)
+        T, p = self.durations(x), [one.name for one in self.parts.phases].index(phase) if phase else 0
+        where = "" if len(self.parts.phases) == 1 else f" of phase {phase!r}"
+        return f"{name} at t = {T[:p].sum() + s * T[p]:.4g} s (s = {s:.3g}{where})"
 
     def blocks(self) -> list[tuple[GridAssembly, int, Block]]:
         """All blocks of rows, with where they stand."""

@@ -88,8 +88,11 @@ class MotionSolution(Result):
         outside = [one for one in self.between if not one.within]
         if not self.nonlinear.success or not outside:
             return self.nonlinear.message
+        ends = dict(zip((phase.name for phase in self.problem.phases), np.cumsum(self.durations), strict=True))
+        lasts = dict(zip(ends, self.durations, strict=True))
         each = "; ".join(
-            f"{one.family} by {one.value:.3g} (of {one.tolerance:g}; {one.row} at s = {one.s:.3g} of {one.phase!r})"
+            f"{one.family} by {one.value:.3g} (of {one.tolerance:g}; {one.row} at "
+            f"t = {ends[one.phase] - (1 - one.s) * lasts[one.phase]:.4g} s, s = {one.s:.3g} of {one.phase!r})"
             for one in outside
         )
         return (
