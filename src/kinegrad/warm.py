@@ -28,10 +28,12 @@ import numpy as np
 import kinegrad as kg
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, SolveError, shown
+from kinegrad.io.trc_file import Markers
 from kinegrad.model import LinearFunction
 from kinegrad.model.coordinates import CoupledCoordinate
 from kinegrad.model.names import closest
 from kinegrad.objectives import KineticEnergy, Objective
+from kinegrad.recordings import inverse_kinematics
 from kinegrad.simulate import adjoint_gradient, simulate_fixed
 
 __all__ = ["CALLS", "FUNCTIONS", "Compiled", "compile_kernels"]
@@ -56,6 +58,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
     held = arm.replace(elements={"strap": kg.SpringDamper("forearm", other_point=[0, 1, 0], stiffness=1.0)})
     steps: dict[str, Any] = {"step": 1e-3, "steps": 1}
     swing = Objective(integral=[KineticEnergy()])
+    seen = Markers(np.zeros(1), ("forearm",), np.full((1, 1, 3), 0.3))
 
     def of_design(function: Callable[..., Any], *state: Any, **options: Any) -> Callable[[], Any]:
         return lambda: function(design, *state, **options)
@@ -200,6 +203,8 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "points": ("point_motion", of_arm(kg.point_motion, q, v, a, link="forearm")),
         "Jacobians": ("jacobian", of_arm(kg.jacobian, q, link="forearm")),
         "energies": ("kinetic_energy", of_arm(kg.kinetic_energy, q, v)),
+        "markers": ("recordings.inverse_kinematics", lambda: inverse_kinematics(arm, seen)),
+        "∂²markers": ("recordings.inverse_kinematics", lambda: inverse_kinematics(arm, seen).covariance),
     }
 
 

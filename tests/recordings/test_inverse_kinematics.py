@@ -10,6 +10,8 @@ from kinegrad.errors import InputError
 from kinegrad.io.trc_file import Markers
 from kinegrad.recordings.inverse_kinematics import inverse_kinematics
 from kinegrad.recordings.marker_problem import MarkerProblem
+from tests.kernels.child import child, output
+from tests.reference import markers as markers_oracle
 
 
 def leg(quaternion: bool = False) -> tuple[kg.Model, list[str]]:
@@ -63,29 +65,68 @@ def test_noisy_markers_end_at_the_minimum(quaternion: bool) -> None:
             assert 0.5 * ((near - markers.position[k]) ** 2).sum() > found.cost[k]
 
 
-@pytest.mark.parametrize("patterns", [3, 100])
-def test_derivatives_of_the_cost(patterns: int) -> None:
+@pytest.mark.parametrize("quaternion", [False, True])
+def test_derivatives_of_the_cost(quaternion: bool) -> None:
     """Against central differences of the cost, with weights, gaps, and coordinates that are pulled."""
-    model, names = leg()
+    model, names = leg(quaternion)
     q, markers = walk(model, names, count=100, noise=0.02)
     rng, x = np.random.default_rng(1), markers.position.copy()
-    gaps = rng.random((patterns, len(names))) < 0.3
-    x[np.repeat(gaps, -(-100 // patterns), axis=0)[:100]] = np.nan
-    pull = rng.random(model.nv)
-    problem = MarkerProblem(model, names, x, rng.random(len(names)), q + 0.1, pull)
-    rows = np.arange(100)
-    d, _, at, T = problem.residuals(rows, q)
-    g, H = problem.derivatives(rows, q, d, at, T, exact=True)
+    x[rng.random((100, len(names))) < 0.3] = np.nan
+    weights, free = rng.random(len(names)), np.full(model.nq, np.inf)
+    pull = np.zeros(model.nv) if quaternion else rng.random(model.nv)
+    reference = np.zeros((1, model.nv)) if quaternion else q + 0.1
+    problem = MarkerProblem(model, names, x, weights, reference, pull, -free, free)
+    value, g, H = problem.derivatives(q)
+    exact = markers_oracle.cost(model, names, q, x, weights)
+    if not quaternion:
+        exact = exact + 0.5 * (pull * 0.1**2).sum()
+    assert np.abs(value - exact).max() < 1e-15
 
-    def gradient(y: np.ndarray) -> np.ndarray:
-        d, _, at, T = problem.residuals(rows, y)
-        return problem.derivatives(rows, y, d, at, T, exact=False)[0]
+    def at(step: np.ndarray) -> np.ndarray:
+        return problem.derivatives(kg.integrate(model, q, step))[0]
 
-    h = 1e-5
-    for j, step in enumerate(h * np.eye(model.nv)):
-        rise = (problem.residuals(rows, q + step)[1] - problem.residuals(rows, q - step)[1]) / (2 * h)
-        assert np.abs(rise - g[:, j]).max() < 1e-9
-        assert np.abs((gradient(q + step) - gradient(q - step)) / (2 * h) - H[:, :, j]).max() < 1e-8
+    h = 1e-3  # fourth order: h⁴ of truncation, 1e-17/h and 1e-17/h² of rounding
+    steps = h * np.eye(model.nv)
+    for j, u in enumerate(steps):
+        rise = (8 * (at(u) - at(-u)) - (at(2 * u) - at(-2 * u))) / (12 * h)
+        assert np.abs(rise - g[:, j]).max() < 1e-11
+        for k, v in enumerate(steps[: j + 1]):
+            one, two = (at(c * (u + v)) - at(c * (u - v)) - at(c * (v - u)) + at(c * (-u - v)) for c in (1, 2))
+            assert np.abs((16 * one - two) / (48 * h * h) - H[:, j, k]).max() < 1e-9
+    assert np.array_equal(H, H.transpose(0, 2, 1))
+    J = kg.jacobian(model, q, link=names).linear * np.sqrt(weights * problem.seen)[..., None, None]
+    A = np.einsum("bkij,bkil->bjl", J, J) + np.diag(pull)
+    assert np.abs(problem.derivatives(q, exact=False)[2] - A).max() < 1e-14
+
+
+@pytest.mark.parametrize("quaternion", [False, True])
+@pytest.mark.parametrize("limited", [False, True])
+def test_at_the_minimum_that_scipy_finds(quaternion: bool, limited: bool) -> None:
+    """Cost and position to 1e-9, with weights, gaps, limits that hold and a coordinate that is locked."""
+    model, names = leg(quaternion)
+    _, markers = walk(model, names, noise=0.01)
+    rng, x = np.random.default_rng(4), markers.position.copy()
+    x[rng.random(x.shape[:2]) < 0.1] = np.nan
+    weights = rng.uniform(0.2, 3.0, len(names))
+    limits = {"knee.rx": (-0.1, 0.2), "hip.y": (0.05, 0.05), "root.tx": (-0.1, np.inf)} if limited else {}
+    seen = Markers(markers.t, markers.names, x)
+    found = inverse_kinematics(model, seen, weights=dict(zip(names, weights, strict=True)), limits=limits)
+    assert found.success
+    if limited:
+        knee = found.q[:, model.coordinate_index("knee.rx")]
+        assert ((knee == -0.1) | (knee == 0.2)).any()
+        assert ((knee > -0.1) & (knee < 0.2)).any()
+        assert (found.q[:, model.coordinate_index("hip.y")] == 0.05).all()
+    for k in range(0, 150, 15):
+        low, high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+        for name, (least, most) in limits.items():
+            here = found.q[k, model.coordinate_index(name)]
+            low[model.speed_index(name)], high[model.speed_index(name)] = least - here, most - here
+        best = markers_oracle.nearest(model, names, found.q[k], x[k], weights, low, high)
+        lowest = markers_oracle.cost(model, names, best, x[k], weights)
+        assert found.cost[k] <= lowest * (1 + 1e-12)
+        assert lowest <= found.cost[k] * (1 + 1e-9)
+        assert np.abs(kg.difference(model, found.q[k], best)).max() < 1e-9
 
 
 def test_gaps_weights_and_markers_that_do_not_belong() -> None:
@@ -162,6 +203,77 @@ def test_a_single_frame_and_the_same_bits_twice() -> None:
     assert inverse_kinematics(model, markers).q.shape == (1, model.nq)
     _, markers = walk(model, names, count=60, noise=0.01)
     assert inverse_kinematics(model, markers) == inverse_kinematics(model, markers)
+
+
+def test_a_frame_does_not_feel_its_neighbours(small_grain: None) -> None:
+    """The same bits alone, in any block, and with any number of threads."""
+    model, names = leg(quaternion=True)
+    q, markers = walk(model, names, count=60, noise=0.01)
+    x = markers.position.copy()
+    x[5, 3] = x[7:9, :4] = np.nan
+    free = np.full(model.nq, np.inf)
+    weights, pull = np.ones(len(names)), np.zeros(model.nv)
+    problem = MarkerProblem(model, names, x, weights, np.zeros((1, model.nv)), pull, -free, free)
+    whole = problem.solve(np.arange(60), q, 1e-9, 50)
+    for rows in (np.array([7]), np.arange(59, 2, -3)):
+        part = problem.solve(rows, q[rows], 1e-9, 50)
+        for name in ("q", "cost", "steps", "done", "distance", "diagonal"):
+            assert np.array_equal(getattr(part, name), getattr(whole, name)[rows])
+    seen, found = Markers(markers.t, markers.names, x), []
+    try:
+        for threads in (1, 2, 5):
+            kg.set_threads(threads)
+            found.append(inverse_kinematics(model, seen))
+    finally:
+        kg.set_threads(None)
+    assert found[0] == found[1] == found[2]
+
+
+def test_edges() -> None:
+    """No frames; a start beyond limits; a recording far away; markers nowhere near; one marker, on the root."""
+    model, names = leg()
+    q, markers = walk(model, names, count=5)
+    nothing = inverse_kinematics(model, Markers([], markers.names, np.zeros((0, len(names), 3))))
+    assert nothing.success
+    assert nothing.q.shape == (0, model.nq)
+    limits = dict.fromkeys(model.coordinate_names, (-1.0, 1.0))
+    beyond = inverse_kinematics(model, markers, start=np.full(model.nq, 5.0), limits=limits)
+    assert np.abs(beyond.q - q).max() < 1e-8
+    away = np.array([500.0, -300.0, 20.0])
+    far = inverse_kinematics(model, Markers(markers.t, markers.names, markers.position + away))
+    assert np.abs(far.q[:, :3] - q[:, :3] - away).max() < 1e-8
+    for size in (1e8, 1e150, 1e300):
+        lost = inverse_kinematics(model, Markers(markers.t, markers.names, size * markers.position))
+        assert not lost.success
+        assert np.isfinite(lost.q).all()
+    one = inverse_kinematics(model, markers.select(names[:1]))
+    assert one.success
+    assert one.undetermined == ("hip.z", "hip.x", "hip.y", "knee.rx")
+    assert (one.q[:, 6:] == one.q[0, 6:]).all()
+
+
+SCRIPT = """
+import sys
+import kinegrad as kg
+from kinegrad.io.trc_file import Markers
+from kinegrad.recordings import inverse_kinematics
+from tests.recordings.test_inverse_kinematics import leg, walk
+
+model, names = leg(quaternion=True)
+_, markers = walk(model, names, count=11, noise=0.005)
+found = inverse_kinematics(model, markers, limits={"knee.rx": (-0.1, 0.2)})
+print(*(x.hex() for x in (*found.q.ravel().tolist(), *found.cost.tolist())))
+"""
+
+
+@pytest.mark.slow
+def test_the_same_bits_at_every_width_and_the_same_numbers_without_the_compiler() -> None:
+    """Reassociation does not depend on the width (but for that of one); plain Python rounds otherwise."""
+    found = []
+    for setting in ({"KINEGRAD_LANES": "2"}, {"KINEGRAD_LANES": "8"}, {"NUMBA_DISABLE_JIT": "1"}):
+        found.append(np.array([float.fromhex(x) for x in output(child(SCRIPT, **setting)).split()]))
+    assert np.array_equal(found[0], found[1])
+    assert np.abs(found[0] - found[2]).max() < 1e-10
 
 
 def test_refused() -> None:

@@ -62,6 +62,7 @@ from kinegrad._engine.kernel_constants import (
 )
 from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
+from kinegrad._engine.marker_fit import FittedMarkers, MarkerTask
 from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
@@ -85,10 +86,12 @@ __all__ = [
     "ElementDerivatives",
     "ElementForces",
     "Expansion",
+    "FittedMarkers",
     "Kernel",
     "Kind",
     "March",
     "Marched",
+    "MarkerTask",
     "Q",
     "Result",
     "Reversal",

@@ -27,7 +27,7 @@ from kinegrad.errors import KinegradError, SingularError
 from kinegrad.model import Model, Topology
 from kinegrad.model.coordinates import HINGES, POSE, Layout
 
-__all__ = ["SpeedBatch", "factor_pivot", "inertial", "roles", "solve_derivatives", "solve_tree"]
+__all__ = ["SpeedBatch", "factor_pivot", "inertial", "roles", "solve_derivatives", "solve_tree", "speed_tree"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -72,7 +72,7 @@ def roles(layout: Layout, held: Flags) -> Integers:
 
 def solve_tree(chart: Chart, M: Array, right: Array, free: Integers, threads: int | None) -> Array:
     """x of M x = right, (..., k), with the mass matrix of k coordinates that are `free`, (..., k, k)."""
-    pairs, slots = _tree(chart.model, free)
+    pairs, slots = speed_tree(chart.model, free)
     batch, k = SpeedBatch(chart, {"q": chart.q}, None, free), len(free)
     flat = kernel_array(M.reshape(batch.states, k * k)), kernel_array(right.reshape(batch.states, k))
     _, x = batch.output((k,))
@@ -84,7 +84,7 @@ def solve_tree(chart: Chart, M: Array, right: Array, free: Integers, threads: in
 def solve_derivatives(chart: Chart, by_q: Array, by_v: Array, M: Array, threads: int | None) -> list[Array]:
     """−M⁻¹ ∂τ/∂δ, −M⁻¹ ∂τ/∂v and M⁻¹, (..., nv, nv) each, where M is known to be regular."""
     nv = chart.layout.nv
-    (place, tree), _ = _tree(chart.model, np.arange(nv))
+    (place, tree), _ = speed_tree(chart.model, np.arange(nv))
     reached = once(chart.model, "reach", lambda: reach(Topology(_elimination(chart.layout, np.arange(nv)))))
     batch = SpeedBatch(chart, {"q": chart.q}, None, chart.layout.some_speed_of)
     given = [kernel_array(x.reshape(batch.states, nv * nv)) for x in (by_q, by_v, M)]
@@ -100,7 +100,7 @@ def solve_derivatives(chart: Chart, by_q: Array, by_v: Array, M: Array, threads:
     return [x for x, _ in pairs]
 
 
-def _tree(model: Model, free: Integers) -> tuple[tuple[Integers, tuple[Integers, ...]], int]:
+def speed_tree(model: Model, free: Integers) -> tuple[tuple[Integers, tuple[Integers, ...]], int]:
     """Tables for systems of coordinates that are `free`, and the slots they need; made once for a model and those."""
 
     def make() -> tuple[tuple[Integers, tuple[Integers, ...]], int]:

@@ -1,15 +1,8 @@
 """Inverse kinematics: coordinates of every frame of a recording from the positions of its markers.
 
-Each frame is a least-squares problem of its own (:mod:`kinegrad.recordings.marker_problem`), solved by Gauss and
-Newton's method with Levenberg and Marquardt's damping, within joint limits, to the minimum itself.  All frames are
-worked on together, from guesses that are good:
-
-1. one frame in which most markers are seen, from `start` and from random starts around it: the best of them;
-2. some frames spread over the recording, from that; where one ends higher than its neighbours, or far from them, it is
-   solved again from theirs;
-3. the frames between them, and those between these, from splines through what is known: two or three steps each.
-
-A coordinate that no marker depends on stays where it started.
+Each frame is a least-squares problem of its own (:mod:`kinegrad.recordings.marker_problem`), solved by Newton's method
+with Levenberg and Marquardt's damping, within joint limits, to the minimum itself, from guesses that other frames give
+(:mod:`kinegrad.recordings.frame_search`).  A coordinate that no marker depends on stays where it started.
 """
 
 from __future__ import annotations
@@ -23,23 +16,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.configuration import difference, integrate, neutral
+from kinegrad.configuration import integrate, neutral
 from kinegrad.errors import InputError, shown
 from kinegrad.io.names import check_names
 from kinegrad.io.trc_file import Markers
 from kinegrad.model import Model
-from kinegrad.recordings.marker_problem import FIRST, TRUSTED, MarkerProblem, Solver, coordinate_limits
+from kinegrad.recordings.frame_search import FrameSearch
+from kinegrad.recordings.marker_problem import MarkerProblem, coordinate_limits
 from kinegrad.results import Result
 
 __all__ = ["InverseKinematics", "inverse_kinematics"]
 
 Array = NDArray[np.float64]
-STARTS = 16  # of the first frame
-ROUGH = 1e-3  # part of the cost that they are compared to
-COARSE = 32  # frames apart in the first round
-ROUNDS = 4  # of looking again
-TINY = 1e-18  # m²: cost of nothing
-FAR = 0.7  # rad or m: a jump between coarse frames that is looked at again
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +67,7 @@ class InverseKinematics(Result):
     iterations: NDArray[np.int64]
     success: bool
     message: str
-    _solver: Solver = field(repr=False, compare=False)
+    _problem: MarkerProblem = field(repr=False, compare=False)
 
     @cached_property
     def covariance(self) -> Array:
@@ -88,7 +76,7 @@ class InverseKinematics(Result):
         To first order: multiply it by their variance, m².  Zero for coordinates at limits, and for those that no marker
         determines.
         """
-        return self._solver.covariance(self.q)
+        return self._problem.covariance(self.q)
 
     @property
     def marker_error(self) -> float:
@@ -97,8 +85,7 @@ class InverseKinematics(Result):
         √(Σ|x − m|² / (3 seen − coordinates)), over all frames: what fitted coordinates leave of errors.
         """
         seen = np.isfinite(self.distance).sum()
-        fitted = np.diagonal(self.covariance, axis1=1, axis2=2) > 0
-        freedom = max(3 * int(seen) - int(fitted.sum()), 1)
+        freedom = max(3 * int(seen) - self._problem.determined(self.q), 1)
         return float(np.sqrt(np.nansum(self.distance**2) / freedom))
 
     @property
@@ -121,7 +108,7 @@ def inverse_kinematics(
     start: ArrayLike | Mapping[str, float] | None = None,
     limits: bool | Mapping[str, Any] = True,
     near: Mapping[str, Any] | None = None,
-    tolerance: float = 1e-6,
+    tolerance: float = 1e-9,
     max_iterations: int = 100,
     seed: int = 0,
 ) -> InverseKinematics:
@@ -146,7 +133,7 @@ def inverse_kinematics(
         ½ weight (q − value)² to the cost, as a coordinate task of OpenSim does; weight in m²/rad² or 1.
     tolerance : float
         A frame is done when a further step promises to lower its cost by no more than this part of it (or of the cost
-        that distances of a micrometre have).
+        that distances of a micrometre have); that step is taken, too.
     max_iterations : int
         Steps of each round, at most.
     seed : int
@@ -172,9 +159,10 @@ def inverse_kinematics(
     lower, upper = check_limits(model, limits)
     begin = _start(model, start)
     tolerance, most = _positive("tolerance", tolerance), engine.whole("max_iterations", max_iterations, 1)
-    solver = Solver(setting.problem(model), lower, upper, tolerance, most)
-    q, cost, steps, done = _all_frames(model, solver, setting.t, begin, engine.whole("seed", seed, 0))
-    return setting.result(solver, q, cost, steps, done)
+    seed = engine.whole("seed", seed, 0)
+    search = FrameSearch(setting.problem(model, lower, upper), setting.t, begin, tolerance, most)
+    search.run(begin, seed)
+    return setting.result(search)
 
 
 @dataclass
@@ -225,119 +213,23 @@ class Setting:
         frames_of = [here[name] for name in names]
         return cls(chosen.t, names, unused, frames_of, chosen.position, amounts, reference, pull)
 
-    def problem(self, model: Model) -> MarkerProblem:
+    def problem(self, model: Model, lower: Array, upper: Array) -> MarkerProblem:
         """The least-squares problem of a model."""
-        return MarkerProblem(model, self.frames, self.measured, self.weights, self.reference, self.pull)
+        fixed = self.weights, self.reference, self.pull, lower, upper
+        return MarkerProblem(model, self.frames, self.measured, *fixed)
 
-    def result(self, solver: Solver, q: Array, cost: Array, steps: Any, done: Any) -> InverseKinematics:
+    def result(self, found: FrameSearch) -> InverseKinematics:
         """Coordinates, and how well they fit."""
-        rows, problem = np.arange(len(q)), solver.problem
-        d, _, x, T = problem.residuals(rows, q)
-        distance = np.where(problem.seen, np.sqrt((d * d).sum(axis=-1)), np.nan)
-        _, A = problem.derivatives(rows, q, d, x, T, exact=False)
-        diagonal = A[:, range(problem.model.nv), range(problem.model.nv)]
-        loose = (diagonal <= 1e-12 * diagonal.max(axis=1, keepdims=True)).any(axis=0)
+        problem, done = found.problem, found.done
+        distance = found.distance if problem.complete else np.where(problem.seen, found.distance, np.nan)
+        loose = (found.diagonal <= 1e-12 * found.diagonal.max(axis=1, keepdims=True)).any(axis=0)
         undetermined = tuple(np.array(problem.model.speed_names)[loose].tolist())
         message = "every frame is at its minimum"
         if not done.all():
             k = int(np.argmin(done))
             message = f"{int((~done).sum())} of {len(done)} frames did not get there, the first at t = {self.t[k]:g} s"
-        fit = (self.t, q, distance, self.names, self.unused, cost, undetermined, steps, bool(done.all()), message)
-        return InverseKinematics(*fit, solver)
-
-
-# --- from frame to frame ----------------------------------------------------------------------------------------------
-
-
-def _all_frames(model: Model, solver: Solver, t: Array, begin: Array, seed: int) -> tuple[Array, Array, Any, Any]:
-    """q, cost, steps and whether it is done, of every frame."""
-    count = len(t)
-    q, cost = np.tile(begin, (count, 1)), np.zeros(count)
-    steps, done = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
-
-    def solve(rows: NDArray[np.int64], guess: Array, damping: float = FIRST) -> None:
-        found = solver.solve(rows, guess, damping)
-        q[rows], cost[rows], done[rows] = found[0], found[1], found[3]
-        steps[rows] += found[2]
-
-    first = int(np.argmax(solver.problem.seen.sum(axis=1)))
-    q[first], cost[first], steps[first], done[first] = _first_frame(model, solver, first, begin, seed)
-    stride = COARSE
-    known = np.unique([*range(0, count, stride), count - 1])
-    others = known[known != first]
-    if len(others):
-        solve(others, np.tile(q[first], (len(others), 1)))
-    _mend(model, solver, known, q, cost, steps, done, jumps=True)
-    _unwrap(model, solver, q, known)
-    while len(known) < count:
-        stride = max(stride // 4, 1)
-        new = np.setdiff1d(np.unique([*range(0, count, stride), count - 1]), known)
-        if len(new):
-            solve(new, _between(model, t, q, known, new), TRUSTED)
-            known = np.union1d(known, new)
-    _mend(model, solver, known, q, cost, steps, done, jumps=False)
-    return q, cost, steps, done
-
-
-def _first_frame(model: Model, solver: Solver, first: int, begin: Array, seed: int) -> tuple[Any, ...]:
-    """One frame from several starts: the best of what they lead to."""
-    rng = np.random.default_rng(seed)
-    wide = np.array([0.2 if kind == "prismatic" else 1.0 for kind in model.layout.speed_kinds])
-    turns = wide * rng.normal(size=(STARTS, model.nv)) * np.linspace(0, 1.5, STARTS)[:, None]
-    starts = integrate(model, begin, turns)
-    rough = Solver(solver.problem, solver.lower, solver.upper, max(ROUGH, solver.tolerance), min(50, solver.most))
-    q, cost, steps, _ = rough.solve(np.full(STARTS, first), starts)
-    best = int(np.argmin(np.where(np.isfinite(cost), cost, np.inf)))
-    near = np.flatnonzero(cost <= cost[best] * (1 + 10 * ROUGH) + TINY)
-    best = int(near[0])  # of equals, the one from nearest to the start
-    found = solver.solve(np.array([first]), q[best : best + 1])
-    return found[0][0], found[1][0], steps[best] + found[2][0], found[3][0]
-
-
-def _mend(
-    model: Model, solver: Solver, known: NDArray[np.int64], q: Array, cost: Array, steps: Any, done: Any,
-    *, jumps: bool,
-) -> None:  # fmt: skip
-    """Solve frames again that end higher than their neighbours, or far from them, from where these are."""
-    usual = np.median(cost[known])
-    for shift in (1, -1):
-        for _ in range(ROUNDS):
-            here, there = (known[1:], known[:-1]) if shift == 1 else (known[:-1], known[1:])
-            jump = np.abs(difference(model, q[there], q[here])).max(axis=1)
-            suspect = ((cost[here] > 4 * cost[there]) & (cost[here] > 4 * usual + TINY)) | ~done[here]
-            suspect |= jumps & (jump > FAR)
-            rows, start = here[suspect], q[there[suspect]]
-            if not len(rows):
-                break
-            new, new_cost, more, there_done = solver.solve(rows, start)
-            steps[rows] += more
-            closer = np.abs(difference(model, start, new)).max(axis=1) < jump[suspect] - 1e-6
-            better = (new_cost < cost[rows] * (1 - 1e-6)) | ((new_cost <= cost[rows] * (1 + 1e-6) + 1e-20) & closer)
-            better |= there_done & ~done[rows]
-            rows = rows[better]
-            if not len(rows):
-                break
-            q[rows], cost[rows], done[rows] = new[better], new_cost[better], there_done[better]
-
-
-def _unwrap(model: Model, solver: Solver, q: Array, known: NDArray[np.int64]) -> None:
-    """Angles that nothing limits, without jumps by whole turns."""
-    layout = model.layout
-    for k, joint in zip(layout.plain_q, layout.plain, strict=True):
-        if model.joints[joint].kind == "revolute" and not np.isfinite([solver.lower[k], solver.upper[k]]).any():
-            q[known, k] = np.unwrap(q[known, k])
-
-
-def _between(model: Model, t: Array, q: Array, known: NDArray[np.int64], new: NDArray[np.int64]) -> Array:
-    """Guesses by a cubic spline through what is known; of quaternions by a steady turn."""
-    from scipy.interpolate import CubicSpline  # here, because it takes longer to import than all of kinegrad
-
-    if model.nq == model.nv and len(known) > 3:
-        return np.asarray(CubicSpline(t[known], q[known])(t[new]))
-    k = np.clip(np.searchsorted(known, new) - 1, 0, len(known) - 2)
-    left, right = known[k], known[k + 1]
-    part = ((t[new] - t[left]) / (t[right] - t[left]))[:, None]
-    return integrate(model, q[left], part * difference(model, q[left], q[right]))
+        fit = self.t, found.q, distance, self.names, self.unused, found.cost, undetermined, found.steps
+        return InverseKinematics(*fit, bool(done.all()), message, problem)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------
@@ -367,9 +259,10 @@ def _start(model: Model, start: Any) -> Array:
 
 
 def _near(model: Model, near: Any, count: int) -> tuple[Array, Array]:
-    reference, pull = np.zeros((count, model.nq)), np.zeros(model.nv)
+    reference, pull = np.zeros((1, model.nv)), np.zeros(model.nv)
     if not near:
         return reference, pull
+    reference = np.zeros((count, model.nv))
     if model.nq != model.nv:
         raise InputError("`near` is for models without quaternions; expected None")
     for name, pair in near.items():

@@ -27,10 +27,10 @@ from kinegrad import _engine as engine
 from kinegrad.design import Design, point_motion_design_derivatives
 from kinegrad.errors import InputError, SingularError, shown
 from kinegrad.io.trc_file import Markers
-from kinegrad.kinematics import jacobian
+from kinegrad.kinematics import jacobian, point_motion
 from kinegrad.recordings.analysis import Analysis
 from kinegrad.recordings.inverse_kinematics import InverseKinematics, Setting, check_limits, inverse_kinematics
-from kinegrad.recordings.marker_problem import TRUSTED, Solver
+from kinegrad.recordings.marker_problem import TRUSTED, MarkerProblem
 from kinegrad.results import Result
 
 __all__ = ["FittedMasses", "Scaled", "fit_design", "fit_masses"]
@@ -136,16 +136,16 @@ def fit_design(
     q = inverse_kinematics(design.model, markers, start=start, **options).q  # type: ignore[arg-type]
     rows = np.arange(len(q))
 
-    def total(at: Design, guess: Array) -> tuple[float, Array, Solver]:
-        solver = Solver(setting.problem(at.model), lower, upper, 1e-10, 100)
-        found, cost, _, _ = solver.solve(rows, guess, TRUSTED)
+    def total(at: Design, guess: Array) -> tuple[float, Array, MarkerProblem]:
+        problem = setting.problem(at.model, lower, upper)
+        found = problem.solve(rows, guess, 1e-10, 100, TRUSTED)
         off = at.values - reference
-        return float(cost.sum() + 0.5 * (pull * off * off).sum()), found, solver
+        return float(found.cost.sum() + 0.5 * (pull * off * off).sum()), found.q, problem
 
-    best, q, solver = total(design, q)
+    best, q, problem = total(design, q)
     costs, message, done = [best], f"no minimum within {most} steps", False
     for _ in range(most):
-        g, S, follow = _normal(design, setting, solver, q)
+        g, S, follow = _normal(design, setting, problem, q)
         g, S = g + pull * (design.values - reference), S + np.diag(pull)
         _check_told(design, S)
         step = np.asarray(-np.linalg.solve(S, g), dtype=float)
@@ -153,32 +153,32 @@ def fit_design(
         for _ in range(HALVED):
             trial = _trial(design, part * step)
             if trial is not None:
-                guess = solver.moved(q, part * (follow @ step))
+                guess = problem.moved(q, part * (follow @ step))
                 cost, found, other = total(trial, guess)
                 if cost <= best:
                     gained, moved = best - cost, True
-                    design, q, solver, best = trial, found, other, cost
+                    design, q, problem, best = trial, found, other, cost
                     costs.append(cost)
                     break
             part /= 2
         if not moved or gained <= small * best + 1e-18:
             message, done = "the design and every frame are at their minimum", True
             break
-    g, S, _ = _normal(design, setting, solver, q)
+    g, S, _ = _normal(design, setting, problem, q)
     kinematics = inverse_kinematics(design.model, markers, start=q[0], **options)  # type: ignore[arg-type]
     covariance = np.asarray(np.linalg.inv(S + np.diag(pull)) * kinematics.marker_error**2, dtype=float)
     return Scaled(design, covariance, kinematics, np.array(costs), done and kinematics.success, message)
 
 
-def _normal(design: Design, setting: Setting, solver: Solver, q: Array) -> tuple[Array, Array, Array]:
+def _normal(design: Design, setting: Setting, problem: MarkerProblem, q: Array) -> tuple[Array, Array, Array]:
     """∂E/∂p, S, and how minima follow p, (N, nv, p)."""
-    problem, rows = solver.problem, np.arange(len(q))
-    d, _, _, _ = problem.residuals(rows, q)
+    x = point_motion(design.model, q, link=setting.frames).position
+    d = np.where(problem.seen[..., None], x - setting.measured, 0.0)
     weight = np.sqrt(problem.weights) * problem.seen
     P = point_motion_design_derivatives(design, q, link=setting.frames).dposition_dp * weight[..., None, None]
     J = jacobian(design.model, q, link=setting.frames).linear * weight[..., None, None]
     P, J = P.reshape(len(q), -1, design.p), J.reshape(len(q), -1, design.model.nv)
-    low, high = solver.room(q)
+    low, high = problem.room(q)
     J = J * ((low < 0) & (high > 0))[:, None, :]  # what is at a limit stays
     r = (d * weight[..., None]).reshape(len(q), -1)
     follow = -np.linalg.pinv(J.transpose(0, 2, 1) @ J, rcond=1e-10, hermitian=True) @ (J.transpose(0, 2, 1) @ P)

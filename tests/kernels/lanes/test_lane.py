@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from kinegrad._kernels.compiler.width import ALLOWED, WIDTH, choose, detect
-from kinegrad._kernels.lanes.lane import gather, load, pick, put, root, scatter, spread, store, unload, within
+from kinegrad._kernels.lanes.lane import gather, load, pick, put, root, scatter, select, spread, store, unload, within
 
 RNG = np.random.default_rng(1)
 
@@ -241,3 +241,25 @@ def test_width_comes_from_the_setting_or_the_processor():
 def test_wrong_width_says_what_is_expected(setting):
     with pytest.raises(ValueError, match=rf"KINEGRAD_LANES is '{setting}'; expected one of \(1, 2, 4"):
         choose(setting)
+
+
+@numba.njit
+def selected(x, out):
+    a, b = load(x, 0), load(x, 1)
+    store(out, 0, select(a, b, a, b))
+    store(out, 1, select(a, 0.5, 1.0, 0.0))
+    store(out, 2, select(0.5, a, b, 2))
+
+
+def test_select_is_lane_by_lane_and_nan_is_not_less():
+    """Where a < b, and not where they are equal or one of them is NaN."""
+    special = [math.nan, math.inf, -math.inf, 0.5, 0.0, -0.0]
+    for row in range(len(special)):
+        x = RNG.normal(size=(2, WIDTH))
+        x[0, 0], x[1, 0] = special[row], special[row - 1]
+        x[:, -1] = special[row]
+        expected = [np.where(x[0] < x[1], *x), np.where(x[0] < 0.5, 1.0, 0.0), np.where(x[0] > 0.5, x[1], 2.0)]
+        for function in (selected, plain(selected)):
+            out = np.empty((3, WIDTH))
+            function(x, out)
+            np.testing.assert_array_equal(out, expected)

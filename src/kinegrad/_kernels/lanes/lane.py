@@ -13,6 +13,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
     root(u)                             the square root
+    select(a, b, u, v)                  u in lanes where a < b, v in the others (also where a or b is NaN)
 
 In the place of r may stand ``Rows(first, step)``: the rows first, first + step, … (``stream.py`` says what for).
 ``gather`` and ``scatter`` clamp rows to the last one.  An incomplete last block thus repeats the last state in its
@@ -316,6 +317,12 @@ def root(u):
     return np.sqrt(u)
 
 
+@operation
+def select(a, b, u, v):
+    """u in lanes where a < b, v in the others."""
+    return np.where(np.less(a, b), u, v)
+
+
 @spread.register(Lane | Number)
 def _(c):
     return Lane.of(as_lane(c))
@@ -344,3 +351,9 @@ def _(u):
     kind = ir.FunctionType(vector(), [vector()])
     square_root = cgutils.get_or_insert_function(tracer().builder.module, kind, f"llvm.sqrt.v{lane_count()}f64")
     return Lane.of(tracer().builder.call(square_root, [u.v]))
+
+
+@select.register(Lane | Number)
+def _(a, b, u, v):
+    builder = tracer().builder
+    return Lane.of(builder.select(builder.fcmp_ordered("<", as_lane(a), as_lane(b)), as_lane(u), as_lane(v)))
