@@ -46,7 +46,11 @@ def run(repeats: int) -> list[Row]:
         _time(f"∂τ/∂p, one state of {STATES[-1]}, n = {N}, p = {P}", N, P, STATES[-1], repeats, inverse=True),
         _time(f"∂a/∂p, a length, one state of {STATES[-1]}, n = {N}, p = 1", N, 1, STATES[-1], repeats, what="length"),
         _time(f"∂τ/∂p, one state of {STATES[-1]}, n = {N}, p = 1", N, 1, STATES[-1], repeats, inverse=True),
-    ]
+        _time(
+            f"∂τ/∂p, a length, one state of {STATES[-1]}, n = {N}, p = 1",
+            N, 1, STATES[-1], repeats, what="length", inverse=True,
+        ),
+    ]  # fmt: skip
     for states in STATES:
         what = "∂a/∂p, one state" if states == 1 else f"∂a/∂p, one state of {states}"
         chains = [_time(f"{what}, n = {n}, p = {P}", n, P, states, repeats) for n in LINKS]

@@ -36,7 +36,7 @@ def run(repeats: int) -> list[Row]:
     q, v, a = sinusoid(model.n)
     tau = 10 * q
     other, data = twin(model)
-    state = q[70], v[70], tau[70]
+    state, out = (q[70], v[70], tau[70]), np.empty(model.n)
 
     def loop() -> np.ndarray:
         found = np.empty(q.shape)
@@ -75,6 +75,13 @@ def run(repeats: int) -> list[Row]:
             Case(
                 "a, single call",
                 lambda: forward_dynamics(model, *state, threads=1),
+                lambda: pin.aba(other, data, *state),
+                "aba",
+                1.1,
+            ),
+            Case(
+                "a, `out=`, single call",
+                lambda: forward_dynamics(model, *state, out=out, threads=1),
                 lambda: pin.aba(other, data, *state),
                 "aba",
                 1.1,

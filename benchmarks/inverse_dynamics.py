@@ -21,6 +21,8 @@ def run(repeats: int) -> list[Row]:
     other, data = twin(model)
     state = q[70], v[70], a[70]
 
+    out = np.empty(model.n)
+
     def loop() -> np.ndarray:
         tau = np.empty(q.shape)
         for k in range(len(q)):
@@ -37,6 +39,13 @@ def run(repeats: int) -> list[Row]:
         Case(
             "τ, single call",
             lambda: inverse_dynamics(model, *state, threads=1),
+            lambda: pin.rnea(other, data, *state),
+            "rnea",
+            1.1,
+        ),
+        Case(
+            "τ, `out=`, single call",
+            lambda: inverse_dynamics(model, *state, out=out, threads=1),
             lambda: pin.rnea(other, data, *state),
             "rnea",
             1.1,

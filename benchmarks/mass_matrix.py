@@ -20,7 +20,7 @@ def run(repeats: int) -> list[Row]:
     model = human43()
     q, _, _ = sinusoid(model.n)
     other, data = twin(model)
-    state = q[70]
+    state, out = q[70], np.empty((model.n, model.n))
 
     def loop() -> np.ndarray:
         M = np.empty((*q.shape, model.n))
@@ -42,6 +42,13 @@ def run(repeats: int) -> list[Row]:
         Case(
             "M, single call",
             lambda: mass_matrix(model, state, threads=1),
+            lambda: pin.crba(other, data, state),
+            "crba",
+            1.1,
+        ),
+        Case(
+            "M, `out=`, single call",
+            lambda: mass_matrix(model, state, out=out, threads=1),
             lambda: pin.crba(other, data, state),
             "crba",
             1.1,

@@ -254,7 +254,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
     tables, slots = kernel.needs(model)
     after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
     count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
-    zeros, zero = [result.zero for result in kernel.results], np.zeros((1, n))
+    zeros, zero = [k for k, result in enumerate(kernel.results) if result.zero], np.zeros((1, n))
 
     several = _several_states(kernel, model, constants)
 
@@ -276,9 +276,8 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
             if given is None:
                 return None
             filled = tuple(given)
-            for x, clear in zip(found, zeros, strict=True):
-                if clear:
-                    x.fill(0.0)
+            for k in zeros:
+                found[k].fill(0.0)
         if not pivots:
             ok = function(*rows, *after, *filled, few(slots), 0, 1)
             if ok == FINE:

@@ -231,10 +231,12 @@ class overflow_passes(ContextDecorator):
 def one_result(results: Sequence[Any], shapes: Sequence[Shape], state: Sequence[Array]) -> list[Array] | None:
     """The rows, (1, columns) each, of arrays to fill with the results of one state, if a kernel can do so at once:
     they are as it writes them, and none has memory in common with another or with the state; else None."""
-    for x, shape in zip(results, shapes, strict=True):
-        if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
+    rows = []
+    for k, x in enumerate(results):
+        if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shapes[k] or not x.flags.carray:
             return None
-    return [x.reshape(1, -1) for x in results] if certainly_apart(results, state) else None
+        rows.append(x[None] if x.ndim == 1 else x.reshape(1, -1))
+    return rows if certainly_apart(results, state) else None
 
 
 def finish(result: Array, flat: Array) -> Array:

@@ -39,7 +39,34 @@ def share_memory(x: NDArray[np.float64], y: NDArray[np.float64]) -> bool:
 
 def certainly_apart(results: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]]) -> bool:
     """Whether each of `results` has its memory to itself, as can be told at once: arrays of different owners have no
-    memory in common, and only the bounds of the others need to be compared, which takes ten times as long."""
+    memory in common, and only the bounds of the others need to be compared, which takes far longer."""
+    if len(results) == 1:
+        own = results[0] if results[0].base is None else results[0].base
+        if type(own) is not np.ndarray or not own.flags.owndata:
+            return _apart_by_bounds(results, others)
+        for x in others:
+            owner = x.base
+            if owner is None:
+                owner = x
+            if owner is own or type(owner) is not np.ndarray or not owner.flags.owndata:
+                return _apart_by_bounds(results, others)
+        return True
+    known = set()
+    for x in others:
+        owner = x if x.base is None else x.base
+        if type(owner) is not np.ndarray or not owner.flags.owndata:
+            return _apart_by_bounds(results, others)
+        known.add(id(owner))
+    for x in results:
+        owner = x if x.base is None else x.base
+        if type(owner) is not np.ndarray or not owner.flags.owndata or id(owner) in known:
+            return _apart_by_bounds(results, others)
+        known.add(id(owner))
+    return True
+
+
+def _apart_by_bounds(results: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]]) -> bool:
+    """The same of arrays of which some have one owner, or none that is known."""
     may_share = np.may_share_memory
     near: dict[int, list[NDArray[np.float64]]] = {0: []}  # by owner; those of none known are near all
     for x in others:

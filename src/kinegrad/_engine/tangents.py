@@ -18,12 +18,13 @@ from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, sc
 from kinegrad._kernels import crba_tangent
 from kinegrad._kernels import design_tangent as kernels
 from kinegrad._kernels.lanes.dual import Pair
+from kinegrad._kernels.lanes.finite import FINE, NOT_FINITE
 from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
+_EVERYWHERE = kernels.MOVES | kernels.REACHED
 _LIFTED = kernels.RISES | kernels.REACHED
-_EVERYWHERE = kernels.MOVES | _LIFTED
 _TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
 _MATRICES = 16  # the same where a direction takes slots for each joint: so that they stay in the caches
 
@@ -39,15 +40,15 @@ class Directions(NamedTuple):
     loads : tuple of ndarray, shape (directions, 3 n) each, or None
     what : ndarray of int, shape (directions, n)
         Which constants of each joint vary, and whether its link is displaced: see ``_kernels/design_tangent.py``.
-    rises : ndarray of bool, shape (directions, n)
-        Whether the acceleration of each link changes where those of joints are given.
+    lifted : ndarray of int, shape (directions, n)
+        The same where the accelerations of joints are given, and those of links follow.
     """
 
     constants: tuple[Any, ...]
     slopes: tuple[Array, ...]
     loads: tuple[Array, ...] | None
     what: Integers
-    rises: NDArray[np.bool_]
+    lifted: Integers
 
 
 def directions(
@@ -77,7 +78,7 @@ def directions(
         if parent >= 0:
             what[:, parent] |= what[:, i] & kernels.REACHED
     moving = None if loads is None else tuple(map(kernel_array, loads))
-    return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, rises)
+    return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, what | _LIFTED * rises)
 
 
 def run_tangents(
@@ -89,7 +90,7 @@ def run_tangents(
     threads: int | None,
 ) -> tuple[Array, Array]:
     """What a kernel of ``_kernels/design_tangent.py`` finds: accelerations, if it solves for them, (states, n), and
-    slopes, (states, directions, n).
+    slopes, (states, directions, n).  Raises what it finds of the state that is not finite, and of slopes that are not.
 
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; loads are force, point and
     torque, (states or 1, 3 n) or (0, 3 n).  Lanes run over states or over directions, whichever there are more of.
@@ -102,10 +103,15 @@ def run_tangents(
     at_once = workers == 1 and todo.lines == 1 and 0 < todo.rows <= first  # a fraction of a second
     call = None if at_once else Call(todo.lines, todo.rows, first, workers)
     stuck: list[tuple[int, int]] = []
+    doubts: set[int] = set()
 
     def part(line: int, start: int, stop: int) -> None:
         status = (NO_JOINT.copy(),) if kernel.pivots else ()
-        kernel.function(along.constants, *todo.arguments(line), *status, scratch(slots), start, stop)
+        ok = kernel.function(along.constants, *todo.arguments(line), *status, scratch(slots), start, stop)
+        if ok != FINE:
+            doubts.add(ok)
+            if ok == NOT_FINITE and call is not None:
+                call.stop()
         if status and status[0][0] >= 0:
             joint, row = status[0].tolist()
             stuck.append((row if over_states else line, joint))
@@ -116,10 +122,16 @@ def run_tangents(
         part(0, 0, todo.rows)
     else:
         call.run(part, alone_first=not compiled(kernel.function))
+    if doubts or stuck:
+        batch.check_finite()
     if stuck:
         where, joint = min(stuck)
         raise batch.free_joint(joint, where)
-    return todo.found, todo.results.swapaxes(0, 1) if over_states else todo.results
+    found = todo.results.swapaxes(0, 1) if over_states else todo.results
+    if doubts:
+        batch.results = [found]
+        batch.check_results()
+    return todo.found, found
 
 
 def run_duals(
@@ -217,15 +229,13 @@ class _Todo:
         self.count, self.n = self.values[0].shape
         self.total = len(along.what)
         self.no_slopes, self.no_load_slopes = _no_slopes(self.n), (_no_slopes(3 * self.n),) * 3
-        self.what = along.what
-        self.found = np.empty((self.count, self.n))
         self.solves = kernel is kernels.forward_dynamics
-        follows = [dx is not None for dx in self.slopes]
-        if kernel is kernels.inverse_dynamics:  # where accelerations are given, and with them that of the world
-            self.what = self.what | _LIFTED * (along.rises | follows[2])
-        if follows[0] or follows[1]:
+        self.what = along.what if self.solves else along.lifted
+        self.found = np.empty((self.count, self.n))
+        q_follows, v_follows, last_follows = (dx is not None for dx in self.slopes)  # the last is τ, or a
+        if q_follows or v_follows or (last_follows and not self.solves):
             self.what = self.what | _EVERYWHERE
-        elif follows[2]:
+        elif last_follows:
             self.what = self.what | kernels.REACHED
 
 

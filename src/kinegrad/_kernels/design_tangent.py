@@ -54,6 +54,7 @@ from kinegrad._kernels.bodies import link_point, load_on, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, axis, carried, falling, frames, handed_on, move, rest, subspace
+from kinegrad._kernels.lanes.finite import finite, with_results
 from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
 from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.mechanism import COLUMNS, Slopes, unpack
@@ -85,7 +86,7 @@ from kinegrad._kernels.spatial import (
 
 _aba = aba.block
 GEOMETRY, SHIFT, TIP, INERTIA, PASSIVE = 1, 2, 4, 8, 16  # of `what`: rate or turn of X, its shift, F, inertia, passive
-MOVES, RISES = 32, 64  # V°, or ξ but for shifts; A° where accelerations are given
+MOVES, RISES = 32, 64  # ξ (but for shifts), V° or A° ≠ 0; where accelerations are given, the linear part of A° alone
 REACHED = 128  # p or u of the joint can differ from zero; else they are neither stored nor read
 C, SPEED, LIFT, SPIN, TENSOR, FORCE, LINK = 0, 3, 6, 9, 12, 18, 24
 V, A, DRIFT, MOVED, PUSH, TURN, ACTING, WAY = 0, 6, 12, 18, 24, 30, 33, 34
@@ -130,8 +131,9 @@ def _last(x, k):
 
 
 @inline
-def _share(m, i, n, scratch):
-    """What all directions need of link i, once V and A are there; returns the force that its motion takes."""
+def _share(m, i, n, moves, scratch):
+    """What all directions need of link i, once V and A are there; returns the force that its motion takes.  Where no
+    direction `moves` it, nor changes its inertia, c is all."""
     at, own = (i + 1) * N, _link(n, i)
     R, V_, A_ = load9(scratch, at + FRAME), load_motion(scratch, at + VELOCITY), load_motion(scratch, at + ACCELERATION)
     c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
@@ -139,10 +141,11 @@ def _share(m, i, n, scratch):
     b = add(A_.v, add(cross(A_.w, c), cross(V_.w, s)))
     spin, f = symmul(T, V_.w), scale(m.inertia[i, 0], b)
     store3(scratch, own + C, c)
-    store3(scratch, own + SPEED, s)
-    store3(scratch, own + LIFT, b)
-    store3(scratch, own + SPIN, spin)
-    store_sym(scratch, own + TENSOR, T)
+    if moves:
+        store3(scratch, own + SPEED, s)
+        store3(scratch, own + LIFT, b)
+        store3(scratch, own + SPIN, spin)
+        store_sym(scratch, own + TENSOR, T)
     return Force(add(add(symmul(T, A_.w), cross(V_.w, spin)), cross(c, f)), f)
 
 
@@ -162,14 +165,14 @@ def _needed(m, what, force, point, torque, r, scratch):
     for i in range(n):
         own, flags = _link(n, i), _any(what, i)
         F = Force(zero3(), zero3())
-        if m.massive[i] and flags & (RISES | INERTIA):
-            F = _share(m, i, n, scratch)
-        if flags & RISES:
+        if m.massive[i] and flags & (MOVES | RISES | INERTIA):
+            F = _share(m, i, n, flags & (MOVES | INERTIA), scratch)
+        if flags & (MOVES | RISES):
             if len(force) > 0:
                 F = F - load_on(m, i, r, force, point, torque, scratch, N)
             put(scratch, own + FORCE, F)
     for i in range(n - 1, -1, -1):
-        if m.parent[i] >= 0 and _any(what, m.parent[i]) & RISES:
+        if m.parent[i] >= 0 and _any(what, m.parent[i]) & (MOVES | RISES):
             F = load_force(scratch, _link(n, i) + FORCE)
             increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
 
@@ -182,7 +185,7 @@ def _transmitted(m, what, scratch):
     for i in range(n):
         at, flags = (i + 1) * N, _any(what, i)
         if m.massive[i] and flags & (MOVES | INERTIA):
-            _share(m, i, n, scratch)
+            _share(m, i, n, 1, scratch)
         if flags & (MOVES | SHIFT):
             F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
             put(scratch, _link(n, i) + FORCE, F)
@@ -352,18 +355,24 @@ def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
     n = len(m.parent)
     _accelerated_base(dm, r, n, scratch)
     for i in range(n):
-        if what[k, i] & RISES:
-            at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
-            slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
-            slope = slope + subspace(m, i, scratch, at) * gather(da, r, i)
-            if what[k, i] & (MOVES | SHIFT):
-                slope = slope + load_motion(scratch, now + DRIFT)
+        at, own, before, now = (i + 1) * N, _link(n, i), _way(n, m.parent[i]), _way(n, i)
+        if what[k, i] & MOVES:
+            slope = carried(m, i, before + A, at, scratch) + subspace(m, i, scratch, at) * gather(da, r, i)
+            slope = slope + load_motion(scratch, now + DRIFT)
             put(scratch, now + A, slope)
             if m.massive[i]:
                 c = load3(scratch, own + C)
                 f = scale(m.inertia[i, 0], slope.at(c).v)
                 turned = add(symmul(load6(scratch, own + TENSOR), slope.w), cross(c, f))
                 increase(scratch, now + PUSH, Force(turned, f))
+        elif what[k, i] & RISES:  # as by another gravity: linear, and the same for all points
+            lift = load3(scratch, before + A + 3)
+            if what[k, i] & SHIFT:
+                lift = add(lift, load3(scratch, now + DRIFT + 3))
+            put(scratch, now + A, Motion(zero3(), lift))
+            if m.massive[i]:
+                f = scale(m.inertia[i, 0], lift)
+                increase(scratch, now + PUSH, Force(cross(load3(scratch, own + C), f), f))
     for i in range(n - 1, -1, -1):
         if what[k, i] & REACHED:
             p = load_force(scratch, _way(n, i) + PUSH)
@@ -409,11 +418,22 @@ def _accelerations(m, dm, what, k, q, v, a, dq, dv, dtau, r, da, scratch):
 # --- kernels ----------------------------------------------------------------------------------------------------
 
 
+@inline
+def _with_layers(ok, slopes, start, stop):
+    """The status `ok`, or LARGE if a slope, (layers, rows, n), is beyond what is ordinary."""
+    for k in range(len(slopes)):
+        ok = with_results(ok, (layer(slopes, k),), start, stop)
+    return ok
+
+
 @kernel
 def inverse_dynamics(
     m, dm, what, q, v, a, dq, dv, da, force, point, torque, dforce, dpoint, dtorque, dtau, scratch, start, stop
 ):
     """δτ, (layers, rows, n)."""
+    ok = finite((q, v, a, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     for r in range(start, stop, lane_count()):
@@ -429,7 +449,7 @@ def inverse_dynamics(
             df, dx, dt = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
             _outward(m, d, what, k, q, v, a, e, de, force, point, torque, df, dx, dt, r, scratch)
             _torques(m, d, what, k, q, v, a, e, de, dde, r, layer(dtau, k), scratch)
-    return True
+    return _with_layers(ok, dtau, start, stop)
 
 
 @kernel
@@ -441,6 +461,9 @@ def forward_dynamics(
 
     status, (2,): where nothing resists a joint, its number and the row, else left alone.
     """
+    ok = finite((q, v, tau, force, point, torque), start, stop)
+    if not ok:
+        return ok
     m = unpack(m)
     n = len(m.parent)
     found = Slots(scratch, _found(n), n)
@@ -448,7 +471,7 @@ def forward_dynamics(
         joint, w = _aba(m, q, v, tau, force, point, torque, found, r, scratch)
         if joint >= 0:
             status[0], status[1] = joint, min(r + w, stop - 1)
-            return False
+            return ok
         for i in range(n):
             scatter(a, r, i, gather(found, r, i))
         _transmitted(m, what, scratch)
@@ -457,4 +480,4 @@ def forward_dynamics(
             df, dx, turn = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
             _outward(m, d, what, k, q, v, found, e, de, force, point, torque, df, dx, turn, r, scratch)
             _accelerations(m, d, what, k, q, v, found, e, de, dt, r, layer(da, k), scratch)
-    return True
+    return _with_layers(ok, da, start, stop)

@@ -35,13 +35,16 @@ def quantity(
 
 
 def followed(
-    design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None
-) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
-    """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads."""
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], follow: Sequence[Any], loads: Loads | None,
+    look: bool = True,
+) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:  # fmt: skip
+    """The batch; values, (states, n), with slopes, (states, p, n), of its state; its loads.  `look`: whether its
+    numbers are finite, which some kernels ask themselves."""
     model = model_of(design)
     given = named_loads(model, loads_of(design, loads)) if kernel.loads else None
     batch, rows, load_rows = engine.checked(kernel, model, state, given)
-    batch.check_finite()
+    if look:
+        batch.check_finite()
     pairs = [
         (_of_each(batch, x), None if dx is None else _follows(design, batch, f"d{name}_dp", dx))
         for name, x, dx in zip(kernel.state, rows, follow, strict=True)
