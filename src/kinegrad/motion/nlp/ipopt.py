@@ -3,7 +3,8 @@
 CasADi differentiates expressions; here there are none.  ``nlpsol`` is given f, g, their first derivatives and the
 Hessian of the Lagrangian as five functions (``grad_f``, ``jac_g``, ``hess_lag``), and is told to build nothing of its
 own from them (``no_nlp_grad``, ``calc_lam_p``).  They exchange raw memory with it (``eval_buffer``), so that no number
-passes through a Python list.
+passes through a Python list.  What CasADi and IPOPT make of sizes, patterns and options is kept for the next solve of
+the same program: of a small one it is a tenth of the work.
 
 [waechter2006]
 """
@@ -11,8 +12,10 @@ passes through a Python list.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,19 +66,23 @@ def run_ipopt(
     """Solve the scaled program from x0."""
     import casadi
 
-    functions = _Functions(casadi, scaled, exact=hessian != "limited-memory")
-    given: dict[str, Any] = {
-        f"ipopt.{name}": value for name, value in settings(scaled, hessian, tolerance, max_iterations).items()
-    }
+    given = settings(scaled, hessian, tolerance, max_iterations)
     if warm is not None:
-        given |= {f"ipopt.{name}": value for name, value in warm_settings(scaled, x0, *warm, tolerance).items()}
-    given |= {f"ipopt.{name}": value for name, value in options.items()}
-    given |= functions.options | {"print_time": False, "no_nlp_grad": True, "calc_lam_p": False, "error_on_fail": False}
-    given |= {"show_eval_warnings": False, "iteration_callback": functions.iteration, "calc_f": False, "calc_g": False}
+        given |= warm_settings(scaled, x0, *warm, tolerance)
+    exact = hessian != "limited-memory"
+    made = _kept(scaled, given | options, exact=exact) or _Made(casadi, scaled, given | options, exact=exact)
+    made.functions.scaled = scaled
     try:
-        solver = casadi.nlpsol("solver", "ipopt", functions.expressions, given)
-    except Exception as error:  # CasADi raises RuntimeError and NotImplementedError for options that IPOPT lacks
-        raise InputError(f"`options` are refused by IPOPT: {said(error)}; expected {OPTIONS}") from None
+        found = _end(made.solver, scaled, x0, warm)
+    finally:
+        del made.functions.scaled  # which would keep the program alive
+    if not scaled.stopping:
+        _keep(scaled, made)
+    return found
+
+
+def _end(solver: Any, scaled: Evaluator, x0: Array, warm: tuple[Array, Array] | None) -> Ending:
+    """Run a solver."""
     limits = {"lbx": scaled.lower, "ubx": scaled.upper, "lbg": scaled.g_lower, "ubg": scaled.g_upper}
     if warm is not None:
         limits |= {"lam_g0": warm[0], "lam_x0": warm[1]}
@@ -133,30 +140,77 @@ def warm_settings(
     return {"warm_start_init_point": "yes", "mu_init": barrier, **push}
 
 
+class _Made:
+    """A solver of CasADi, with what it was made of."""
+
+    def __init__(self, casadi: Any, scaled: Evaluator, options: dict[str, Any], *, exact: bool) -> None:
+        self.functions, self.options, self.exact = _Functions(casadi, scaled, exact=exact), options, exact
+        self.patterns = (*scaled.jacobian_pattern, *scaled.hessian_pattern)
+        given: dict[str, Any] = {f"ipopt.{name}": value for name, value in options.items()}
+        given |= self.functions.options
+        given |= {"print_time": False, "no_nlp_grad": True, "calc_lam_p": False, "error_on_fail": False}
+        given |= {"show_eval_warnings": False, "iteration_callback": self.functions.iteration}
+        given |= {"calc_f": False, "calc_g": False}
+        try:
+            self.solver = casadi.nlpsol("solver", "ipopt", self.functions.expressions, given)
+        except Exception as error:  # CasADi raises RuntimeError and NotImplementedError for options that IPOPT lacks
+            raise InputError(f"`options` are refused by IPOPT: {said(error)}; expected {OPTIONS}") from None
+
+    def fits(self, scaled: Evaluator, options: dict[str, Any], *, exact: bool) -> bool:
+        """Whether it solves this program in this way."""
+        patterns = (*scaled.jacobian_pattern, *scaled.hessian_pattern)
+        return (
+            self.exact == exact
+            and self.options == options
+            and (self.functions.n, self.functions.m) == (scaled.n, scaled.m)
+            and all(np.array_equal(a, b) for a, b in zip(self.patterns, patterns, strict=True))
+        )
+
+
+_KEPT: WeakKeyDictionary[Any, _Made] = WeakKeyDictionary()  # one of each program, while nobody uses it
+
+
+def _kept(scaled: Evaluator, options: dict[str, Any], *, exact: bool) -> _Made | None:
+    """The solver of the last solve, if it fits; other threads make their own."""
+    try:
+        made = _KEPT.pop(scaled.program, None)
+    except TypeError:  # a program that has no hash, or cannot be referred to weakly
+        return None
+    return made if made is not None and made.fits(scaled, options, exact=exact) else None
+
+
+def _keep(scaled: Evaluator, made: _Made) -> None:
+    with suppress(TypeError):
+        _KEPT[scaled.program] = made
+
+
 class _Functions:
-    """The five functions and the callback, as CasADi wants them."""
+    """The five functions and the callback, as CasADi wants them, of whatever program of these patterns is solved."""
+
+    scaled: Evaluator
 
     def __init__(self, casadi: Any, scaled: Evaluator, *, exact: bool) -> None:
-        self.scaled, n, m = scaled, scaled.n, scaled.m
+        self.n, self.m = n, m = scaled.n, scaled.m
         x, g = casadi.Sparsity.dense(n, 1), casadi.Sparsity.dense(m, 1)
         one, none = casadi.Sparsity.dense(1, 1), casadi.Sparsity(0, 0)
         jacobian = _sparsity(casadi, m, n, *scaled.jacobian_pattern)
         make = _callback_class(casadi)
-        f = scaled.objective
-        objective = make("nlp_f", [("x", x)], [("f", one)], self._guarded(lambda at: [f(at[0])]))
+        objective = make("nlp_f", [("x", x)], [("f", one)], self._guarded(lambda at: [self.scaled.objective(at[0])]))
         gradient = make(
             "nlp_grad_f", [("x", x), ("p", none)], [("f", one), ("grad_f_x", x)],
-            self._guarded(lambda at: [lambda: f(at[0]), lambda: scaled.gradient(at[0])]),
+            self._guarded(lambda at: [lambda: self.scaled.objective(at[0]), lambda: self.scaled.gradient(at[0])]),
         )  # fmt: skip
         symbol = casadi.MX.sym("x", n)
         self.expressions = {"x": symbol, "f": objective(symbol)}
         self.options: dict[str, Any] = {"grad_f": gradient}
         self.kept = [objective, gradient]  # CasADi does not keep them alive
         if m:
-            constraints = make("nlp_g", [("x", x)], [("g", g)], self._guarded(lambda at: [scaled.constraints(at[0])]))
+            constraints = make(
+                "nlp_g", [("x", x)], [("g", g)], self._guarded(lambda at: [self.scaled.constraints(at[0])])
+            )
             slopes = make(
                 "nlp_jac_g", [("x", x), ("p", none)], [("g", g), ("jac_g_x", jacobian)],
-                self._guarded(lambda at: [lambda: scaled.constraints(at[0]), lambda: scaled.jacobian(at[0])]),
+                self._guarded(lambda at: [lambda: self.scaled.constraints(at[0]), lambda: self.scaled.jacobian(at[0])]),
             )  # fmt: skip
             self.expressions["g"] = constraints(symbol)
             self.options["jac_g"] = slopes
@@ -168,7 +222,7 @@ class _Functions:
 
             def second(at: list[Any]) -> list[Any]:
                 multipliers = at[3] if m else np.zeros(0)
-                return [scaled.hessian(at[0], float(at[2][0]), multipliers)[order]]
+                return [self.scaled.hessian(at[0], float(at[2][0]), multipliers)[order]]
 
             inputs = [("x", x), ("p", none), ("lam_f", one), ("lam_g", g)]
             hessian = make("nlp_hess_l", inputs, [("triu_hess_gamma_x_x", upper)], self._guarded(second))

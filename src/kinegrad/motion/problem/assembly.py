@@ -86,9 +86,11 @@ class GridAssembly:
             coefficients = [b.function.coefficients for b in grid.rows if isinstance(b.function, Linear)]
             self._constant = np.concatenate([np.zeros(0), *coefficients])[which]
         in_state = z < layout.states
-        self._numbers_order = np.where(in_state, self._order[np.where(in_state, z, 0)], 0)
+        orders = np.where(in_state, self._order[np.where(in_state, z, 0)], 0)
+        self._numbers_power = -orders.astype(float)  # of the duration
         timed = grid.orders > 1 and grid.variables.duration >= 0
-        self._timed = np.flatnonzero(self._numbers_order > 0) if timed else NONE
+        self._timed = np.flatnonzero(orders > 0) if timed else NONE
+        self._timed_z = z[self._timed]
 
     def jacobian_parts(self) -> list[Part]:
         """Where the numbers of :meth:`jacobian_numbers` go."""
@@ -132,9 +134,9 @@ class GridAssembly:
             c = slopes[:, self._direct]
             if through is not None:
                 c = np.concatenate([c, slopes[:, self._through] * through], axis=1)
-        found = [c * T ** -self._numbers_order.astype(float)]
+        found = [c * T**self._numbers_power]
         if len(self._timed):
-            found.append(c[:, self._timed] * self._rates(y, T)[:, self._numbers_z[self._timed]])
+            found.append(c.take(self._timed, axis=1) * self._rates(y, T).take(self._timed_z, axis=1))
         return found
 
     def _rates(self, y: Array, T: float) -> Array:
@@ -173,10 +175,8 @@ class GridAssembly:
 
     def _of_rows(self, y: Array, multipliers: list[Array]) -> Array:
         """Σ λ ∂r/∂y of all rows, (K, all)."""
-        out = np.zeros((self.grid.K, self.grid.layout.all))
-        for adjoint, weights in zip(self._adjoints, multipliers, strict=False):
-            out += adjoint(y, weights)
-        return out
+        found = [adjoint(y, weights) for adjoint, weights in zip(self._adjoints, multipliers, strict=False)]
+        return sum(found[1:], found[0]) if found else np.zeros((self.grid.K, self.grid.layout.all))
 
     def _of_terms(self, y: Array, sigma: float) -> Array:
         """Σ σ w ∂ψ/∂y of all terms, (K, all)."""
@@ -206,7 +206,8 @@ class GridAssembly:
         self.pair_i, self.pair_j = np.nonzero(np.tril(together[:nv, :nv]) & np.outer(moving, moving))
         d, e = np.divmod(np.arange(D * D), D)
         self._gather = ((self.pair_i[:, None] + nv * d) * layout.size + self.pair_j[:, None] + nv * e).ravel()
-        self._gather_order = d + e
+        self._gather_power = -(d + e).astype(float)[:, None]  # of the duration
+        self._basis_power = -np.arange(float(D))[:, None]
         b = self._basis
         self._products = (b[:, :, None, :, None] * b[:, None, :, None, :]).reshape(grid.K, D * D, W * W)
         self.with_i, self.with_o = np.nonzero(together[:nv, nv:] & moving[:, None])
@@ -270,8 +271,8 @@ class GridAssembly:
         flat, found = H.reshape(K, -1), []
         if len(self.pair_i):
             gathered = flat.take(self._gather, axis=1).reshape(K, len(self.pair_i), -1)
-            found.append(np.matmul(gathered, self._products * (T ** -self._gather_order.astype(float))[:, None]))
-        bT = self._basis * (T ** -np.arange(float(grid.orders)))[:, None]
+            found.append(np.matmul(gathered, self._products * T**self._gather_power))
+        bT = self._basis * T**self._basis_power
         if len(self.with_i):
             gathered = flat.take(self._gather_with, axis=1).reshape(K, len(self.with_i), -1)
             found.append(np.matmul(gathered, bT))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -162,12 +163,12 @@ class Grid:
         except (InputError, ModelError) as error:
             raise SolveError(str(error)) from error
 
-    @property
+    @cached_property
     def rows(self) -> list[Block]:
         """Blocks that are constraints."""
         return [block for block in self.blocks if block.weights is None]
 
-    @property
+    @cached_property
     def terms(self) -> list[Block]:
         """Blocks that are parts of the objective."""
         return [block for block in self.blocks if block.weights is not None]
