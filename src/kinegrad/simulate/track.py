@@ -67,7 +67,11 @@ def jacobian_of(law: Law, t: float, y: Array, *, sparse: bool) -> Any:
     one = np.block([[np.zeros((f, f)), np.eye(f)], [da_dq, da_dv]])
     if rows == 1:
         return one
-    return scipy.sparse.block_diag([one] * rows, format="csc") if sparse else np.kron(np.eye(rows), one)
+    return (
+        scipy.sparse.block_diag([scipy.sparse.csc_array(one)] * rows, format="csc")
+        if sparse
+        else np.kron(np.eye(rows), one)
+    )
 
 
 class Stretch(NamedTuple):
