@@ -33,6 +33,18 @@ def test_zeros_of_topology_are_left_out():
     assert np.ma.count_masked(drawn) == 1102
 
 
+def test_numbers_are_written_where_they_fit_and_names_where_they_can_be_read(motion):
+    """Six joints: what is in the entries, not the floor of the colours; 43 joints: every name, at both sides."""
+    written = [text.get_text() for text in plot_sensitivity_map(motion, times=[0.25]).axes[0].texts]
+    entries = kg.inverse_dynamics_derivatives(motion.model, motion.q, motion.v, motion.a).dtau_dq
+    assert written == [f"{x:.3g}" for x in np.abs(entries).max(axis=0).ravel()]
+    human, t = kg.samples.human43(), np.linspace(0, 1, 5)
+    first = plot_sensitivity_map(kg.Motion(human, t, *np.zeros((3, 5, 43))), times=[0.5]).axes[0]
+    for labels in (first.get_xticklabels(), first.get_yticklabels()):
+        assert tuple(label.get_text() for label in labels) == human.speed_names
+    assert not first.texts
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

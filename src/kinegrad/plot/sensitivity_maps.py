@@ -10,17 +10,20 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads
+from kinegrad.model import Model
 from kinegrad.motion import Motion
 from kinegrad.plot.given import instants
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.image import AxesImage
 
 __all__ = ["plot_sensitivity_map"]
 
 Array = NDArray[np.float64]
 PANELS = 3  # instants, when the caller does not choose
-NAMED = 22  # joints whose names fit along a side
+WRITTEN, NAMED, MOST = 6, 22, 50  # joints whose entries are written, whose names fit in large and in small letters
 WITH_RESPECT_TO = {"q": "dtau_dq", "v": "dtau_dv", "a": "dtau_da"}
 
 
@@ -65,27 +68,30 @@ def plot_sensitivity_map(
     n, (rows, columns) = model.nv, model.pattern
     zero = np.ones((n, n), dtype=bool)
     zero[rows, columns] = False
-    largest = np.abs(_entries(motion, of, loads)).max(axis=0)
+    largest, signed = np.abs(_entries(motion, of, loads)).max(axis=0), _entries(motion(chosen), of, loads)
     top = float(largest.max()) or 1.0
     low = 1e-4 * top
-    figure = Figure(figsize=(4.6 * (1 + len(chosen)) + 1.4, 6.2), layout="constrained")
-    axes = figure.subplots(1, 1 + len(chosen), squeeze=False)[0]
-    span = f"{motion.t[-1] - motion.t[0]:g} s"
-    sizes = np.ma.masked_where(zero, np.maximum(largest, low))
-    image = axes[0].imshow(sizes, norm=LogNorm(low, top), cmap="viridis", interpolation="none")
-    figure.colorbar(image, ax=axes[0], shrink=0.7, location="bottom", label=_units(of))
-    axes[0].set_title(f"largest |∂τ/∂{of}| over {span}", fontsize=11)
-    values = _entries(motion(chosen), of, loads)
-    for ax, t, entries in zip(axes[1:], chosen, values, strict=True):
-        norm = SymLogNorm(low, vmin=-top, vmax=top)
-        image = ax.imshow(np.ma.masked_where(zero, entries), norm=norm, cmap="RdBu_r", interpolation="none")
-        ax.set_title(f"∂τ/∂{of} at {t:g} s", fontsize=11)
-    figure.colorbar(image, ax=list(axes[1:]), shrink=0.7, location="bottom", label=_units(of))
-    for ax in axes:
+    across = 1 + len(chosen) if n <= NAMED else 2  # large maps stand in two columns, so that names can be read
+    down = -(-(1 + len(chosen)) // across)
+    side = 4.2 if n <= NAMED else min(6.5, 0.13 * n + 0.6)
+    figure = Figure(figsize=((side + 1.2) * across + 0.8, (side + 0.9) * down), layout="constrained")
+    grid = figure.subplots(down, across, squeeze=False)
+    axes = list(grid.flat)[: 1 + len(chosen)]
+    for empty in list(grid.flat)[len(axes) :]:
+        empty.remove()
+    titles = [f"largest |∂τ/∂{of}| over {motion.t[-1] - motion.t[0]:g} s", *(f"∂τ/∂{of} at {t:g} s" for t in chosen)]
+    for k, (ax, title) in enumerate(zip(axes, titles, strict=True)):
+        norm = SymLogNorm(low, vmin=-top, vmax=top) if k else LogNorm(low, top)
+        values = signed[k - 1] if k else largest
+        drawn = np.ma.masked_where(zero, values if k else np.maximum(values, low))
+        image = ax.imshow(drawn, norm=norm, cmap="RdBu_r" if k else "viridis", interpolation="none")
+        figure.colorbar(image, ax=ax, shrink=0.8, label=_units(of, model))
         ax.set_facecolor("#e3e7eb")
+        ax.set_title(title, fontsize=11)
         ax.set_xlabel({"q": "coordinate", "v": "speed", "a": "acceleration"}[of])
-        _label(ax, list(model.speed_names), rows_too=ax is axes[0])
-    axes[0].set_ylabel("torque")
+        _label(ax, list(model.speed_names), rows_too=k % across == 0)
+        if n <= WRITTEN:
+            _write(ax, image, values, zero)
     return figure
 
 
@@ -108,15 +114,27 @@ def _entries(motion: Motion, of: str, loads: Loads | None) -> Array:
     return np.asarray(getattr(found, WITH_RESPECT_TO[of]))
 
 
-def _units(of: str) -> str:
-    return {"q": "N·m/rad (N, m where joints slide)", "v": "N·m·s/rad", "a": "kg·m²"}[of]
+def _units(of: str, model: Model) -> str:
+    """Of entries; where joints slide, metres and newtons take the place of radians and newton metres."""
+    turning = {"q": "N·m/rad", "v": "N·m·s/rad", "a": "kg·m²"}[of]
+    slides = any(kind == "prismatic" for kind in model.layout.speed_kinds)
+    return turning + (" (m for rad and N for N·m where joints slide)" if slides else "")
 
 
-def _label(ax: object, names: list[str], *, rows_too: bool) -> None:
+def _label(ax: Axes, names: list[str], *, rows_too: bool) -> None:
     """Names of all joints where they fit, of every so many where they do not."""
-    step = -(-len(names) // NAMED)
+    step = -(-len(names) // MOST)
     places = list(range(0, len(names), step))
-    ax.set_xticks(places, [names[k] for k in places], rotation=90, fontsize=9)  # type: ignore[attr-defined]
-    ax.set_yticks(places, [names[k] for k in places] if rows_too else [], fontsize=9)  # type: ignore[attr-defined]
-    if step > 1 and rows_too:
-        ax.text(0, -0.62, f"one name of {step} is shown", transform=ax.transAxes, fontsize=9)  # type: ignore[attr-defined]
+    size = 9 if len(names) <= NAMED else 7
+    ax.set_xticks(places, [names[k] for k in places], rotation=90, fontsize=size)
+    ax.set_yticks(places, [names[k] for k in places] if rows_too else [], fontsize=size)
+    if rows_too:
+        ax.set_ylabel("torque" if step == 1 else f"torque (one name of {step} is shown)")
+
+
+def _write(ax: Axes, image: AxesImage, values: Array, zero: NDArray[np.bool_]) -> None:
+    """Numbers into the entries, light on dark colours."""
+    bright = np.asarray(image.cmap(image.norm(np.asarray(image.get_array()))))[..., :3] @ [0.3, 0.59, 0.11]
+    for i, j in zip(*np.nonzero(~zero), strict=True):
+        ink = "white" if bright[i, j] < 0.5 else "black"
+        ax.text(float(j), float(i), f"{values[i, j]:.3g}", ha="center", va="center", fontsize=8, color=ink)
