@@ -52,6 +52,16 @@ def cross(a, b):
 
 
 @inline
+def add_cross(u, a, b):
+    """u + a×b: each product is added as it is formed, one instruction for both."""
+    return (
+        u[0] + a[1] * b[2] - a[2] * b[1],
+        u[1] + a[2] * b[0] - a[0] * b[2],
+        u[2] + a[0] * b[1] - a[1] * b[0],
+    )
+
+
+@inline
 def mul(R, a):
     """R a"""
     return (
@@ -127,14 +137,14 @@ class Motion(NamedTuple):
     def cross(self, other):
         """With a motion V × S, with a force S ×* F."""
         if isinstance(other, Motion):
-            return Motion(cross(self.w, other.w), add(cross(self.w, other.v), cross(self.v, other.w)))
-        return Force(add(cross(self.w, other.n), cross(self.v, other.f)), cross(self.w, other.f))
+            return Motion(cross(self.w, other.w), add_cross(cross(self.w, other.v), self.v, other.w))
+        return Force(add_cross(cross(self.w, other.n), self.v, other.f), cross(self.w, other.f))
 
     def dot(self, force):
         return dot(self.w, force.n) + dot(self.v, force.f)
 
     def at(self, d):
-        return Motion(self.w, add(self.v, cross(self.w, d)))
+        return Motion(self.w, add_cross(self.v, self.w, d))
 
 
 class Force(NamedTuple):
@@ -153,7 +163,7 @@ class Force(NamedTuple):
         return Force(scale(number, self.n), scale(number, self.f))
 
     def before(self, d):
-        return Force(add(self.n, cross(d, self.f)), self.f)
+        return Force(add_cross(self.n, d, self.f), self.f)
 
 
 # --- constants of the mechanism ---------------------------------------------------------------------------------

@@ -10,28 +10,45 @@ dynamics may still be anything, which is why its kernels ask again, of the accel
 """
 
 import numpy as np
+from numba import types
 
 from kinegrad._kernels.compiler.jit import JIT, inline
+from kinegrad._kernels.compiler.standin import Array, Number, as_type, check, tracer
+from kinegrad._kernels.compiler.trace import operation
 
 NOT_FINITE, FINE, LARGE = 0, 1, 2
 LARGEST, SMALLEST = 1e12, 1e-60  # of ordinary numbers, and of a mechanism's constants unless they are zero
+
+
+@operation
+def numbers(x, k):
+    """Number k of x, counted row by row: one loop over all rows, however short they are, fills the registers."""
+    return x.reshape(-1)[k]
+
+
+@numbers.register(Array)
+def _(x, k):
+    builder = tracer().builder
+    if tracer().context.enable_boundscheck:
+        check(k, x.shape[0] * x.shape[1])
+    return Number(types.float64, builder.load(builder.gep(x.data, [as_type(k, types.int64)])))
 
 
 @inline
 def _finite(arrays, start, stop):
     total = 0.0
     for x in arrays:
-        for r in range(max(0, min(start, len(x) - 1)), min(stop, len(x))):
-            for k in range(x.shape[1]):
-                part = x[r, k] * (1.0 / LARGEST)
-                total += part * part
+        columns = x.shape[1]
+        for k in range(max(0, min(start, len(x) - 1)) * columns, min(stop, len(x)) * columns):
+            part = numbers(x, k) * (1.0 / LARGEST)
+            total += part * part
     if total <= 1.0:
         return FINE
     doubt = 0.0  # x − x is zero for a finite number and NaN for any other, and sums of it stay so
     for x in arrays:
-        for r in range(max(0, min(start, len(x) - 1)), min(stop, len(x))):
-            for k in range(x.shape[1]):
-                doubt += x[r, k] - x[r, k]
+        columns = x.shape[1]
+        for k in range(max(0, min(start, len(x) - 1)) * columns, min(stop, len(x)) * columns):
+            doubt += numbers(x, k) - numbers(x, k)
     return LARGE if doubt == 0.0 else NOT_FINITE
 
 
