@@ -2,10 +2,12 @@
 
 Times of one call as multiples of the time of `inverse_dynamics_derivatives` (dense, `out=`), taken in turn in the same
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
-(vjp).  A product takes 2.2 times the operations of the gradient (``python -m benchmarks.operations``), and so about
-twice its time; that is what the gradient itself took before second derivatives gave it a shorter formula (of the human,
-491 µs then, 223 now, and 479 for the product).  Those of one thread are by its own processor time.  301 states of
-q = sin 2πt; fewer of long chains, whose matrices would not fit: as many as take 64 MB per matrix.
+(vjp).  The target of these, 1.5, was set when the gradient was the reverse sweep of ``_kernels/rnea_reverse.py``, and
+was to take 0.7 of its time: a row compares the product with that sweep, and there the target is 1.05.  Of today's gradient
+a product takes 2.0 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why it can
+hardly be less).  Where matrices do not fit in the caches, writing them is what takes the time, and seven are
+7/3 = 2.33 times three.  Times of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long
+chains, whose matrices would not fit: as many as take 64 MB per matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
 (measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where there are four, and,
 for the PUMA 560, against C code that CasADi generates from the same mechanism built of symbols, its sparse Hessian
@@ -38,6 +40,14 @@ from kinegrad import (
     inverse_dynamics_second_order,
     inverse_dynamics_vjp,
 )
+from kinegrad import _engine as engine
+from kinegrad._kernels import rnea_reverse
+from kinegrad._kernels.compiler.jit import kernel
+from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.joints import frames
+from kinegrad._kernels.lanes.finite import finite
+from kinegrad._kernels.mechanism import unpack
+from kinegrad.dynamics_derivatives import VJP
 from kinegrad.samples import human43, puma560, spatial_chain
 
 SIZES = (4, 16, 64, 128, 512)
@@ -45,6 +55,22 @@ MATRIX = 64e6  # bytes
 BLOCKS = ("d2_dqdq", "d2_dqdv", "d2_dqda", "d2_dvdv")
 FEW, STEP = 4, 1e-5
 Call = Callable[[], Any]
+
+
+@kernel
+def reverse_sweep(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):  # type: ignore[no-untyped-def]
+    """The gradient of yᵀτ as it was when the targets were set."""
+    ok = finite((q, v, a, y, force, point, torque), start, stop)
+    if not ok:
+        return ok
+    m = unpack(m)
+    for r in range(start, stop, WIDTH):
+        frames(m, q, r, scratch, rnea_reverse.N)
+        rnea_reverse.block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, None, r, scratch)
+    return ok
+
+
+REVERSE = replace(VJP, function=reverse_sweep, slots=rnea_reverse.N, tables=None)
 
 
 def run(repeats: int) -> list[Row]:
@@ -73,6 +99,7 @@ def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -
         "all": _filling(inverse_dynamics_second_order, model, (q, v, a, w), options),
         "vjp": lambda: inverse_dynamics_vjp(model, q, v, a, w, threads=threads),
         "hvp": lambda: inverse_dynamics_hvp(model, q, v, a, w, v, a, w, threads=threads),
+        "reverse": lambda: engine.evaluate(REVERSE, model, (q, v, a, w), threads=threads),
     }
     times = {what: best / len(q) for what, best in _best(functions, repeats, threads).items()}
     where = f"{name}, {'packed' if packed else 'dense'}, {'two threads' if threads == 2 else 'one thread'}"
@@ -86,7 +113,11 @@ def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -
         row("τ, first derivatives and Hessian, of first derivatives", "all", "first", 2.3),
     ]
     if not packed:
-        rows += [row("vjp, of first derivatives", "vjp", "first", None), row("hvp, of vjp", "hvp", "vjp", None)]
+        rows += [
+            row("vjp, of first derivatives", "vjp", "first", None),
+            row("hvp, of vjp", "hvp", "vjp", 1.5),
+            row("hvp, of vjp by the reverse sweep", "hvp", "reverse", 1.05),
+        ]
     return rows
 
 

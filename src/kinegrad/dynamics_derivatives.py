@@ -167,7 +167,8 @@ def _products(model: Model, loaded: bool, stream: bool) -> Tables:
 
 
 def _gradients(model: Model, loaded: bool, stream: bool) -> Tables:
-    return (engine.plan(model, loaded),), (model.n + 1) * rnea_gradient.N
+    plan, records = engine.gradient_plan(model)
+    return (plan,), rnea_gradient.slots(model.n, records, along=False)
 
 
 DERIVATIVES = {

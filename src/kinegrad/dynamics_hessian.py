@@ -181,7 +181,8 @@ def _hvp_in_coordinates(
 
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
-    return (engine.plan(model, loaded),), (model.n + 1) * rnea_gradient.N_HVP
+    plan, records = engine.gradient_plan(model)
+    return (plan,), rnea_gradient.slots(model.n, records, along=True)
 
 
 _HESSIAN = {packed: _kernel(packed, both=False) for packed in (False, True)}

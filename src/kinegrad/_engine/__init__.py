@@ -67,7 +67,16 @@ from kinegrad._engine.memory import share_memory, streams
 from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape, indifferent
-from kinegrad._engine.tables import acceleration_tables, hessian_tables, pairs, places, plan, torque_tables, tree
+from kinegrad._engine.tables import (
+    acceleration_tables,
+    gradient_plan,
+    hessian_tables,
+    pairs,
+    places,
+    plan,
+    torque_tables,
+    tree,
+)
 from kinegrad._engine.tangents import Directions, directions, run_duals, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
@@ -123,6 +132,7 @@ __all__ = [
     "flags_if_varied",
     "free_joint",
     "get_threads",
+    "gradient_plan",
     "hessian_in_coordinates",
     "hessian_tables",
     "indifferent",

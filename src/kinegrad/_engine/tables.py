@@ -105,6 +105,32 @@ def _plan(model: Model, loaded: bool) -> Integers:
     return found
 
 
+def gradient_plan(model: Model) -> tuple[Integers, int]:
+    """The argument `plan` of ``_kernels/rnea_gradient.py``, and how many records there are; once per model."""
+    found: tuple[Integers, int] = once(model, ("gradient",), lambda: _gradient_plan(model.parents))
+    return found
+
+
+def _gradient_plan(parents: Integers) -> tuple[Integers, int]:
+    """Joints from the last to the first: to its parent each leaves its record, unless that has one already."""
+    found = np.full((len(parents), 4), -1, dtype=np.int64)
+    free: list[int] = []
+    count = 0
+    for i in reversed(range(len(parents))):
+        record, parent, leaf = int(found[i, 0]), parents[i], found[i, 0] < 0
+        if leaf:
+            if not free:
+                free, count = [count], count + 1
+            record = free.pop()
+        first = parent < 0 or found[parent, 0] < 0
+        if parent >= 0 and first:
+            found[parent, 0] = record
+        else:
+            free.append(record)
+        found[i] = record, record if first else found[parent, 0], leaf, first
+    return found, count
+
+
 def torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
     """The arguments `plan`, `pairs` and `past` of the kernel of ∂τ, ``"dense"`` or ``"packed"``, and the slots that it
     needs; once per model."""
