@@ -3,9 +3,9 @@
 Times of one call as multiples of the time of `inverse_dynamics_derivatives` (dense, `out=`), taken in turn in the same
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
 (vjp).  The target of these, 1.5, was set when the gradient was the reverse sweep of ``_kernels/rnea_reverse.py``, and
-was to take 0.7 of its time: a row compares the product with that sweep, and there the target is 1.05.  Of today's gradient
-a product takes 2.0 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why it can
-hardly be less).  Where matrices do not fit in the caches, writing them is what takes the time, and seven are
+was to take 0.7 of its time: a row compares the product with that sweep, and there the target is 1.05.  Of today's
+gradient a product takes 2.0 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why
+it can hardly be less).  Where matrices do not fit in the caches, writing them is what takes the time, and seven are
 7/3 = 2.33 times three.  Times of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long
 chains, whose matrices would not fit: as many as take 64 MB per matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
@@ -43,7 +43,7 @@ from kinegrad import (
 from kinegrad import _engine as engine
 from kinegrad._kernels import rnea_reverse
 from kinegrad._kernels.compiler.jit import kernel
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import frames
 from kinegrad._kernels.lanes.finite import finite
 from kinegrad._kernels.mechanism import unpack
@@ -64,7 +64,7 @@ def reverse_sweep(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch
     if not ok:
         return ok
     m = unpack(m)
-    for r in range(start, stop, WIDTH):
+    for r in range(start, stop, lane_count()):
         frames(m, q, r, scratch, rnea_reverse.N)
         rnea_reverse.block(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, None, r, scratch)
     return ok
