@@ -286,7 +286,7 @@ def test_info_says_what_coordinates_mean_and_ranges_in_degrees():
 def test_files_that_the_readme_names_can_be_made_and_used(tmp_path, name):
     made = run("sample-trajectory", tmp_path / name)
     assert made.exit_code == 0, made.stderr
-    assert "made up, not measured" in made.stdout
+    assert "synthetic, not measured" in made.stdout
     used = run("inverse-dynamics", "human43", "--trajectory", tmp_path / name)
     assert used.exit_code == 0, used.stderr
 

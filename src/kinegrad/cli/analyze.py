@@ -45,7 +45,8 @@ def analyze(
         Path | None, typer.Option(metavar="FILE", help="Recorded markers instead: .trc or .c3d.")
     ] = None,
     marker_set: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Markers of the model, if in a file of their own (OpenSim).")
+        Path | None,
+        typer.Option(metavar="FILE", help="Markers of the model, if they are in a separate file (OpenSim)."),
     ] = None,
     forces: Annotated[
         Path | None,
@@ -56,24 +57,28 @@ def analyze(
         typer.Option(metavar="LINK", help="The link on each plate, in their order; by default the nearest foot."),
     ] = None,
     lowpass: Annotated[float | None, typer.Option(metavar="HZ", help="Cut-off frequency; for walking 4 to 8.")] = None,
-    filter: Annotated[str, typer.Option(metavar="butterworth|opensim", help="Which filter.")] = "butterworth",
-    up: Annotated[str, typer.Option(metavar="y|z", help="Of C3D: which axis points upwards.")] = "y",
+    filter: Annotated[str, typer.Option(metavar="butterworth|opensim", help="Kind of filter.")] = "butterworth",
+    up: Annotated[str, typer.Option(metavar="y|z", help="For C3D files: the axis that points upwards.")] = "y",
     marker_error: Annotated[
-        float | None, typer.Option(metavar="M", help="Standard deviation of markers; by default what they show.")
+        float | None, typer.Option(metavar="M", help="Standard deviation of markers; by default estimated from them.")
     ] = None,
     coordinate_error: Annotated[
         float | None, typer.Option(metavar="RAD", help="Standard deviation of recorded coordinates, rad and m.")
     ] = None,
-    mass_error: Annotated[float, typer.Option(metavar="PART", help="Of the mass of each body, relative.")] = 0.05,
-    length_error: Annotated[float, typer.Option(metavar="PART", help="Of the length of each bone, relative.")] = 0.01,
+    mass_error: Annotated[
+        float, typer.Option(metavar="PART", help="Relative standard deviation of the mass of each body.")
+    ] = 0.05,
+    length_error: Annotated[
+        float, typer.Option(metavar="PART", help="Relative standard deviation of the length of each bone.")
+    ] = 0.01,
     project_inertia: Annotated[
-        bool, typer.Option("--project-inertia", help="Take the nearest possible inertia where one is impossible.")
+        bool, typer.Option("--project-inertia", help="Replace an impossible inertia by the nearest possible one.")
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where everything goes; by default out/analyze.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for all results; by default out/analyze.")
     ] = None,
 ) -> None:
-    """Torques of a recorded motion, with residuals, powers and error bars, as files and one HTML page.
+    """Compute the torques of a recorded motion, with residuals, powers and error bars, as files and one HTML page.
 
     Writes torques.sto, torques.csv, analysis.nc (everything, labelled), motion.mot (as smoothed) and index.html.
     """

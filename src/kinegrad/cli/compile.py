@@ -14,9 +14,12 @@ __all__ = ["compile_command"]
 
 def compile_command(
     functions: Annotated[
-        list[str] | None, typer.Argument(metavar="[FUNCTION]...", help="Such as inverse_dynamics; by default all.")
+        list[str] | None,
+        typer.Argument(metavar="[FUNCTION]...", help="Functions, such as inverse_dynamics; by default all."),
     ] = None,
-    processes: Annotated[int | None, typer.Option(metavar="N", help="At a time; by default all processors.")] = None,
+    processes: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of parallel processes; by default one for each processor.")
+    ] = None,
 ) -> None:
     """Compile kernels before they are needed, in parallel; they are kept for all programs of this user."""
     from kinegrad.warm import compile_kernels

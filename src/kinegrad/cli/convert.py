@@ -16,7 +16,7 @@ __all__ = ["convert"]
 
 def convert(
     model: ModelName,
-    out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="Where it goes.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT.toml", help="File to write.")],
     root: Root = None,
     quaternion: Turned = False,
     massless: Massless = False,

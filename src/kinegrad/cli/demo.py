@@ -28,9 +28,9 @@ JOINTS = {
 
 
 def demo(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the figure goes.")] = Path("out"),
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Folder for the figure.")] = Path("out"),
 ) -> None:
-    """Torques of the 43-joint human of zhakatayev2023 over its 3 s motion, timed, with a figure."""
+    """Compute the torques of the 43-joint human of zhakatayev2023 over its 3 s motion, timed, with a figure."""
     import numpy as np
 
     from kinegrad.io.whole_file import replacing

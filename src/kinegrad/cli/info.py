@@ -27,14 +27,15 @@ ModelName = Annotated[
     ),
 ]
 Root = Annotated[
-    str | None, typer.Option(metavar="fixed|free", help="Of URDF: whether the root link is fixed, or moves freely.")
+    str | None, typer.Option(metavar="fixed|free", help="For URDF: whether the root link is fixed or moves freely.")
 ]
-Massless = Annotated[bool, typer.Option("--massless", help="Of URDF, OpenSim: links that move may be without mass.")]
+Massless = Annotated[bool, typer.Option("--massless", help="For URDF, OpenSim: accept moving links without mass.")]
 Project = Annotated[
-    bool, typer.Option("--project-inertia", help="Of URDF, OpenSim: where an inertia is impossible, the nearest one.")
+    bool,
+    typer.Option("--project-inertia", help="For URDF, OpenSim: replace impossible inertias by the nearest possible."),
 ]
 Turned = Annotated[
-    bool, typer.Option("--quaternion", help="Of URDF: free joints have unit quaternions, not three angles.")
+    bool, typer.Option("--quaternion", help="For URDF: unit quaternions for free joints, instead of three angles.")
 ]
 
 
@@ -45,7 +46,7 @@ def info(
     massless: Massless = False,
     project_inertia: Project = False,
 ) -> None:
-    """Show a model: its joints, tree, masses and branches; of a file also what of it is not in the model."""
+    """Show a model: its joints, tree, masses and branches; for a file, also what is not in the model."""
     options = file_options(root, quaternion, massless, project_inertia)
     console, found = open_console(), find_file(model, **options)
     mechanism = kg.samples.SAMPLES[model]() if found is None else found.model

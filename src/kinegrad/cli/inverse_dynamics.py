@@ -55,50 +55,58 @@ class Method(StrEnum):
 def inverse_dynamics(
     model: ModelName,
     trajectory: Annotated[
-        Path, typer.Option(metavar="FILE", help="q, or q, v and a, of all joints: .csv, .npz, .nc; q: .mot, .sto.")
+        Path,
+        typer.Option(metavar="FILE", help="Motion file: .csv, .npz, .nc, .mot or .sto."),
     ],
     output: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where the torques go; by default NAME.tau.csv beside NAME.csv or NAME.mot."),
+        typer.Option(metavar="FILE", help="File for the torques; by default NAME.tau.csv for NAME.csv or NAME.mot."),
     ] = None,
     units: Annotated[
-        Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
+        Units | None, typer.Option(help="Unit of angles if the file does not state it; by default rad.")
     ] = None,
     lowpass: Annotated[
         float | None,
-        typer.Option(metavar="HZ", help="v and a from q alone, after a zero-phase Butterworth low-pass at so many Hz."),
+        typer.Option(
+            metavar="HZ",
+            help="v and a from q after a zero-phase Butterworth low-pass with this cut-off.",
+        ),
     ] = None,
-    order: Annotated[int, typer.Option(metavar="N", help="Order of that filter, both ways together.")] = 4,
+    order: Annotated[
+        int, typer.Option(metavar="N", help="Order of that filter, forward and backward passes together.")
+    ] = 4,
     smooth: Annotated[
-        bool, typer.Option("--smooth", help="v and a from q alone, by smoothing splines (cross-validated).")
+        bool, typer.Option("--smooth", help="Compute v and a from q by smoothing splines (cross-validated).")
     ] = False,
     missing: Annotated[
-        Missing, typer.Option(help="Coordinates that the file does not have: an error, or neutral at all times.")
+        Missing, typer.Option(help="Coordinates without a column: an error, or their neutral value at all times.")
     ] = Missing.refuse,
     rate: Annotated[
-        float | None, typer.Option(metavar="HZ", help="Samples per second, where the file has no times.")
+        float | None, typer.Option(metavar="HZ", help="Samples per second, if the file has no times.")
     ] = None,
     load: Annotated[
         list[str] | None,
         typer.Option(
             metavar="LINK=MASS",
-            help="A mass that a link carries: right_hand=2kg; at a point of it: right_hand=2kg@0,0,0.05. Repeatable.",
+            help="A mass that a link carries: right_hand=2kg, or at a point: right_hand=2kg@0,0,0.05. Repeatable.",
         ),
     ] = None,
     method: Annotated[
         Method, typer.Option(help="Newton–Euler (fastest) or the Lagrangian of zhakatayev2023.")
     ] = Method.spatial,
-    threads: Annotated[int | None, typer.Option(metavar="N", help="Threads; by default all processors.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Number of threads; by default one for each processor.")
+    ] = None,
 ) -> None:
     """Compute the torques of a motion, from a file into a file.
 
     A CSV file has a header with the columns t or time, q.JOINT (or JOINT) and, if they are known, v.JOINT and a.JOINT
-    for every joint; commas, semicolons or tabs between them. An NPZ file has arrays q, v and a of shape (instants,
+    for every joint, separated by commas, semicolons or tabs. An NPZ file has arrays q, v and a of shape (instants,
     joints), and optionally t and joint_names. A NetCDF file has variables q, v and a over the dimensions time and
     joint, with the joints' names as coordinate.
 
-    Where a file has q alone, v and a are the derivatives of a spline through it: for what was measured give --lowpass
-    or --smooth, which remove errors first.
+    If a file has q only, v and a are the derivatives of a spline through it. For measured data give --lowpass or
+    --smooth, which remove measurement errors first.
     """
     from kinegrad import io
     from kinegrad.io.trajectory import STORAGE

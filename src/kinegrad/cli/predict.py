@@ -20,7 +20,7 @@ NAMES = (
 def predict(
     name: Annotated[str, typer.Argument(metavar="NAME", help=f"A motion: {', '.join(NAMES)}.")],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where page, figures and numbers go; by default out/NAME.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for the page, figures and numbers; by default out/NAME.")
     ] = None,
     solver: Annotated[str, typer.Option(help="ipopt, uno, slsqp (small problems) or cyipopt.")] = "ipopt",
 ) -> None:

@@ -62,7 +62,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    help="How robots, machines and human bodies move, and exactly how that changes with everything.",
+    help="Multibody dynamics with exact derivatives: robots, machines and human bodies.",
 )
 
 

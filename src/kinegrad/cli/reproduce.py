@@ -16,10 +16,10 @@ __all__ = ["reproduce"]
 def reproduce(
     paper: Annotated[str, typer.Argument(metavar="PAPER", help=f"A paper: {', '.join(PAPERS)}.")],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where page, figures and numbers go; by default out/PAPER.")
+        Path | None, typer.Option(metavar="DIR", help="Folder for the page, figures and numbers; by default out/PAPER.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="About a minute or less: shorter measurements, fewer cases.")
+        bool, typer.Option("--quick", help="Shorter measurements and fewer cases: about a minute or less.")
     ] = False,
 ) -> None:
     """Reproduce a paper's experiment: its figures and tables, as one HTML page.
@@ -28,9 +28,9 @@ def reproduce(
 
     anderson2002: sensitivities to lengths and masses by three methods, on chains and on a double pendulum over time.
 
-    kudruss2019: derivatives along directions by differences, duals and structure: their errors, and what they cost.
+    kudruss2019: directional derivatives by differences, dual numbers and structure: errors and cost.
 
-    xiang2008: motion prediction of a two-link arm, the least time and lifting a load.
+    xiang2008: motion prediction of a two-link arm: minimum time, and lifting a load.
     """
     from kinegrad.papers import load
 

@@ -25,17 +25,17 @@ ERROR = 0.3  # degrees, of "measured" angles
 
 
 def sample_trajectory(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="What to write: a .csv, .npz or .nc file.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write: .csv, .npz or .nc.")],
     model: Annotated[str, typer.Option(metavar="MODEL", help=str(ModelName.__metadata__[0].help))] = "human43",
     measured: Annotated[
         bool,
-        typer.Option("--measured", help="Angles alone, in degrees, with errors and a gap, as a laboratory has them."),
+        typer.Option("--measured", help="Only angles, in degrees, with errors and a gap, as recorded in a laboratory."),
     ] = False,
 ) -> None:
-    """Write a trajectory to try the other commands with: two seconds, 100 instants a second.
+    """Write a synthetic trajectory, for trying the other commands: two seconds at 100 Hz.
 
-    It is made up (of human43, a kind of walk), not measured. It has q, v and a of every joint; with --measured only
-    what is recorded in a laboratory: times and angles in degrees, with errors of 0.3 degrees and a gap, as CSV.
+    The motion is not measured; for human43 it resembles a walk. The file has q, v and a of every joint; with
+    --measured, only times and angles in degrees, with errors of 0.3 degrees and a gap, as CSV.
     """
     import numpy as np
 
@@ -55,7 +55,7 @@ def sample_trajectory(
     else:
         io.write_trajectory(file, mechanism, t, q, v, a)
         what, options = f"t, q, v and a of {mechanism.nv} joints", ""
-    console.print(f"{plain(file)}: {len(t)} instants of {what}; made up, not measured", soft_wrap=True)
+    console.print(f"{plain(file)}: {len(t)} instants of {what}; synthetic, not measured", soft_wrap=True)
     console.print(f"try: kinegrad inverse-dynamics {plain(model)} --trajectory {plain(file)}{options}", soft_wrap=True)
 
 

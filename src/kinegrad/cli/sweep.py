@@ -21,19 +21,24 @@ __all__ = ["make_prediction", "sweep"]
 
 
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="PROBLEM.toml", help="What to solve; see the documentation.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="PROBLEM.toml", help="The problem; see the page Solvers and sweeps."),
+    ],
     scheduler: Annotated[
         str | None, typer.Option(metavar="ADDRESS", help="A Dask scheduler, such as tcp://10.0.0.5:8786.")
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", help="Processes of this machine; 0: this one alone.")] = 0,
+    workers: Annotated[
+        int, typer.Option(metavar="N", help="Number of processes on this machine; 0: no other process.")
+    ] = 0,
     record: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where results go as they arrive; by default PROBLEM.jsonl.")
+        Path | None, typer.Option(metavar="FILE", help="File for the results; by default PROBLEM.jsonl.")
     ] = None,
-    retries: Annotated[int, typer.Option(metavar="N", help="How often a task is sent out again, if it is lost.")] = 3,
+    retries: Annotated[int, typer.Option(metavar="N", help="How often a lost task is submitted again.")] = 3,
 ) -> None:
     """Predict a motion for all combinations of some parameters, from one or many guesses each.
 
-    Results are written as they arrive, one line each. Started again, the sweep goes on with what is missing.
+    Results are written as they arrive, one line each. When started again, the sweep continues with the missing ones.
     """
     from kinegrad.motion.sweeps import sweep as run
     from kinegrad.motion.sweeps.sweep import check_parameters

@@ -22,22 +22,23 @@ def view(
         Path | None, typer.Option(metavar="FILE", help="A motion to play: a .csv, .npz, .nc, .mot or .sto file.")
     ] = None,
     export: Annotated[
-        Path | None, typer.Option(metavar="PAGE.html", help="Write one page that plays offline, and open nothing.")
+        Path | None,
+        typer.Option(metavar="PAGE.html", help="Write one page that plays offline; opens no browser."),
     ] = None,
     png: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a picture of the first posture.")] = None,
     gif: Annotated[Path | None, typer.Option(metavar="FILE", help="Write a film of the motion.")] = None,
-    mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="The same as MP4; needs ffmpeg.")] = None,
+    mp4: Annotated[Path | None, typer.Option(metavar="FILE", help="Write an MP4 film; needs ffmpeg.")] = None,
     units: Annotated[
-        Units | None, typer.Option(help="Of angles whose unit the file does not say; rad if not given.")
+        Units | None, typer.Option(help="Unit of angles if the file does not state it; by default rad.")
     ] = None,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark; else pages are as the reader's system.")] = False,
-    port: Annotated[int, typer.Option(metavar="N", help="Where to serve; 0 takes a free port.")] = 0,
+    port: Annotated[int, typer.Option(metavar="N", help="Port of the server; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
 ) -> None:
-    """Look at a model, and at its motion: in the browser, or as a page, a picture or a film.
+    """Show a model and its motion: in the browser, or as a page, a picture or a film.
 
-    In the browser there is a slider for each coordinate, play and pause, plots with a cursor in step, and a click on a
-    link colours the body by what the torques feel of its joint.
+    In the browser there are a slider for each coordinate, play and pause, and synchronised plots; a click on a link
+    colours the body by the derivatives of all torques with respect to its joint.
     """
     from kinegrad import view
 
