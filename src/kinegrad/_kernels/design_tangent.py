@@ -50,7 +50,7 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
 
 from kinegrad._kernels import aba
 from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
-from kinegrad._kernels.bodies import link_point, load_on, store_sym
+from kinegrad._kernels.bodies import inertia_force, link_point, load_on, store_sym
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, axis, carried, falling, frames, handed_on, move, rest, subspace
@@ -131,9 +131,8 @@ def _last(x, k):
 
 
 @inline
-def _share(m, i, n, moves, scratch):
-    """What all directions need of link i, once V and A are there; returns the force that its motion takes.  Where no
-    direction `moves` it, nor changes its inertia, c is all."""
+def _share(m, i, n, scratch):
+    """What all directions need of link i, once V and A are there; returns the force that its motion takes."""
     at, own = (i + 1) * N, _link(n, i)
     R, V_, A_ = load9(scratch, at + FRAME), load_motion(scratch, at + VELOCITY), load_motion(scratch, at + ACCELERATION)
     c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
@@ -141,11 +140,10 @@ def _share(m, i, n, moves, scratch):
     b = add(A_.v, add(cross(A_.w, c), cross(V_.w, s)))
     spin, f = symmul(T, V_.w), scale(m.inertia[i, 0], b)
     store3(scratch, own + C, c)
-    if moves:
-        store3(scratch, own + SPEED, s)
-        store3(scratch, own + LIFT, b)
-        store3(scratch, own + SPIN, spin)
-        store_sym(scratch, own + TENSOR, T)
+    store3(scratch, own + SPEED, s)
+    store3(scratch, own + LIFT, b)
+    store3(scratch, own + SPIN, spin)
+    store_sym(scratch, own + TENSOR, T)
     return Force(add(add(symmul(T, A_.w), cross(V_.w, spin)), cross(c, f)), f)
 
 
@@ -165,8 +163,14 @@ def _needed(m, what, force, point, torque, r, scratch):
     for i in range(n):
         own, flags = _link(n, i), _any(what, i)
         F = Force(zero3(), zero3())
-        if m.massive[i] and flags & (MOVES | RISES | INERTIA):
-            F = _share(m, i, n, flags & (MOVES | INERTIA), scratch)
+        if m.massive[i]:
+            if flags & (MOVES | INERTIA):
+                F = _share(m, i, n, scratch)
+            elif flags & RISES:  # of such a link c is all that directions need
+                at = (i + 1) * N
+                R, V_ = load9(scratch, at + FRAME), load_motion(scratch, at + VELOCITY)
+                F = inertia_force(m, i, R, V_, load_motion(scratch, at + ACCELERATION))
+                store3(scratch, own + C, mul(R, row3(m.inertia, i, 1)))
         if flags & (MOVES | RISES):
             if len(force) > 0:
                 F = F - load_on(m, i, r, force, point, torque, scratch, N)
@@ -185,7 +189,7 @@ def _transmitted(m, what, scratch):
     for i in range(n):
         at, flags = (i + 1) * N, _any(what, i)
         if m.massive[i] and flags & (MOVES | INERTIA):
-            _share(m, i, n, 1, scratch)
+            _share(m, i, n, scratch)
         if flags & (MOVES | SHIFT):
             F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
             put(scratch, _link(n, i) + FORCE, F)
