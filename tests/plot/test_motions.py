@@ -141,3 +141,18 @@ def test_results_are_short():
         "dtau_dv=array of shape (301, 43, 43), dtau_da=array of shape (301, 43, 43))"
     )
     assert len(repr(kg.io.Trajectory(None, *np.zeros((3, 500, 2))))) < 200
+
+
+def test_torques_of_a_motion_are_those_it_has_or_those_of_inverse_dynamics():
+    arm, t = kg.samples.two_link(), np.linspace(0, 1, 11)
+    q, v, a = (np.outer(x, [1.0, 2.0]) for x in (t**3, 3 * t**2, 6 * t))
+    for motion in (kg.Motion(arm, t, q, v, a), kg.Motion(arm, t, q, v, a, tau=np.outer(t, [3.0, 4.0]))):
+        expected = kg.inverse_dynamics(arm, q, v, a) if motion.tau is None else motion.tau
+        drawn = [line.get_ydata() for line in plot_torques(motion, graph=False).axes[0].lines[:2]]
+        np.testing.assert_array_equal(np.stack(drawn, axis=-1), expected)
+    with pytest.raises(kg.InputError, match="`t` and `tau` are given with a Motion"):
+        plot_torques(motion, t)
+    with pytest.raises(kg.InputError, match="`t` has shape"):
+        plot_torques(arm)
+    with pytest.raises(kg.InputError, match="`tau`"):
+        plot_torques(arm, t)

@@ -148,6 +148,7 @@ def test_a_report_plays_its_model_names_it_and_fits_the_screen(browser, tmp_path
     motion = swing(arm)
     report = Page("Arm", "It swings.")
     report.section("Motion", "motion")
+    report.listing("what was asked: " + 60 * "minimise effort, ")
     report.animation(animation(motion_scene(arm, motion.t, motion.q), "Figure 1", "An arm."))
     (tmp_path / "index.html").write_text(report.render(), encoding="utf-8")
     page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
 from kinegrad.model import Model, Topology
+from kinegrad.motion import Motion
 from kinegrad.plot.colours import line_styles
 from kinegrad.plot.given import finite, instants
 from kinegrad.plot.graphs import draw_joint_graph
@@ -27,9 +29,9 @@ LINE = 0.165  # inches that a label takes
 
 
 def plot_torques(
-    model: Model,
-    t: ArrayLike,
-    tau: ArrayLike,
+    model: Model | Motion,
+    t: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
     groups: Mapping[str, Sequence[str]] | None = None,
     *,
     title: str | None = None,
@@ -39,11 +41,12 @@ def plot_torques(
 
     Parameters
     ----------
-    model : Model
+    model : Model or Motion
+        A motion has times and torques of its own; where it has no torques, they are those of inverse dynamics.
     t : array_like, shape (N,)
-        s.
+        s; of a model.
     tau : array_like, shape (N, n)
-        N·m or N.
+        N·m or N; of a model.
     groups : mapping of str to sequence of str, optional
         Panel titles and the joints in each; all joints, by branches, when not given.  Of mechanisms with more than 80
         joints, those with the largest torques, and the figure says how many are not shown.
@@ -66,8 +69,10 @@ def plot_torques(
     """
     from matplotlib.figure import Figure
 
+    if isinstance(model, Motion):
+        model, t, tau = _of_motion(model, t, tau)
     engine.check_model(model)
-    times = instants(t)
+    times = instants([] if t is None else t)
     torques = finite("tau", tau, (len(times), model.nv))
     chosen, hidden = _by_branches(model, torques) if groups is None else (dict(groups), "")
     if not chosen:
@@ -97,6 +102,18 @@ def plot_torques(
     if title:
         figure.suptitle(title, fontsize=13, fontweight="bold")
     return figure
+
+
+def _of_motion(motion: Motion, t: ArrayLike | None, tau: ArrayLike | None) -> tuple[Model, Array, Array]:
+    """Model, times and torques of one motion."""
+    if t is not None or tau is not None:
+        raise InputError("`t` and `tau` are given with a Motion, which has its own; expected them with a Model")
+    if motion.q.ndim != 2:
+        raise InputError(f"`motion` has q of shape {motion.q.shape}; expected one motion, (N, nq)")
+    found = motion.tau
+    if found is None:
+        found = inverse_dynamics(motion.model, motion.q, motion.v, motion.a)
+    return motion.model, np.asarray(motion.t), np.asarray(found)
 
 
 def _panel(

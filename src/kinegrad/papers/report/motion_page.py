@@ -148,7 +148,7 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
         label, caption = CAPTIONS[name]
         if name == "progress":
             page.section("How it was found", "found")
-            page.paragraph(f"<pre>{escape(solution.problem.describe())}</pre>")
+            page.listing(solution.problem.describe())
             page.paragraph(escape(_sentence(solution.nonlinear.message)))
         page.figure(png, label, caption)
     _quality(page, report)

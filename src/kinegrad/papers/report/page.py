@@ -75,6 +75,7 @@ tr.quoted td { color: var(--quoted); }
 .about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
 .about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
 sup, sub { line-height: 0; font-size: .72em; }
+pre { overflow-x: auto; font: .8rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 .quick { padding: .6rem 1rem; background: var(--quick); border-left: 4px solid #e0a100; max-width: 46rem; }
 figure { overflow-x: auto; }
@@ -138,6 +139,10 @@ class Page:
     def paragraph(self, html: str) -> None:
         """A paragraph."""
         self._body.append(f"<p>{html}</p>")
+
+    def listing(self, text: str) -> None:
+        """Text whose lines and columns stay as they are; long lines can be scrolled."""
+        self._body.append(f"<pre>{escape(text)}</pre>")
 
     def points(self, items: Iterable[str]) -> None:
         """A list of HTML points."""
