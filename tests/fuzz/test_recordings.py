@@ -22,6 +22,7 @@ from tests.fuzz.cases import cases
 from tests.fuzz.test_files import damage
 from tests.fuzz.test_model_files import WORDS
 from tests.io.opensim.files import EVERYTHING, J, linear, new_layout, old_layout, spline
+from tests.kernels.child import child, ended
 
 MARKER = '<Marker name="m"><socket_parent_frame>/bodyset/shank</socket_parent_frame><location>0 0 0</location></Marker>'
 COUPLER = (
@@ -157,19 +158,60 @@ def test_recordings(tmp_path: Path, kind: str) -> None:
     assert right
 
 
-def test_c3d_bytes(tmp_path: Path) -> None:
-    ezc3d = pytest.importorskip("ezc3d")
-    file = ezc3d.c3d()
-    file["parameters"]["POINT"]["RATE"]["value"] = [100]
-    file["parameters"]["POINT"]["LABELS"]["value"] = ("hip",)
-    file["data"]["points"] = np.ones((4, 1, 5))
-    path = tmp_path / "a.c3d"
-    file.write(str(path))
-    good = path.read_bytes()
-    for size in (1, 3, 100, 511, 513, len(good) - 1):
-        path.write_bytes(good[:size])
+# --- C3D, in a child: ezc3d is a library in C++, and crashes or takes minutes over damaged files that it is given ---
+
+
+def damage_bytes(rng: random.Random, content: bytes) -> bytes:
+    """One to four changes, half of them among the parameters."""
+    found = bytearray(content)
+    for _ in range(rng.randint(1, 4)):
+        k = rng.randrange(len(found) if rng.random() < 0.5 else min(len(found), 1500))
+        kind = rng.randrange(4)
+        if kind <= 1:
+            found[k] = rng.randrange(256)
+        elif kind == 2:
+            del found[k : k + rng.randint(1, 40)]
+        else:
+            found[k:k] = bytes(rng.randrange(256) for _ in range(rng.randint(1, 20)))
+    return bytes(found)
+
+
+def run_c3d(count: int, folder: Path) -> None:
+    """Read damaged files; print each case before it is tried."""
+    from tests.recordings.test_c3d_plates import SENSORS, Plate, write
+
+    path, files, good = folder / "a.c3d", [], 0
+    for plates in ([Plate(1)], [Plate(2), Plate(4, seed=1)], [SENSORS]):
+        write(path, plates)
+        files.append(path.read_bytes())
+    for case in range(count):
+        rng = random.Random(f"c3d {case}")
+        path.write_bytes(damage_bytes(rng, rng.choice(files)))
+        print(case, flush=True)
         try:
-            markers, _ = read_c3d(path)
+            markers, _ = read_c3d(path, up="z")
         except KinegradError:
             continue
-        assert markers.names == ("hip",)
+        good += 1
+        assert len(markers.names) == markers.position.shape[1], case
+    print(f"{good} of {count} could be read")
+
+
+SCRIPT = """
+import resource, sys
+from pathlib import Path
+from tests.fuzz.test_recordings import run_c3d
+resource.setrlimit(resource.RLIMIT_AS, (8 << 30, 8 << 30))
+run_c3d(int(sys.argv[2]), Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.slow
+def test_damaged_c3d(tmp_path: Path) -> None:
+    pytest.importorskip("ezc3d")
+    count = cases(300)
+    code, out, err = ended(child(SCRIPT, tmp_path, count))
+    *tried, last = out.splitlines() or ["none"]
+    assert code == 0, f"exit code {code} at case {last}\n{err}"
+    assert len(tried) == count
+    assert 0 < int(last.split()[0]) < count

@@ -75,3 +75,23 @@ def test_refused(tmp_path: Path) -> None:
     path.write_bytes(good[:600])
     with pytest.raises(InputError):
         read_c3d(path)
+
+
+def test_layouts_that_ezc3d_is_not_given(tmp_path: Path) -> None:
+    """It crashes at such files, or takes minutes."""
+    path = tmp_path / "a.c3d"
+    written(path)
+    good = path.read_bytes()
+    at = good.index(b"UNITS")
+    cases = [
+        (good[:3] + b"\xff" + good[4:], "declares frames 1 to 5 of 65282 points|declares frames"),
+        (good[:515] + b"\x10" + good[516:], "byte 516: the processor is 16; expected 84, 85 or 86"),
+        (b"\xff" + good[1:], "its parameters begin in block 255; expected that in its"),
+        (good.replace(b"UNITS", b"\x01NITS", 1), f"byte {at + 1}: the name of a parameter cannot be printed"),
+        (good.replace(b"FRAMES", b"FRANES", 1), "POINT:FRAMES has 0 numbers; expected 1"),
+        (good[: at + 5] + b"\x02\x00" + good[at + 7 :], "a parameter is longer than the way to the next"),
+    ]
+    for content, sentence in cases:
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=sentence):
+            read_c3d(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 from typing import Any
 
@@ -12,6 +13,7 @@ from kinegrad import _engine as engine
 from kinegrad.errors import InputError, said, shown
 from kinegrad.io.trc_file import METRES, Markers
 from kinegrad.io.whole_file import checked_path, regular_file
+from kinegrad.recordings.c3d_layout import check_layout
 from kinegrad.recordings.c3d_plates import plates_in
 from kinegrad.recordings.force_plates import ForcePlate
 
@@ -64,9 +66,13 @@ def read_c3d(
     try:
         if regular_file(place).st_size == 0:
             raise InputError(f"{place}: is empty; expected a C3D file")
-        with place.open("rb") as file:
-            if file.read(2)[1:] != b"\x50":
+        with place.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content[1:2] != b"\x50":
                 raise InputError(f"{place}: does not begin as C3D files do; expected one")
+            try:
+                check_layout(content)
+            except InputError as error:
+                raise InputError(f"{place}: {error}") from None
         data = ezc3d.c3d(os.fspath(place))
     except InputError:
         raise

@@ -72,6 +72,9 @@ REFUSED = {
         new_layout([J("PinJoint", "a", "ground", ("qa",), flags={"qa": "<lockd>true</lockd>"})]),
         "is unknown here; did you mean <locked>?",
     ),
+    "too few coordinates": (
+        new_layout([J("BallJoint", "a", "ground", ("q0", "q1"))]), "has 2 coordinates; expected 3 of a BallJoint"
+    ),
     "default out of range": (
         new_layout([J("PinJoint", "a", "ground", ("qa",), flags={"qa": "<range>1 2</range><clamped>true</clamped>"})]),
         "it is clamped from 1 to 2, and its default_value is 0; expected one within the range",

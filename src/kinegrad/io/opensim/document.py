@@ -264,7 +264,7 @@ def _joint(file: XmlFile, element: Element, given: list[Element], ends: tuple[st
         axes = _custom_axes(file, element, coordinates)
     elif kind in JOINTS:
         moved = JOINTS[kind]
-        if len(coordinates) > len(moved):
+        if coordinates and len(coordinates) != len(moved):
             found = f"has {len(coordinates)} coordinates"
             file.problem(element, f"{found}; expected {len(moved)} of a {kind}")
             return []
