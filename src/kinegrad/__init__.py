@@ -29,7 +29,7 @@ design       Design: parameters of a model, by name or by a function that builds
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp, inverse_dynamics_design_hessian,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
-             constraint_design_derivatives, constraint_jacobian_design_derivatives
+             constraint_design_derivatives, constraint_jacobian_design_derivatives, constraint_design_hessian
 motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
@@ -101,12 +101,14 @@ from kinegrad.constraints import (
 )
 from kinegrad.design import (
     ConstraintDesignDerivatives,
+    ConstraintDesignHessian,
     Design,
     EnergyDesignDerivatives,
     HybridDynamicsDesignDerivatives,
     InverseDynamicsDesignHessian,
     PointMotionDesignDerivatives,
     constraint_design_derivatives,
+    constraint_design_hessian,
     constraint_jacobian_design_derivatives,
     energy_design_derivatives,
     forward_dynamics_design_derivatives,
@@ -271,6 +273,7 @@ __all__ = [
     "ConstrainedLoadDerivatives",
     "ConstraintDerivatives",
     "ConstraintDesignDerivatives",
+    "ConstraintDesignHessian",
     "ConstraintSet",
     "Contact",
     "CoupledCoordinate",
@@ -348,6 +351,7 @@ __all__ = [
     "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives",
     "constraint_design_derivatives",
+    "constraint_design_hessian",
     "constraint_jacobian_design_derivatives",
     "difference",
     "directional",

@@ -197,6 +197,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
             "constraint_jacobian_design_derivatives",
             lambda: kg.constraint_jacobian_design_derivatives(design, tip, q),
         ),
+        "∂²φ/∂p": (
+            "constraint_design_hessian",
+            lambda: kg.constraint_design_hessian(design, tip, q, v, np.ones(3), np.ones(3)),
+        ),
         "regressor": ("inverse_dynamics_regressor", of_arm(kg.inverse_dynamics_regressor, q, v, a)),
         "motion of links": ("forward_kinematics", of_arm(kg.forward_kinematics, q, v, a)),
         "links": ("forward_kinematics", of_arm(kg.forward_kinematics, q)),

@@ -63,16 +63,15 @@ def test_random_sets_by_placements():
         assert_equal_to_complex_step(design, held, *random_state(model, seed))
 
 
-def test_frames_that_move():
-    """A rod and a loop at frames that are parameters, turned and shifted, on both sides."""
+def hooked(reach, turn):
+    """An arm with frames that move and turn in their links."""
+    placed = kg.translate(reach, 0.1, 0.0) @ kg.rotate("y", turn)
+    frames = {"tool": kg.Frame("forearm", placed), "hook": kg.Frame("upper_arm", kg.rotate("x", 2 * turn))}
+    return samples.two_link().replace(frames=frames)
 
-    def build(reach, turn):
-        placed = kg.translate(reach, 0.1, 0.0) @ kg.rotate("y", turn)
-        frames = {"tool": kg.Frame("forearm", placed), "hook": kg.Frame("upper_arm", kg.rotate("x", 2 * turn))}
-        return samples.two_link().replace(frames=frames)
 
-    design = Design.from_function(build, {"reach": 0.1, "turn": 0.3})
-    held = ConstraintSet(
+def hooked_rows(design):
+    return ConstraintSet(
         design.model,
         [
             Loop("tool", kg.rotate("z", 0.4), "hook", [0.1, 0.2, 0.3], directions="weld"),
@@ -81,7 +80,12 @@ def test_frames_that_move():
             Distance("tool", [0.2, 0.1, 0.0], "hook", [1.0, 0.0, 0.0], 0.5),
         ],
     )
-    assert_equal_to_complex_step(design, held, *random_state(design.model, 3))
+
+
+def test_frames_that_move():
+    """A rod and a loop at frames that are parameters, turned and shifted, on both sides."""
+    design = Design.from_function(hooked, {"reach": 0.1, "turn": 0.3})
+    assert_equal_to_complex_step(design, hooked_rows(design), *random_state(design.model, 3))
 
 
 @pytest.mark.parametrize(
@@ -163,3 +167,55 @@ def test_another_model_is_refused():
     design = Design(samples.two_link(), ["forearm.mass"])
     with pytest.raises(kg.InputError, match="`constraints` are of model 'four_bar', and `model` is 'two_link'"):
         kg.constraint_design_derivatives(design, held, [0, 0, 0])
+
+
+SIXTH, STEPS = np.array([-1, 9, -45, 45, -9, 1]) / 60, (-3, -2, -1, 1, 2, 3)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_second_derivatives_by_differences(seed):
+    """Every kind of row, coordinates that are joints and others: differences of exact slopes along q, v and p."""
+    mixed = seed % 2 == 1
+    model = mixed_tree(seed) if mixed else tree(seed, largest=6)
+    rng = np.random.default_rng(seed)
+    held = kg.ConstraintSet(model, random_constraints(model, seed))
+    inner = {k for first, _, _ in model.layout.balls for k in range(first, first + 6)} if model.coordinates else set()
+    free = [joint for k, joint in enumerate(model.joint_names) if k not in inner]
+    names = [f"{free[0]}.placement.{x}" for x in ("x", "rx", "ry")] + [f"{free[-1]}.{x}" for x in ("tip.z", "tip.rx")]
+    names = [*dict.fromkeys(names)]
+    base = Design(model, names)
+    design = base.at(base.values + 0.2)
+    q = mixed_state(model, seed)[0] if mixed else rng.normal(size=model.n)
+    check_second_derivatives(design, kg.ConstraintSet(design.model, held.constraints), q, rng)
+
+
+def test_second_derivatives_by_frames():
+    """Rows at frames that move and turn in their links, by a function."""
+    design = Design.from_function(hooked, {"reach": 0.1, "turn": 0.3})
+    check_second_derivatives(design, hooked_rows(design), np.array([0.4, -0.7]), np.random.default_rng(4))
+
+
+def check_second_derivatives(design, held, q, rng):
+    model = design.model
+    v, y, u = rng.normal(size=model.nv), rng.normal(size=held.m), rng.normal(size=held.m)
+    found = kg.constraint_design_hessian(design, held, q, v, y, u)
+
+    def gradient(design, q, v):
+        """Of yᵀφ + uᵀφ̇, by p."""
+        rows = kg.ConstraintSet(design.model, held.constraints)
+        by_p = kg.constraint_design_derivatives(design, rows, q, v)
+        return y @ by_p.derror_dp + u @ by_p.dvelocity_dp
+
+    size = max(np.abs(gradient(design, q, v)).max(), np.abs(found.d2_dqdp).max(), np.abs(found.d2_dpdp).max())
+    h = 3e-3
+    for k, e in enumerate(h * np.eye(model.nv)):
+        along = SIXTH @ [gradient(design, kg.integrate(model, q, s * e), v) for s in STEPS] / h
+        assert np.abs(along - found.d2_dqdp[k]).max() <= 1e-9 * size
+        along = SIXTH @ [gradient(design, q, v + s * e) for s in STEPS] / h
+        assert np.abs(along - found.d2_dvdp[k]).max() <= 1e-9 * size
+    for k, e in enumerate(h * np.eye(design.p)):
+        along = SIXTH @ [gradient(design.at(design.values + s * e), q, v) for s in STEPS] / h
+        assert np.abs(along - found.d2_dpdp[k]).max() <= 1e-9 * size
+    several = kg.constraint_design_hessian(design, held, q, v, np.stack([0 * y, y]), u)
+    for field in ("d2_dqdp", "d2_dvdp", "d2_dpdp"):
+        np.testing.assert_array_equal(getattr(several, field)[1], getattr(found, field))

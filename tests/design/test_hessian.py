@@ -1,6 +1,8 @@
 """Mixed second derivatives by motion and design: complex step of the exact gradient by parameters, the oracle with
 constants stepped into the complex plane, differences where coordinates are not joints; then what is refused."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -106,6 +108,21 @@ def check_by_differences(design, state, w, loads=None, h=0.003):
         total = sum(d @ getattr(found, field) for d, field in zip(along, FIELDS, strict=True))
         scale = np.maximum(np.abs(gradients).max(axis=0), 1e-3 * np.abs(expected).max())
         assert np.all(np.abs(total - expected) <= 1e-8 * scale), [*zip(design.names, total - expected, strict=True)]
+    check_by_two_parameters(design, state, w, loads, found.d2_dpdp)
+
+
+def check_by_two_parameters(design, state, w, loads, found, h=0.003):
+    """Differences of the exact gradient, between designs."""
+    np.testing.assert_array_equal(found, found.T)
+    gradient = kg.inverse_dynamics_design_vjp(design, *state, w, loads=loads)
+    for k, name in enumerate(design.names):
+        step = h * (np.arange(design.p) == k) * max(1.0, abs(design.values[k]))
+        gradients = [
+            kg.inverse_dynamics_design_vjp(design.at(design.values + s * step), *state, w, loads=loads) for s in STEPS
+        ]
+        expected = SIXTH @ gradients / step[k]
+        scale = np.abs(gradients).max(axis=0) + 1e-3 * np.abs(gradient).max() + np.abs(found).max()
+        assert np.all(np.abs(found[k] - expected) <= 1e-9 * scale), name
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -137,6 +154,39 @@ def test_elements_of_joints():
     check_by_differences(Design(model, names), random_state(model, 3), np.ones(model.n), h=0.002)
 
 
+def bent_arm(length, tilt, mass, pull):
+    """Parameters in every place, none of them linear, loads too."""
+    arm = samples.spatial_chain(3, length=1.0 + 0.3 * length**2, mass=0.5 + mass**2)
+    turned = arm.placement[1] @ kg.rotate("x", tilt**2) @ kg.translate(0.1 * length * tilt, 0.2, 0.0)
+    placement = np.array([arm.placement[0] + 0.0 * turned, turned, arm.placement[2] + 0.0 * turned])
+    loads = kg.Loads(force={"bar3": np.array([pull**3, 0.0 * pull, length * pull])}, point={"bar3": [0.1, 0.2, 0.3]})
+    return arm.replace(placement=placement), loads
+
+
+def test_functions_that_build_models():
+    """Second derivatives of what functions do to constants and loads, and of what these do to torques."""
+    design = Design.from_function(bent_arm, {"length": 0.7, "tilt": 0.4, "mass": 1.1, "pull": 2.0})
+    check_by_differences(design, random_state(design.model, 1), np.array([0.3, -1.0, 0.7]))
+
+
+def test_turns_that_do_not_commute():
+    """Of one placement, two turns: slopes of a moved design are by the parameters it was moved by."""
+    model = samples.spatial_chain(3)
+    joint = model.joint_names[1]
+    base = Design(model, [f"{joint}.placement.rx", f"{joint}.placement.ry", f"{joint}.placement.y"])
+    values, state, w = np.array([0.7, -0.8, 0.3]), random_state(model, 2), np.ones(3)
+    moved = base.at(values)
+    gradient = kg.inverse_dynamics_design_vjp(moved, *state, w)
+    for k in range(3):
+        step = 1e-3 * np.eye(3)[k]
+        torques = [w @ kg.inverse_dynamics(base.at(values + s * step).model, *state) for s in STEPS]
+        assert abs(SIXTH @ torques / 1e-3 - gradient[k]) < 1e-9 * np.abs(gradient).max()
+    check_by_two_parameters(moved, state, w, None, kg.inverse_dynamics_design_hessian(moved, *state, w).d2_dpdp)
+    again = moved.at([0.1, 0.2, 0.5])
+    np.testing.assert_allclose(again.model.placement, base.at([0.8, -0.6, 0.5]).model.placement, rtol=0, atol=1e-14)
+    assert pickle.loads(pickle.dumps(moved)) == moved != base
+
+
 def test_batches_and_what_is_refused():
     """The same bits alone, in a batch, and for several weights; more states than parameters and fewer."""
     model = samples.puma560()
@@ -150,6 +200,9 @@ def test_batches_and_what_is_refused():
         np.testing.assert_array_equal(getattr(whole, field)[4], getattr(one, field))
         np.testing.assert_array_equal(getattr(several, field)[4], getattr(one, field))
         assert getattr(none, field).shape == (0, model.n, 2)
+    np.testing.assert_array_equal(whole.d2_dpdp[4], one.d2_dpdp)
+    np.testing.assert_array_equal(several.d2_dpdp[4], one.d2_dpdp)
+    assert none.d2_dpdp.shape == (0, 2, 2)
     with pytest.raises(InputError, match="`w` has shape"):
         kg.inverse_dynamics_design_hessian(design, q, v, a, [1.0])
     with pytest.raises(InputError, match="`design`"):

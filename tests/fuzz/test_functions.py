@@ -56,6 +56,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
         **{f"d{x}_d{y}": f"{rows} n" for x, rows in (("tau", "n"), ("forces", "m"), ("actuators", "u")) for y in "qva"},
     },
     "constraint_design_derivatives": {f"d{x}_dp": "m p" for x in ("error", "velocity", "acceleration")},
+    "constraint_design_hessian": {"d2_dqdp": "n p", "d2_dvdp": "n p", "d2_dpdp": "p p"},
     "constraint_jacobian_design_derivatives": "m n p",
     "difference": "n",
     "energy_design_derivatives": {"dkinetic_dp": "p", "dpotential_dp": "p"},
@@ -86,7 +87,7 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     "inverse_dynamics": "n",
     "inverse_dynamics_derivatives": {"tau": "n", **MATRICES},
     "inverse_dynamics_design_derivatives": "n p",
-    "inverse_dynamics_design_hessian": {f"d2_d{x}dp": "n p" for x in "qva"},
+    "inverse_dynamics_design_hessian": {"d2_dpdp": "p p", **{f"d2_d{x}dp": "n p" for x in "qva"}},
     "inverse_dynamics_design_vjp": "p",
     "forward_dynamics_hessian": {f"d2_{x}": "n n" for x in ("dqdq", "dqdv", "dqdtau", "dvdv")},
     "inverse_dynamics_hessian": {f"d2_{x}": "n n" for x in SECOND},
@@ -130,7 +131,7 @@ OTHERS = {
 POSITIONS = ("q", "q0", "q1", "q_guess")
 STATE = (*POSITIONS, "v", "a", "tau", "dq", "dv", "da", "w", "w_a", "y")
 WEIGHTS = dict.fromkeys(("w_position", "w_velocity", "w_acceleration", "w_linear", "w_angular"), "k 3")
-WEIGHTS |= {"w_forces": "m"}  # and their last axes
+WEIGHTS |= dict.fromkeys(("w_forces", "w_errors", "w_rates"), "m")  # and their last axes
 FOLLOW = ("dq_dp", "dv_dp", "dtau_dp", "da_dp")
 METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("aba", "crba"),
            "inverse_dynamics_derivatives": ("spatial", "lagrange"), "inverse_dynamics_hvp": ("spatial", "dual"),

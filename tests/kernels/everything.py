@@ -77,6 +77,7 @@ def constrained(model, q, v, a):
         "rows, curvature": held.curvature(q, f),
         "rows by design": kg.constraint_design_derivatives(design, held, q, v, a),
         "G by design": kg.constraint_jacobian_design_derivatives(design, held, q),
+        "rows by design twice": kg.constraint_design_hessian(design, held, q, v, f, f[..., ::-1]),
     }
 
 
@@ -93,6 +94,7 @@ def with_elements(model, q, v, a):
         "second derivatives with elements": kg.inverse_dynamics_hvp(held, q, v, a, v, a, v, q),
         "derivatives with elements": kg.inverse_dynamics_derivatives(held, q, v, a),
         "elements by design": kg.inverse_dynamics_design_derivatives(design, q, v, a),
+        "elements by design twice": kg.inverse_dynamics_design_hessian(design, q, v, a, v),
     }
 
 

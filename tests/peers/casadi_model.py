@@ -7,7 +7,10 @@ from kinegrad import Model
 
 
 def symbolic_torques(model: Model, q, v, a):
-    """τ, (n, 1), of symbols or numbers q, v, a; revolute, prismatic and screw joints, springs, dampers, rotors."""
+    """τ, (n, 1), of symbols or numbers q, v, a; revolute, prismatic and screw joints, springs, dampers, rotors.
+
+    The model may be anything with the fields of one, of which some are symbols.
+    """
     n = model.n
     frames, motions, forces = [], [], [None] * n
     for i in range(n):
@@ -15,14 +18,14 @@ def symbolic_torques(model: Model, q, v, a):
         axis = np.array(joint.axis, dtype=float)
         turn = 0.0 if joint.kind == "prismatic" else 1.0
         slide = {"revolute": 0.0, "prismatic": 1.0, "screw": joint.pitch}[joint.kind]
-        T = ca.mtimes([ca.DM(model.placement[i]), moved(axis, turn * q[i], slide * q[i]), ca.DM(model.tip[i])])
+        T = ca.mtimes([matrix(model.placement[i]), moved(axis, turn * q[i], slide * q[i]), matrix(model.tip[i])])
         R, d = T[:3, :3], T[:3, 3]
         if p < 0:
-            w, dw, x = ca.DM.zeros(3), ca.DM.zeros(3), -ca.DM(model.gravity)
+            w, dw, x = ca.DM.zeros(3), ca.DM.zeros(3), -matrix(model.gravity)
             dx = ca.DM.zeros(3)
         else:
             w, dw, dx, x = motions[p]
-        place = ca.DM(model.placement[i])
+        place = matrix(model.placement[i])
         z = ca.mtimes(place[:3, :3], axis)  # in the parent's frame
         along = z * slide
         # of the point of the link frame, in the parent's frame: rigid motion of the parent, and that of the joint
@@ -37,7 +40,7 @@ def symbolic_torques(model: Model, q, v, a):
         motions.append([ca.mtimes(R.T, y) for y in (turning, turned, velocity, acceleration)])
     for i in range(n):
         w, dw, _, x = motions[i]
-        c, I = ca.DM(model.com[i]), ca.DM(model.inertia[i])  # noqa: E741 (the book's symbol)
+        c, I = matrix(model.com[i]), matrix(model.inertia[i])  # noqa: E741 (the book's symbol)
         f = model.mass[i] * (x + ca.cross(dw, c) + ca.cross(w, ca.cross(w, c)))
         moment = ca.mtimes(I, dw) + ca.cross(w, ca.mtimes(I, w)) + ca.cross(c, f)
         forces[i] = [moment, f]
@@ -53,6 +56,11 @@ def symbolic_torques(model: Model, q, v, a):
             forces[p][0] = forces[p][0] + moment + ca.cross(d, f)
             forces[p][1] = forces[p][1] + f
     return ca.vertcat(*tau)
+
+
+def matrix(x):
+    """Numbers as CasADi has them; symbols as they are."""
+    return x if isinstance(x, ca.SX) else ca.DM(x)
 
 
 def moved(axis, angle, shift):

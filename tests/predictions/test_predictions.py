@@ -148,3 +148,24 @@ def test_human_takes_a_step_and_could_take_the_next():
     assert np.abs(right - right[0]).max() < 2e-3
     assert left[-1, 1] - left[0, 1] == pytest.approx(1.1, abs=1e-3)  # two steps ahead
     assert left[30, 2] > left[0, 2] + 0.029  # over the ground
+
+
+@pytest.mark.slow
+def test_the_step_is_one():
+    """Periodic, the swinging foot clears the ground and lands without speed, forces within cones; an optimum."""
+    step = prediction("human43-step")
+    problem = step.make()
+    solution = problem.solve(problem.guess(**step.guess), **step.options)
+    assert solution.success, solution.message
+    assert solution.nonlinear.curvature > 0
+    motion = solution.motion
+    heel, toes = ((0.0, 0.0, 0.0), (0.0, 0.16, 0.0))
+    for point in (heel, toes):
+        swing = kg.point_motion(motion.model, motion.q, motion.v, link="left_foot", point=point)
+        stance = kg.point_motion(motion.model, motion.q, motion.v, link="right_foot", point=point)
+        # speeds go on from step to step, so the foot that lands stands as the other one did: no impact
+        assert np.linalg.norm(swing.velocity[-1]) < 0.01
+        assert np.abs(stance.position - stance.position[0]).max() < 1e-3
+        middle = (motion.t > 0.25 * motion.t[-1]) & (motion.t < 0.75 * motion.t[-1])
+        assert swing.position[middle, 2].min() > stance.position[0, 2] + 0.025
+        assert swing.position[-1, 1] - stance.position[0, 1] == pytest.approx(0.55, abs=1e-3)

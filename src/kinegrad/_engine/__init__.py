@@ -9,6 +9,7 @@ from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_loa
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
 from kinegrad._engine.curvature import hessian_in_coordinates, product_in_coordinates, without_ball_dampers
+from kinegrad._engine.direction_pairs import Curved, run_pairs
 from kinegrad._engine.element_hessian import less_hessian, less_hvp
 from kinegrad._engine.elements import (
     ELEMENTS,
@@ -55,6 +56,7 @@ from kinegrad._engine.implicit import solved_hessian
 from kinegrad._engine.kernel_constants import (
     flags_if_varied,
     mechanism,
+    second_slopes,
     slopes,
     tame,
     variable_fields,
@@ -90,6 +92,7 @@ __all__ = [
     "QVTAU",
     "Axis",
     "Batch",
+    "Curved",
     "DependentRow",
     "Directions",
     "ElementDerivatives",
@@ -169,8 +172,10 @@ __all__ = [
     "run_directions",
     "run_duals",
     "run_mass_tangents",
+    "run_pairs",
     "run_tangents",
     "scratch",
+    "second_slopes",
     "set_threads",
     "share_memory",
     "slopes",

@@ -73,14 +73,18 @@ def _ordinary(constants: tuple[Any, ...]) -> bool:
     return True
 
 
-def _mechanism(model: Any, pitch: NDArray[Any]) -> Mechanism:
-    """From a Model, or from anything with its fields, complex ones too: the arithmetic is analytic."""
+def _mechanism(model: Any, pitch: NDArray[Any], like: Any = None) -> Mechanism:
+    """From a Model, or from anything with its fields, complex ones too: the arithmetic is analytic.
+
+    `like`: another model beside it, whose joint frames are where this one's are to be on their axes.
+    """
     aligned = [_align(np.array(joint.axis)) for joint in model.joints]
     sign, align = np.array([s for s, _ in aligned]), np.array([A for _, A in aligned])
     kinds = np.array([joint.kind for joint in model.joints])
     turn = np.where(kinds == "prismatic", 0.0, sign)
     slide = np.where(kinds == "prismatic", sign, sign * pitch)
-    P, F = _slide(model.placement @ align, align.transpose(0, 2, 1) @ model.tip, model)
+    to_tip = align.transpose(0, 2, 1)
+    P, F = _slide(model.placement @ align, to_tip @ model.tip, _slid(to_tip, model if like is None else like))
     X = np.where((model.parents >= 0)[:, None, None], F[model.parents] @ P, P)
     R, p = F[:, :3, :3], F[:, :3, 3]
     com = np.einsum("nij,nj->ni", R, model.com) + p
@@ -129,10 +133,60 @@ def slopes(model: Model, variation: dict[str, Array], directions: int) -> tuple[
     for k in range(directions):
         fields = variable_fields(model)
         moved = {what: x + 1j * STEP * variation[what][k] if what in variation else x for what, x in fields.items()}
-        varied = SimpleNamespace(joints=model.joints, parents=model.parents, **moved)
-        constants = _mechanism(varied, moved["pitch"])
+        constants = _mechanism(_fields_of(model, moved), moved["pitch"])
         rows.append([np.imag(getattr(constants, what)).ravel() / STEP for what in VARIED])
     return tuple(np.ascontiguousarray(column) for column in map(np.array, zip(*rows, strict=True)))
+
+
+def second_slopes(
+    model: Model, variation: dict[str, Array], bent: dict[str, Array], directions: int
+) -> tuple[Array, ...]:
+    """Second slopes of the kernels' constants, (directions, directions, n·k) each in the order of :class:`Slopes`.
+
+    `bent` holds second slopes of model fields, (directions, directions, *shape), of those that have any.  With f the
+    fields and c(f) the constants, ∂²c/∂k∂l is how the slope c′(f + t f_l)·(f_k + t f_kl) changes with t.  Constants are
+    products of at most three fields (a rotated inertia), so the slope is a polynomial of t of degree three or less, for
+    which (4 D(t) − D(2t))/3 with D central is exact at any t.
+    """
+    fields = variable_fields(model)
+    sizes = [fields_ * (model.n if said.each_joint else 1) for said in VARIED.values() for fields_ in [said.columns]]
+    found = [np.zeros((directions, directions, size)) for size in sizes]
+
+    def moves(k: int, names: tuple[str, ...]) -> bool:
+        return any(what in variation and variation[what][k].any() for what in names)
+
+    def along(what: str, k: int) -> Any:
+        return variation[what][k] if what in variation else 0.0
+
+    def curved(what: str, k: int, l: int) -> Any:  # noqa: E741 (a pair of parameters)
+        return bent[what][k, l] if what in bent else 0.0
+
+    for k in range(directions):
+        for l in range(k + 1):  # noqa: E741
+            turned = any(moves(one, _FRAMES) and moves(two, _CARRIED) for one, two in ((k, l), (l, k)))
+            if not turned and not any(x[k, l].any() for x in bent.values()):
+                continue
+            step = 1.0 / max([1.0, *(float(np.abs(x[l]).max(initial=0.0)) for x in variation.values())])
+
+            def slope(t: float, k: int = k, l: int = l) -> list[Array]:  # noqa: E741
+                moved = {
+                    what: x + t * along(what, l) + 1j * STEP * (along(what, k) + t * curved(what, k, l))
+                    for what, x in fields.items()
+                }
+                constants = _mechanism(_fields_of(model, moved), moved["pitch"], model)
+                return [np.imag(getattr(constants, what)).ravel() / STEP for what in VARIED]
+
+            sides = [slope(way * step) for way in (1, -1, 2, -2)]
+            for whole, a, b, c, d in zip(found, *sides, strict=True):
+                whole[k, l] = whole[l, k] = (8.0 * (a - b) - (c - d)) / (12.0 * step)
+    return tuple(found)
+
+
+_FRAMES, _CARRIED = ("placement", "tip"), ("placement", "tip", "com", "inertia")  # only there are products
+
+
+def _fields_of(model: Model, fields: dict[str, Any]) -> SimpleNamespace:
+    return SimpleNamespace(joints=model.joints, parents=model.parents, **fields)
 
 
 def flags_if_varied(constants: tuple[Any, ...], slopes: tuple[Array, ...]) -> tuple[Any, ...]:
@@ -160,18 +214,23 @@ def without_springs(model: Model) -> Model:
     return found
 
 
-def _slide(P: NDArray[Any], F: NDArray[Any], model: Any) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Joint frames, some of them moved along their own axes to where the link is.
+def _slid(to_tip: NDArray[Any], model: Any) -> Array:
+    """How far joint frames are moved along their own axes to where the link is, m.
 
     Any point of a joint's axis may be the origin of its frame.  Where the centre of mass is far from it along the axis,
     the inertia about the axis, which is all that counts, is the small difference of large numbers.
     """
-    R = np.real(F[:, :3, :3])
-    x, y, z = (np.einsum("nij,nj->ni", R, np.real(model.com)) + np.real(F[:, :3, 3])).T
+    F = np.real(to_tip @ model.tip)
+    R = F[:, :3, :3]
+    x, y, z = (np.einsum("nij,nj->ni", R, np.real(model.com)) + F[:, :3, 3]).T
     own = np.einsum("ni,nij,nj->n", R[:, 2], np.real(model.inertia), R[:, 2])
     mass = np.real(model.mass)
     far = (mass > 0) & (mass * z**2 > FAR * (own + mass * (x**2 + y**2)))
-    slid = np.where(far, z, 0.0)
+    return np.where(far, z, 0.0)
+
+
+def _slide(P: NDArray[Any], F: NDArray[Any], slid: Array) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Joint frames, some of them moved along their own axes."""
     P, F = P.copy(), F.copy()
     P[:, :3, 3] += slid[:, None] * P[:, :3, 2]
     F[:, 2, 3] -= slid

@@ -57,7 +57,7 @@ from kinegrad._kernels.joints import frames
 from kinegrad._kernels.kinematics import N, motions
 from kinegrad._kernels.kinematics_derivatives import outward
 from kinegrad._kernels.lanes.finite import finite, with_results
-from kinegrad._kernels.lanes.lane import gather, load, root, scatter, spread
+from kinegrad._kernels.lanes.lane import gather, load, root, scatter
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import (
     add,
@@ -173,7 +173,7 @@ def gather_pull(m, c, p, e, f, r, scratch, at):
     """F and N, to the slots of work; returns, of a rod, f/|e| and w."""
     for s in range(0, COLUMNS, 3):
         store3(scratch, at.work + s, zero3())
-    bend, w = spread(0.0), zero3()
+    bend, w = load(scratch, at.work), load3(scratch, at.work)  # zeros, of lanes or of duals
     for k in range(c.pair[p, FIRST], c.pair[p, LAST]):
         pull = gather(f, r, k)
         if c.kind[k] == DIRECTION:

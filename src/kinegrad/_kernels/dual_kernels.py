@@ -22,6 +22,7 @@ from kinegrad._kernels.spatial import gather3, scatter3, zero3
 
 _crba, _elements, _energy, _hybrid = crba.block, elements.block, energy.block, hybrid.block
 _errors, _rates, _jacobian, _Entries = constraints.errors, constraints.rates, constraints.jacobian, constraints.Entries
+_curvature = constraints.add_curvature
 _gradient, _GRADIENT, _element_gradient = rnea_reverse.block, rnea_reverse.N, elements.gradient_block
 _N, _motions, _write_transforms = kinematics.N, kinematics.motions, kinematics.write_transforms
 
@@ -175,6 +176,19 @@ def constraint_jacobian(m, dm, q, c, ends, vector, G, scratch, start, stop):
         varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
         frames(varied, q, r, scratch, _N)
         _jacobian(varied, own, r, _Entries(G, n, 1), scratch, at)
+    return True
+
+
+@kernel
+def constraint_curvature(m, dm, q, c, ends, vector, f, H, scratch, start, stop):
+    """Σ f ∂²φ/∂q² of constraints, (rows, n·n), zero on entry, of multipliers f, (rows or 1, m)."""
+    m, dm, c = unpack(m), unpack_slopes(dm), unpack_constraints(c)
+    n = len(m.parent)
+    at = own_layout(n)
+    for r in range(start, stop, lane_count()):
+        varied, own = vary(m, dm, r), vary_constraints(c, ends.slope, vector.slope, r)
+        frames(varied, q, r, scratch, _N)
+        _curvature(varied, own, f, r, _Entries(H, n, 1), scratch, at)
     return True
 
 

@@ -6,9 +6,12 @@ dynamics      derivatives of torques, accelerations and the mass matrix
 hybrid        of hybrid dynamics
 quantities    derivatives of poses, points and energies
 constraints   of constraints: errors, velocities, accelerations, Jacobian
-hessian       mixed second derivatives of torques, with respect to motion and parameters
+curvature     second slopes of a model's constants along parameters
+hessian       second derivatives of torques, with respect to motion and parameters, and to parameters
+constraint_hessian   of weighted errors of constraints and their rates
 """
 
+from kinegrad.design.constraint_hessian import ConstraintDesignHessian, constraint_design_hessian
 from kinegrad.design.constraints import (
     ConstraintDesignDerivatives,
     constraint_design_derivatives,
@@ -33,12 +36,14 @@ from kinegrad.design.quantities import (
 
 __all__ = [
     "ConstraintDesignDerivatives",
+    "ConstraintDesignHessian",
     "Design",
     "EnergyDesignDerivatives",
     "HybridDynamicsDesignDerivatives",
     "InverseDynamicsDesignHessian",
     "PointMotionDesignDerivatives",
     "constraint_design_derivatives",
+    "constraint_design_hessian",
     "constraint_jacobian_design_derivatives",
     "energy_design_derivatives",
     "forward_dynamics_design_derivatives",

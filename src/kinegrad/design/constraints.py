@@ -28,22 +28,22 @@ Array = NDArray[np.float64]
 Axis = engine.Axis
 
 
-def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
+def row_slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:
     return (), row_kernels.slots(model.n)
 
 
-_MOTION = engine.Kernel(
+MOTION = engine.Kernel(
     kernels.constraint_motion,
     engine.QVA,
     tuple(engine.Result(name, (Axis.POINT,)) for name in ("derror_dp", "dvelocity_dp", "dacceleration_dp")),
-    tables=_slots,
+    tables=row_slots,
     with_elements=engine.indifferent,
 )
-_JACOBIAN = engine.Kernel(
+JACOBIAN = engine.Kernel(
     kernels.constraint_jacobian,
     engine.Q,
     (engine.Result("djacobian_dp", (Axis.POINT, Axis.PER_POSITION)),),
-    tables=_slots,
+    tables=row_slots,
     with_elements=engine.indifferent,
 )
 
@@ -105,7 +105,7 @@ def constraint_design_derivatives(
     if model.coordinates:
         at = engine.Expansion(model, dict(zip("qva", state, strict=False)))
         state, design = tuple(at.arguments(engine.QVA)), coordinates.primitive_design(design)
-    batch, found = _run(_MOTION, design, constraints, state, threads)
+    batch, found = run_rows(MOTION, design, constraints, state, threads)
     found = found[: 1 + (v is not None) + (a is not None)]
     batch.results = list(found)
     batch.check_results()
@@ -130,7 +130,7 @@ def constraint_jacobian_design_derivatives(
     at = engine.Expansion(model, {"q": q}) if model.coordinates else None
     if at is not None:
         state, design = (at.q,), coordinates.primitive_design(design)
-    batch, (found,) = _run(_JACOBIAN, design, constraints, state, threads)
+    batch, (found,) = run_rows(JACOBIAN, design, constraints, state, threads)
     batch.results = [found]
     batch.check_results()
     n = len(model.joints)
@@ -140,17 +140,29 @@ def constraint_jacobian_design_derivatives(
     return np.ascontiguousarray(np.moveaxis(at.by_acceleration(whole, inner=2), -3, -1))
 
 
-def _run(
-    kernel: engine.Kernel, design: Design, constraints: ConstraintSet, state: tuple[Any, ...], threads: int | None
+def run_rows(
+    kernel: engine.Kernel,
+    design: Design,
+    constraints: ConstraintSet,
+    state: tuple[Any, ...],
+    threads: int | None,
+    rest: tuple[Any, ...] = (),
 ) -> tuple[engine.Batch, list[Array]]:
     """The batch, and slopes, (states, p, columns), of what a kernel of duals finds."""
     design = without_elements(design)
     batch, pairs, _ = followed(design, kernel, state, [None] * len(kernel.state), None)
-    rows = constraints._tables
-    still = np.zeros((design.p, rows.ends.size)), np.zeros((design.p, rows.vector.size))
-    frames = frame_slopes(design)
-    moved = table_slopes(design.model, constraints.constraints, frames) if frames else still
-    fixed = [list(rows), *((np.zeros((1, x.shape[1])), x) for x in moved)]
+    rows, moved = constraints._tables, moved_tables(design, constraints, frame_slopes(design), design.p)
+    fixed = [list(rows), *((np.zeros((1, x.shape[1])), x) for x in moved), *rest]
     slopes = kernel_slopes(design)[0]
     _, found = engine.run_directions(kernel, batch, slopes, pairs, fixed, threads, (constraints.m,))
     return batch, found
+
+
+def moved_tables(
+    design: Design, constraints: ConstraintSet, frames: dict[str, Array], count: int
+) -> tuple[Array, Array]:
+    """Slopes of points and directions of constraints, (count, 6 k) each, as frames in links move."""
+    if frames:
+        return table_slopes(design.model, constraints.constraints, frames)
+    rows = constraints._tables
+    return np.zeros((count, rows.ends.size)), np.zeros((count, rows.vector.size))

@@ -62,7 +62,7 @@ def slopes_of(function: Callable[..., Any], names: Names, values: Array, base: B
             warnings.simplefilter("error", ComplexWarning)
             try:
                 built = _call_carrying(function, names, values, k)
-                fields = _fields(built)
+                fields = built_fields(built)
             except Exception as error:  # it built the model from plain numbers: the slope is what it does not take
                 cut = "it makes a plain number of one that carries a slope (float, math, writing into a real array)"
                 reason = cut if isinstance(error, ComplexWarning) else error
@@ -80,7 +80,7 @@ def check_slopes(
     function: Callable[..., Any], names: Names, values: Array, labels: tuple[str, ...], slopes: dict[str, Array]
 ) -> None:
     """Refuse a function whose slopes are not those of finite differences, or that is not the same twice."""
-    here, again = (_fields(call(function, names, values)) for _ in range(2))
+    here, again = (built_fields(call(function, names, values)) for _ in range(2))
     if any(not np.array_equal(here[what], again[what]) for what in here):
         raise InputError("`function` gives different models for the same values; expected the same each time")
     for k, label in enumerate(labels):
@@ -123,7 +123,7 @@ def _built(given: Any) -> Built:
     return Built(model, loads)
 
 
-def _fields(built: Built) -> dict[str, Array]:
+def built_fields(built: Built) -> dict[str, Array]:
     """What of a model and its loads may vary."""
     model, loads = built
     fields = variable_fields(model) | {"frames": placements(model.frames), "elements": element_numbers(model)}
@@ -140,7 +140,7 @@ def _fields_beside(
     moved = values.copy()
     moved[k] += change
     try:
-        return _fields(call(function, names, moved))
+        return built_fields(call(function, names, moved))
     except KinegradError:  # beyond what a model can be, such as a negative mass
         return None
 

@@ -1,18 +1,21 @@
-"""Mixed second derivatives of weighted torques: with respect to the motion and to design parameters.
+"""Second derivatives of weighted torques: with respect to the motion and to design parameters, and to parameters alone.
 
-They are the gradients of wᵀτ with respect to q, v and a (``_kernels/rnea_reverse.py``), and those of force elements
+Mixed ones are the gradients of wᵀτ by q, v and a (``_kernels/rnea_reverse.py``), and those of force elements
 (``_kernels/elements.py``), compiled for dual numbers whose slopes are those of the constants: O(n) for each parameter.
 
 Where coordinates are not joints, φ = ŵᵀτ̂(q̂, v̂, â, p) with ŵ = G w, and parameters do not enter the map.  So with the
 entries G, V, A, C of ``_engine/coordinates.py`` and U = ∂ŵ/∂δ, and a dash for derivatives with respect to p,
 
     ∂φ′/∂δ = Gᵀ ĝ_q′ + Vᵀ ĝ_v′ + Aᵀ ĝ_a′ + Uᵀ τ̂′        ∂φ′/∂v = Gᵀ ĝ_v′ + Cᵀ ĝ_a′        ∂φ′/∂a = Gᵀ ĝ_a′      (1)
+
+Those by two parameters, ŵᵀτ̂″, are inverse dynamics compiled for hyper-duals (``_kernels/lanes/hyper.py``), O(n) for
+each pair: constants with their slopes along both and with second slopes (``curvature.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad._kernels import dual_kernels as kernels
 from kinegrad._kernels import elements as layout
-from kinegrad._kernels import rnea_reverse
+from kinegrad._kernels import hyper_kernels, rnea, rnea_reverse
 from kinegrad.design import coordinates, elements
+from kinegrad.design.curvature import element_second_slopes, kernel_second_slopes, load_second_slopes
 from kinegrad.design.dynamics import inverse_dynamics_design_derivatives
 from kinegrad.design.parameters import Design, element_slopes, kernel_slopes
 from kinegrad.design.running import check, followed, loads_of, model_of, parameters_last
@@ -40,6 +44,10 @@ _TORQUES = engine.Kernel(
     kernels.torque_gradient, engine.QVA | _WEIGHT, _RESULTS, rnea_reverse.N, loads=True
 )  # fmt: skip
 _ELEMENTS = engine.Kernel(kernels.element_gradient, engine.QV | _WEIGHT, _RESULTS[:2], layout.PER_JOINT)
+_SECOND = engine.Kernel(
+    hyper_kernels.torques, engine.QVA, (engine.Result("tau", (engine.Axis.TORQUE,)),), rnea.N, loads=True
+)  # fmt: skip
+_SECOND_ELEMENTS = replace(engine.ELEMENTS, function=hyper_kernels.element_forces)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +57,14 @@ class InverseDynamicsDesignHessian(Result):
     Attributes
     ----------
     d2_dqdp, d2_dvdp, d2_dadp : ndarray, shape (..., n, p)
+    d2_dpdp : ndarray, shape (..., p, p)
+        By two parameters; symmetric.
     """
 
     d2_dqdp: Array
     d2_dvdp: Array
     d2_dadp: Array
+    d2_dpdp: Array
 
 
 def inverse_dynamics_design_hessian(
@@ -66,10 +77,10 @@ def inverse_dynamics_design_hessian(
     loads: Loads | None = None,
     threads: int | None = None,
 ) -> InverseDynamicsDesignHessian:
-    """The exact second derivatives of wᵀτ with respect to q, v or a, and the parameters: how gradients change with p.
+    """The exact second derivatives of wᵀτ that the parameters take part in: how its gradients change with p.
 
-    O(n) for each parameter, of any kind.  With respect to quaternions, derivatives are those by the rotation vector δ
-    of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
+    O(n) for each parameter, of any kind, and for each pair of them.  With respect to quaternions, derivatives are those
+    by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
 
     Parameters
     ----------
@@ -92,14 +103,14 @@ def inverse_dynamics_design_hessian(
     """
     model = model_of(design)
     state = (q, v, a, w)
+    plain = elements.without_elements(design)
+    found = [*_torques(plain, state, loads, threads), _by_parameters(plain, state, loads, threads)]
     if model.elements:
-        found = _torques(elements.without_elements(design), state, loads, threads)
-        for total, part in zip(found, _forces_of_elements(design, q, v, w, threads), strict=False):
+        parts = [*_forces_of_elements(design, q, v, w, threads), _elements_by_parameters(design, q, v, w, threads)]
+        for total, part in zip((*found[:2], found[3]), parts, strict=True):
             with np.errstate(all="ignore"):  # what overflows is found below
                 total -= part
         engine.check_sums(*found)
-    else:
-        found = _torques(design, state, loads, threads)
     return InverseDynamicsDesignHessian(*found)
 
 
@@ -130,6 +141,52 @@ def _of_joints(design: Design, state: Sequence[Any], loads: Loads | None, thread
     fixed = [x if dx is None else (x, dx) for x, dx in zip(load_rows, turns, strict=True)]
     _, found = engine.run_directions(_TORQUES, batch, slopes, pairs, fixed, threads)
     return _shaped(batch, found)
+
+
+def _by_parameters(design: Design, state: Sequence[Any], loads: Loads | None, threads: int | None) -> Array:
+    """By two parameters, (..., p, p), without elements."""
+    design, motion, weights = _of_primitives(design, _TORQUES, state, loads_of(design, loads))
+    given = named_loads(design.model, loads_of(design, loads))
+    batch, rows, acting = engine.checked(_SECOND, design.model, motion, given)
+    slopes, varied = kernel_slopes(design)
+    fixed: Sequence[Any] = acting
+    if varied is not None:
+        fixed = [engine.Curved(*x) for x in zip(acting, varied, load_second_slopes(design), strict=True)]
+    found = engine.run_pairs(_SECOND, batch, slopes, kernel_second_slopes(design), rows, fixed, threads)
+    return weighted_pairs(batch, found[0], weights)
+
+
+def _elements_by_parameters(design: Design, q: Any, v: Any, w: Any, threads: int | None) -> Array:
+    """Of wᵀQ, by two parameters, (..., p, p)."""
+    table, numbers = engine.element_table(design.model), element_slopes(design)
+    curved = engine.Curved(table.numbers, numbers, element_second_slopes(design))
+    plain, motion, weights = _of_primitives(elements.without_elements(design), _ELEMENTS, (q, v, w), None)
+    batch, rows, _ = engine.checked(_SECOND_ELEMENTS, plain.model, motion)
+    fixed, points = [table.links, table.way, curved], (len(table.links) // 5,)
+    second = kernel_second_slopes(plain)
+    found = engine.run_pairs(_SECOND_ELEMENTS, batch, kernel_slopes(plain)[0], second, rows, fixed, threads, points)
+    return weighted_pairs(batch, found[0], weights)
+
+
+def _of_primitives(
+    design: Design, kernel: engine.Kernel, state: Sequence[Any], loads: Loads | None
+) -> tuple[Design, Sequence[Any], Any]:
+    """The design of the joints, their motion, and weights of their torques."""
+    if not design.model.coordinates:
+        return design, state[:-1], state[-1]
+    given = dict(zip(kernel.state, state, strict=True))
+    at = engine.Expansion(design.model, given, named_loads(design.model, loads))
+    motion = [getattr(at, name) for name in kernel.state if name != "w"]
+    return coordinates.primitive_design(design), motion, at.check(at.G.push(at.given["w"]), 1)
+
+
+def weighted_pairs(batch: engine.Batch, found: Array, weights: Any) -> Array:
+    """Σ w ∂²/∂p∂p, (..., p, p), of (states, p, p, columns)."""
+    check(batch, [found.reshape(len(found), found.shape[1] ** 2, found.shape[-1])])
+    shape = np.broadcast_shapes(batch.shape, np.shape(weights)[:-1])
+    each = np.broadcast_to(found.reshape(*batch.shape, *found.shape[1:]), (*shape, *found.shape[1:]))
+    with np.errstate(all="ignore"):  # what overflows is found by the caller
+        return np.asarray(np.multiply(each, np.asarray(weights)[..., None, None, :], order="C").sum(axis=-1))
 
 
 def _shaped(batch: engine.Batch, found: Sequence[Array]) -> list[Array]:

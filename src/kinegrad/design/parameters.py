@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design.function import Built, call, check_call, check_slopes, check_structure, slopes_of
+from kinegrad.design.function import Built, built_fields, call, check_call, check_slopes, check_structure, slopes_of
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import PARTS, Loads, named_frames
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, check_apart, find_constant
 from kinegrad.model.elements import NUMBERS
+from kinegrad.model.numbers import STEP, carry_slopes, slope
 from kinegrad.results import frozen
 
 __all__ = ["Design"]
@@ -120,6 +121,7 @@ class Design:
     _terms: dict[str, list[tuple[Constant, float]]] = field(init=False)
     _function: Callable[..., Any] | None = field(init=False, default=None)
     _keywords: tuple[str, ...] | None = field(init=False, default=None)
+    _origin: tuple[Design, Array] | None = field(init=False, default=None)  # from which, and by which values, it came
 
     @classmethod
     def from_function(
@@ -217,13 +219,40 @@ class Design:
             moved = self._built(self._function, self._keywords, target)
             check_structure(Built(self.model, self.loads), Built(moved.model, moved.loads), f"at {target.tolist()}")
             return moved
+        if self._origin is not None:
+            base, start = self._origin
+            return base.at(np.where(self._counted_from_here, start, 0.0) + target)
+        built = self._with(target.tolist())
+        moved = Design(built.model, self.parameters, built.loads)
+        if self._entangled:
+            object.__setattr__(moved, "_origin", (self, frozen(target)))
+        return moved
+
+    def _with(self, values: Sequence[Any]) -> Built:
+        """Model and loads where constants and combinations have these values, which may carry slopes."""
         fields: dict[str, Any] = self._load_fields
-        for value, (name, terms) in zip(target.tolist(), self._terms.items(), strict=True):
+        for value, (name, terms) in zip(values, self._terms.items(), strict=True):
             for constant, coefficient in terms:
                 new = partial(_set, value) if self._alone(name) else partial(_add, coefficient * value)
                 constant.set(self.model, fields, new)
         parts = {what: fields.pop(what) for what in PARTS if what in fields}
-        return Design(self.model.replace(**fields), self.parameters, Loads(**parts) if parts else None)
+        return Built(self.model.replace(**fields), Loads(**parts) if parts else None)
+
+    @cached_property
+    def _counted_from_here(self) -> NDArray[np.bool_]:
+        """Which parameters are combinations or turns, and thus changes of the present model, (p,)."""
+        return np.array([not self._alone(name) or terms[0][0].turns for name, terms in self._terms.items()])
+
+    @cached_property
+    def _entangled(self) -> bool:
+        """Whether one thing is turned about two axes: turns do not commute, so that slopes depend on where it began."""
+        axes: dict[Any, set[Any]] = {}
+        for terms in self._terms.values():
+            for constant, _ in terms:
+                if constant.turned(self.model) is not None:
+                    thing, axis = constant.turned(self.model)  # type: ignore[misc]
+                    axes.setdefault(thing, set()).add(axis)
+        return any(len(found) > 1 for found in axes.values())
 
     @cached_property
     def _slopes(self) -> tuple[Array, ...]:
@@ -277,12 +306,14 @@ class Design:
             slopes = slopes_of(self._function, self._keywords, self.values, Built(self.model, self.loads))
             check_slopes(self._function, self._keywords, self.values, self.names, slopes)
             return slopes
+        if self._origin is not None:
+            return field_slopes(*self._origin)
         variation: dict[str, Array] = {}
         for k, terms in enumerate(self._terms.values()):
             for constant, coefficient in terms:
-                for what, slope in constant.slopes(self.model).items():
-                    total = variation.setdefault(what, np.zeros((self.p, *slope.shape)))
-                    total[k] += coefficient * slope
+                for what, x in constant.slopes(self.model).items():
+                    total = variation.setdefault(what, np.zeros((self.p, *x.shape)))
+                    total[k] += coefficient * x
         return variation
 
     @property
@@ -294,7 +325,8 @@ class Design:
     def _key(self) -> tuple[Any, ...]:
         specs = [(name, frozenset(x.items()) if isinstance(x, Mapping) else x) for name, x in self._specs.items()]
         present = () if self._function is None else (self._keywords, *self.values.tolist())
-        return self.model, tuple(specs), self.loads, present
+        origin = () if self._origin is None else (self._origin[0]._key, *self._origin[1].tolist())
+        return self.model, tuple(specs), self.loads, present, origin
 
     @property
     def _specs(self) -> dict[str, Any]:
@@ -311,6 +343,8 @@ class Design:
     def __reduce__(self) -> tuple[Any, ...]:
         if self._function is not None:
             return Design._of, (Built(self.model, self.loads), self._function, self._keywords, self.values)
+        if self._origin is not None:
+            return Design.at, self._origin
         return Design, (self.model, self._specs, self.loads)
 
     def __repr__(self) -> str:
@@ -355,8 +389,29 @@ def variant(design: Design, model: Model) -> Design:
     found = Design.__new__(Design)
     derived = ("_key", "_kernel_constants", "_directions", "_sparse_slopes", "_primitive", "_without_elements")
     kept = {name: x for name, x in vars(design).items() if name not in derived}
-    found.__dict__.update(kept, model=model, _variation=design._variation)
+    found.__dict__.update(kept, model=model, _variation=design._variation, _whole=whole(design))
     return found
+
+
+def whole(design: Design) -> Design:
+    """The design of which this one is a variant, or itself."""
+    found: Design = design.__dict__.get("_whole", design)
+    return found
+
+
+def field_slopes(design: Design, values: Array) -> dict[str, Array]:
+    """Slopes of fields of model and loads along each parameter at other values, (p, *shape of the field)."""
+    if design._function is not None:
+        return slopes_of(design._function, design._keywords, values, Built(design.model, design.loads))
+    rows = []
+    with carry_slopes():
+        for k in range(design.p):
+            given: list[Any] = values.tolist()
+            given[k] += 1j * STEP
+            built = design._with(given)
+            rows.append({what: slope(x) for what, x in built_fields(built).items()})
+    found = {what: np.array([row[what] for row in rows]) for what in rows[0]}
+    return {what: x for what, x in found.items() if x.any()}
 
 
 def element_slopes(design: Design) -> Array:

@@ -52,6 +52,15 @@ class Constant:
         """Whether it is a turn of a placement, tip or frame: (joint or frame, axis) instead of an entry."""
         return self.what in ("placement", "tip", "frames") and len(self.where) == 2
 
+    def turned(self, model: Model) -> tuple[Any, Any] | None:
+        """What it turns, and about which axis; None if it turns nothing."""
+        if self.turns:
+            return (self.what, self.where[0]), self.where[1]
+        if self.what == "elements":
+            placement, _, axis = self._of_element(model)[1].rpartition(".")
+            return ((self.what, self.where[0], placement), axis) if axis in _TURNS else None
+        return None
+
     def get(self, model: Model, loads: dict[str, Array]) -> float:
         """Its present value; `loads` are force, point and torque of all links."""
         if self.of_load:
@@ -158,7 +167,7 @@ class Constant:
             moved = replace(row, **{self.what: new(getattr(row, self.what))})  # type: ignore[arg-type]
             fields["dh"] = table.with_row(i, moved)
             for what, value in zip(("placement", "tip"), moved.placement(convention), strict=True):
-                fields.setdefault(what, getattr(model, what).copy())[i] = value
+                fields[what] = _changed(fields.get(what, getattr(model, what)), i, value)
         elif self.what == "length":
             self._set_length(model, fields, new)
         elif self.what == "elements":
@@ -172,14 +181,12 @@ class Constant:
             if self.turns:
                 T = T @ rotate("xyz"[self.where[1]], new(0.0))
             else:
-                entry = new(float(T[self.where[1:]]))
-                T = T.astype(np.result_type(T, entry))
-                T[self.where[1:]] = entry
+                T = _changed(T, self.where[1:], new(_number(T[self.where[1:]])))
             frames[name] = Frame(frames[name].link, T)
         elif self.turns:
             i, axis = self.where
-            transforms = fields.setdefault(self.what, getattr(model, self.what).copy())
-            transforms[i] = transforms[i] @ rotate("xyz"[axis], new(0.0))
+            now = fields.get(self.what, getattr(model, self.what))
+            fields[self.what] = _changed(now, i, now[i] @ rotate("xyz"[axis], new(0.0)))
         elif self.what == "pitch":
             i = self.where[0]
             joints = list(fields.get("joints", model.joints))
@@ -187,11 +194,23 @@ class Constant:
             fields["joints"] = tuple(joints)
         else:
             now = fields[self.what] if self.what in fields else getattr(model, self.what)
-            values = fields[self.what] = np.array(now)
-            values[self.where] = new(float(values[self.where]))
+            values = fields[self.what] = _changed(now, self.where, new(_number(now[self.where])))
             if self.what == "inertia":
                 i, j, k = self.where
                 values[i, k, j] = values[i, j, k]
+
+
+def _changed(values: Any, where: Any, new: Any) -> NDArray[Any]:
+    """A copy with an entry changed, to a number that may carry a slope."""
+    found = np.array(values)
+    found = found.astype(np.result_type(found, new), copy=False)
+    found[where] = new
+    return found
+
+
+def _number(x: Any) -> Any:
+    """A plain number, or one that carries a slope."""
+    return x.item()
 
 
 def find_constant(model: Model, name: str) -> Constant:

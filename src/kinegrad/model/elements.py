@@ -81,7 +81,7 @@ class _Element:
         if where == "turn":
             return replace(self, **{field: getattr(self, field) @ rotate(name[-1], new(0.0))})  # type: ignore[type-var]
         now = np.asarray(getattr(self, field))
-        value = new(float(now[where]))
+        value = new(now[where].item())
         moved = now.astype(np.result_type(now, value))
         moved[where] = value
         return replace(self, **{field: moved if moved.ndim else moved.item()})  # type: ignore[type-var]

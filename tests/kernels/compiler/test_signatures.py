@@ -188,6 +188,7 @@ def every_call(model, designs, state, loads):
     tied.curvature(q, [1.0])
     kg.constraint_design_derivatives(designs[1], tied, q, v, a)
     kg.constraint_jacobian_design_derivatives(designs[1], tied, q)
+    kg.constraint_design_hessian(designs[1], tied, q, v, [1.0], [1.0])
     strap = kg.SpringDamper(link, other_point=[3, 2, 1], stiffness=5.0, rest_length=0.2)
     held = model.replace(elements={"strap": strap})
     kg.bias_forces(held, q, v, loads=loads)

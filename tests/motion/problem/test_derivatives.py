@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 from scipy.sparse import csc_array
 
+import kinegrad as kg
+from kinegrad.motion import Boundary, Effort, MotionProblem, Phase
+from kinegrad.motion.problem.derivative_check import check_derivatives
 from tests.motion.problem import problems
 
 # Central differences of values with steps of 1e-6 are good to about 1e-9 of the largest entry, and of gradients too;
@@ -78,3 +81,18 @@ def test_evaluations_are_the_same_bits_twice(case):
     after = program.objective(x), program.gradient(x), program.constraints(x), program.jacobian(x)
     for one, two in zip(before, after, strict=True):
         assert np.array_equal(one, two)
+
+
+def test_designs_that_turn_a_placement_twice():
+    """Away from the first design: slopes are by the parameters of the problem, though turns do not commute."""
+    model = kg.samples.spatial_chain(3)
+    joint = model.joint_names[1]
+    design = kg.Design(model, [f"{joint}.placement.rx", f"{joint}.placement.ry", f"{joint}.placement.x"])
+    problem = MotionProblem(
+        model, Phase(duration=1.0, segments=4), [Boundary("start", q=0, v=0), Boundary("end", q=1, v=0)], Effort(),
+        design=design, design_bounds=[(-1, 1)] * 3,
+    )  # fmt: skip
+    x = np.array(problem.guess())
+    x[-3:] = [0.7, -0.8, 0.2]
+    found = check_derivatives(problem.program, x, 0, move=False)
+    assert max(found.gradient, found.hessian) < 1e-8

@@ -5,7 +5,7 @@ products and quotients follow the rules of differentiation (ε² = 0), sin, cos 
 the algorithms, so compiling one of them for duals *is* its derivative: the recursions (62)–(70) of [anderson2002] are
 what the compiler makes of ``aba.py``.
 
-    Dual      value and slope, both lane values, and the rules of differentiation as its operators
+    Dual      value and slope, both lane values, and the rules of differentiation as its operators (``Rules``)
     Pair      two arrays (values, slopes): states, results or scratch; load, store, gather, scatter act on both
     Varied    constants (n, k) with slopes (rows, n·k): [i, j] is a Dual for the rows r, r+1, … of the current block
 
@@ -13,6 +13,7 @@ With the JIT disabled a Dual is a complex lane value, which is to say: complex s
 """
 
 import operator
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,47 +63,61 @@ class Varied(NamedTuple):
 # --- the number -------------------------------------------------------------------------------------------------
 
 
-class Dual(NamedTuple):
-    """A value and its slope, both lane values; a number or a lane value beside it has no slope.
+class Rules:
+    """The rules of differentiation, ε² = 0, for a value and its slope; what stands beside them has no slope."""
 
-    The rules of differentiation, ε² = 0.
-    """
+    __slots__ = ()
+    __array_ufunc__ = None  # numbers of NumPy leave arithmetic to them
 
     value: Any
     slope: Any
 
+    def with_parts(self, value, slope):
+        """The same kind of number with other parts."""
+        return type(self)(value, slope)
+
+    def parts_of(self, other):
+        """Value and slope of an operand; None is a slope that is zero."""
+        return (other.value, other.slope) if type(other) is type(self) else (other, None)
+
     def __add__(self, other):
-        b, db = parts(other)
-        return Dual(self.value + b, self.slope if db is None else self.slope + db)
+        b, db = self.parts_of(other)
+        return self.with_parts(self.value + b, self.slope if db is None else self.slope + db)
 
     def __radd__(self, other):
-        return Dual(other + self.value, self.slope)
+        return self.with_parts(other + self.value, self.slope)
 
     def __sub__(self, other):
-        b, db = parts(other)
-        return Dual(self.value - b, self.slope if db is None else self.slope + -db)
+        b, db = self.parts_of(other)
+        return self.with_parts(self.value - b, self.slope if db is None else self.slope + -db)
 
     def __rsub__(self, other):
-        return Dual(other - self.value, -self.slope)
+        return self.with_parts(other - self.value, -self.slope)
 
     def __mul__(self, other):
-        b, db = parts(other)
-        return Dual(self.value * b, self.slope * b if db is None else self.value * db + self.slope * b)
+        b, db = self.parts_of(other)
+        return self.with_parts(self.value * b, self.slope * b if db is None else self.value * db + self.slope * b)
 
     def __rmul__(self, other):
-        return Dual(other * self.value, other * self.slope)
+        return self.with_parts(other * self.value, other * self.slope)
 
     def __truediv__(self, other):
-        b, db = parts(other)
+        b, db = self.parts_of(other)
         quotient = self.value / b
-        return Dual(quotient, (self.slope if db is None else self.slope + -(quotient * db)) / b)
+        return self.with_parts(quotient, (self.slope if db is None else self.slope + -(quotient * db)) / b)
 
     def __rtruediv__(self, other):
         quotient = other / self.value
-        return Dual(quotient, -(quotient * self.slope) / self.value)
+        return self.with_parts(quotient, -(quotient * self.slope) / self.value)
 
     def __neg__(self):
-        return Dual(-self.value, -self.slope)
+        return self.with_parts(-self.value, -self.slope)
+
+
+class Dual(Rules, namedtuple("Dual", ("value", "slope"))):
+    """A value and its slope, both lane values; a number or a lane value beside it has no slope."""
+
+    __slots__ = ()
 
 
 @operation
@@ -174,31 +189,31 @@ def _(x, s):
     return Pair(layer(x.value, s), layer(x.slope, s))
 
 
-@spread.register(Dual)
+@spread.register(Rules)
 def _(c):
     return c
 
 
-@pick.register(Dual)
+@pick.register(Rules)
 def _(u, w):
     return pick(u.value, w)
 
 
-@within.register(Dual)
+@within.register(Rules)
 def _(u, bound):
     return within(u.value, bound)
 
 
-@root.register(Dual)
+@root.register(Rules)
 def _(u):
     value = root(u.value)
-    return make(value, u.slope / (2.0 * value))
+    return u.with_parts(value, u.slope / (2.0 * value))
 
 
-@sincos.register(Dual)
+@sincos.register(Rules)
 def _(x):
     s, c = sincos(x.value)
-    return make(s, c * x.slope), make(c, -(s * x.slope))
+    return x.with_parts(s, c * x.slope), x.with_parts(c, -(s * x.slope))
 
 
 class _Vary(NamedTuple):

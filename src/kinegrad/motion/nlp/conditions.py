@@ -14,7 +14,7 @@ of its component.
 
 A maximum fulfils these conditions, too.  What tells a minimum is the Hessian of the Lagrangian along the directions
 that keep all active limits to first order: with Z a basis of the null space of the active rows, the least eigenvalue
-of ZᵀHZ is not negative.
+of ZᵀHZ is not negative.  Of large programs it comes from sparse factors (``sparse_curvature.py``).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.motion.nlp.sparse_curvature import sparse_curvature
 from kinegrad.results import Result
 
 __all__ = [
@@ -153,32 +154,35 @@ def estimated_multipliers(
 
 def curvature(
     scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float,
-    multipliers: tuple[Array, Array] | None = None,
+    multipliers: tuple[Array, Array] | None = None, least: float = -1e-3,
 ) -> float:  # fmt: skip
-    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits; NaN if large.
+    """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits.
+
+    Of large programs, where it is below `least`, some curvature that is.
 
     An interior point stays away from limits, by the barrier parameter divided by the multiplier, and near a switch it
     is not clear which limits are active.  With multipliers, limits that are not near count as the barrier does, by
     |λ| / distance in the direction of their normal, which is large for active ones and small for others.
     """
     from scipy.linalg import eigvalsh, null_space
+    from scipy.sparse import diags_array
 
     rows, bounds = active(scaled, x, g, near)
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
-    if len(free) > DENSE:
-        return np.nan
-    lower = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)).toarray()[np.ix_(free, free)]
-    full = lower + np.tril(lower, -1).T
-    all_normals = scaled.jacobian_matrix(jacobian).tocsr()
+    lower = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)).tocsr()[free][:, free]
+    full = lower + lower.T - diags_array(lower.diagonal())
+    all_normals = scaled.jacobian_matrix(jacobian).tocsr()[:, free]
     if multipliers is not None:
         inside = np.flatnonzero(rows == 0)
         distance = np.minimum(g - scaled.g_lower, scaled.g_upper - g)[inside]
-        J = all_normals[inside].toarray()[:, free]
-        full = full + J.T @ ((np.abs(multipliers[0][inside]) / distance)[:, None] * J)
+        J = all_normals[inside]
+        full = full + J.T @ diags_array(np.abs(multipliers[0][inside]) / distance) @ J
         distance = np.minimum(x - scaled.lower, scaled.upper - x)[free]
-        full = full + np.diag(np.abs(multipliers[1][free]) / distance)
-    normals = all_normals[np.flatnonzero(rows)].toarray()[:, free]
-    basis = null_space(normals, rcond=1e-9) if len(normals) else np.eye(len(free))
+        full = full + diags_array(np.abs(multipliers[1][free]) / distance)
+    normals = all_normals[np.flatnonzero(rows)]
+    if len(free) > DENSE:
+        return sparse_curvature(full.tocsc(), normals, least)
+    basis = null_space(normals.toarray(), rcond=1e-9) if normals.shape[0] else np.eye(len(free))
     if not basis.shape[1]:
         return np.inf
-    return float(eigvalsh(basis.T @ full @ basis).min())
+    return float(eigvalsh(basis.T @ (full @ basis)).min())

@@ -94,7 +94,7 @@ class _Judged:
         left = gradient + exact.jacobian_matrix(jacobian).T @ self.g_multipliers
         self.x_multipliers = np.where(fixed, -left, self.x_multipliers)
         self.curvature, self.is_minimum = np.nan, True
-        if self.fulfilled(tolerance) and exact.n <= kkt.DENSE:
+        if self.fulfilled(tolerance):
             self._curve(exact, jacobian, tolerance)
 
     def _measure(
@@ -115,8 +115,8 @@ class _Judged:
             return
         near = max(SLACK * tolerance, 1e-8)
         multipliers = (self.g_multipliers, self.x_multipliers)
-        self.curvature = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near, multipliers)
         least = -np.sqrt(tolerance) * max(1.0, float(np.abs(hessian).max(initial=0.0)))
+        self.curvature = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near, multipliers, least)
         self.is_minimum = not self.curvature < least
 
     def fulfilled(self, tolerance: float) -> bool:

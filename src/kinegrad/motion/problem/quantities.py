@@ -13,10 +13,9 @@ inverse dynamics and of constraints, and
 Second derivatives of μᵀτ + νᵀφ are those of inverse dynamics weighted by μ, less those of fᵀG(q)μ, which is the
 velocity of the rows at speeds μ weighted by f (``_kernels/constraint_hessian.py``), and the curvature weighted by ν.
 
-With respect to design parameters, first derivatives and those mixed with q, v and a of inverse dynamics are exact
-kernels.  Second derivatives with respect to p, and mixed ones of constraint rows, are differences of exact gradients
-with respect to p: (4 D(h) − D(2h)) / 3 with D central.  Torques and rows are polynomials of degree three or less in
-masses, first moments, inertias and lengths, for which a central difference of a gradient is exact but for rounding.
+With respect to design parameters, first and second derivatives are those of the design functions, exact as well:
+of μᵀτ₀ those of inverse dynamics, of νᵀφ − fᵀG(q)μ those of constraints with weights ν of errors and −f of rates at
+speeds μ.
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from kinegrad.constraints import ConstraintSet
 from kinegrad.design import (
     Design,
     constraint_design_derivatives,
+    constraint_design_hessian,
     constraint_jacobian_design_derivatives,
     inverse_dynamics_design_derivatives,
     inverse_dynamics_design_hessian,
@@ -46,7 +46,6 @@ from kinegrad.model import Model
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
-STEP = 1e-3  # of a parameter, by its size, for second derivatives with respect to it
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,54 +258,30 @@ class Mechanics:
     def _add_parameters(self, layout: Layout, z: Array, mu: Array, nu: Array, H: Array) -> None:
         design = self.design
         assert design is not None
-        p = layout.parameter
+        p, q = layout.parameter, z[:, layout.state(0)]
         mixed = np.zeros((len(z), layout.size, layout.parameters))
         if self.torques and mu.any():
-            state = [z[:, layout.state(k)] for k in range(3)]
-            q, v, a = state
+            v, a = z[:, layout.state(1)], z[:, layout.state(2)]
             d = inverse_dynamics_design_hessian(design, q, v, a, mu, loads=_own_loads(design, self.loads))
             for order, x in enumerate((d.d2_dqdp, d.d2_dvdp, d.d2_dadp)):
                 mixed[:, layout.state(order)] = x
-        for k in range(layout.parameters):
-            mixed[:, :, k] += self._difference(layout, z, mu, nu, k)
-        half = 0.5 * (mixed[:, p] + mixed[:, p].swapaxes(1, 2))
-        mixed[:, p] = half
+            mixed[:, p] = d.d2_dpdp
+            if self.forced_rows:
+                assert self.forced is not None
+                f = self._full(z[:, layout.force])
+                pulled = constraint_design_hessian(design, self.forced, q, mu, np.zeros_like(f), -f)
+                mixed[:, layout.state(0)] += pulled.d2_dqdp
+                mixed[:, p] += pulled.d2_dpdp
+                rates = constraint_design_derivatives(design, self.forced, q, mu).dvelocity_dp
+                mixed[:, layout.force] = -np.asarray(rates)[:, list(self.forced_rows)]
+        if self.watched is not None and nu.any():
+            still = np.zeros_like(q)
+            bent = constraint_design_hessian(design, self.watched, q, still, nu, np.zeros_like(nu))
+            mixed[:, layout.state(0)] += bent.d2_dqdp
+            mixed[:, p] += bent.d2_dpdp
         H[:, :, p] += mixed
         others = slice(0, layout.states + layout.forces)
         H[:, p, others] += mixed[:, others].swapaxes(1, 2)
-
-    def _difference(self, layout: Layout, z: Array, mu: Array, nu: Array, k: int) -> Array:
-        """How the gradient changes with parameter k, but for the part of inverse dynamics by q, v and a, (K, size)."""
-        design = self.design
-        assert design is not None
-        here = design.values
-        h = STEP * max(abs(here[k]), 0.1)
-
-        def gradient(step: float) -> Array:
-            values = here.copy()
-            values[k] += step
-            return self.at(values)._row_gradient(layout, z, mu, nu)
-
-        first, second = ((gradient(m * h) - gradient(-m * h)) / (2 * m * h) for m in (1, 2))
-        return np.asarray((4 * first - second) / 3)
-
-    def _row_gradient(self, layout: Layout, z: Array, mu: Array, nu: Array) -> Array:
-        """The gradient of −fᵀG(q)μ + νᵀφ by q and f, and of all of it by p."""
-        g = np.zeros((len(z), layout.size))
-        q = z[:, layout.state(0)]
-        if self.torques and self.forced_rows:
-            assert self.forced is not None
-            f = self._full(z[:, layout.force])
-            g[:, layout.state(0)] -= np.einsum("kij,ki->kj", self.forced.curvature(q, f), mu)
-            g[:, layout.force] -= self.forced.velocity(q, mu)[:, list(self.forced_rows)]
-        if self.torques:
-            g[:, layout.parameter] += np.einsum("knp,kn->kp", self._torque_slopes(layout, z), mu)
-        if self.watched is not None:
-            assert self.design is not None
-            g[:, layout.state(0)] += np.einsum("kmj,km->kj", self.watched.jacobian(q), nu)
-            slopes = constraint_design_derivatives(self.design, self.watched, q).derror_dp
-            g[:, layout.parameter] += np.einsum("kmp,km->kp", slopes, nu)
-        return g
 
 
 def _motion(layout: Layout, z: Array) -> Array:

@@ -1,0 +1,60 @@
+"""The least curvature of large programs against dense eigenvalues: minima, saddles, redundant rows, nothing free."""
+
+import numpy as np
+import pytest
+from scipy.linalg import eigvalsh, null_space
+from scipy.sparse import block_diag, csr_array, diags_array, random_array, vstack
+
+from kinegrad.motion.nlp.sparse_curvature import sparse_curvature
+
+LEAST = -1e-3
+
+
+def case(seed, n, m, stiff):
+    """H and A, with eigenvalues over many orders of magnitude, as barriers make them."""
+    rng = np.random.default_rng(seed)
+    G = random_array((n, n), density=0.03, rng=rng)
+    H = (G + G.T + diags_array(rng.uniform(0.5, 3.0, n))).tocsc()
+    J = random_array((n // 4, n), density=0.02, rng=rng)
+    H = (H + stiff * (J.T @ J)).tocsc()
+    return H, csr_array(random_array((m, n), density=0.03, rng=rng))
+
+
+def dense(H, A):
+    Z = null_space(A.toarray(), rcond=1e-9)
+    return eigvalsh(Z.T @ (H @ Z)).min() if Z.shape[1] else np.inf
+
+
+@pytest.mark.parametrize("stiff", [0.0, 1e3, 1e7])
+@pytest.mark.parametrize("shift", [0.0, 5.0, 200.0])
+def test_against_dense_eigenvalues(stiff, shift):
+    """What is above the limit to a fraction of itself; what is below it is said to be, and is there."""
+    for seed in range(4):
+        H, A = case(seed, 300, 120, stiff)
+        H = (H + diags_array(np.full(300, shift))).tocsc()
+        expected = dense(H, A)
+        for rows in (A, vstack([A, A[:7]]).tocsr()):  # some of them twice
+            found = sparse_curvature(H, rows, LEAST)
+            if expected > LEAST:
+                close = 1e-5 if stiff < 1e7 else 5e-3  # δ grows with H
+                assert abs(found - expected) <= close * (abs(expected) + abs(LEAST))
+            else:
+                assert expected - 1e-6 * abs(expected) <= found < LEAST
+
+
+@pytest.mark.parametrize("depth", [2e-3, 1.0, 1e4, 1e8])
+def test_one_direction_downwards(depth):
+    """Found however steep it is beside all that is stiff; how steep, from above."""
+    H, A = case(1, 300, 120, 1e5)
+    H = (H + diags_array(np.full(300, 200.0))).tocsc()
+    bent = block_diag([H, csr_array(np.array([[-depth]]))]).tocsc()
+    wider = csr_array(np.hstack([A.toarray(), np.zeros((120, 1))]))
+    assert -1.02 * depth <= sparse_curvature(bent, wider, LEAST) < LEAST
+    assert sparse_curvature(H, A, LEAST) > 0
+
+
+def test_nothing_is_free():
+    n = 300
+    H, _ = case(2, n, 10, 0.0)
+    assert sparse_curvature(H, diags_array(np.ones(n)).tocsr(), LEAST) == np.inf
+    assert sparse_curvature(csr_array((0, 0)), csr_array((5, 0)), LEAST) == np.inf
