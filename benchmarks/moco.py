@@ -31,7 +31,7 @@ TOLERANCE = 1e-6
 LENGTH, MASS, INERTIA, TORQUE = 0.8, 1.0, 0.2, 10.0  # both links of [xiang2008] together, Table 1; each torque
 GRAVITY, LOAD, WEIGHT = 9.8062, 10.0, 0.01  # its example 2: m/s², N, u of (67)
 LIMIT = 400.0  # seconds of processor time of a process
-IMPORTS, PATIENCE = 20.0, 20.0  # seconds for imports; how many times longer it may take on a busy machine
+PATIENCE = 20.0  # how many times longer it may take on a busy machine, imports included
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ def solve(problem: str, intervals: int, *, hessian: str = "limited-memory", limi
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, **alone}
     ) as process:
         try:
-            output, _ = process.communicate(timeout=PATIENCE * (IMPORTS + limit))
+            output, _ = process.communicate(timeout=60.0 + PATIENCE * limit)
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
             process.communicate()
@@ -78,8 +78,8 @@ def solve(problem: str, intervals: int, *, hessian: str = "limited-memory", limi
     return Peer(**{**found, "iterations": counts[-1] if counts else found["iterations"]})
 
 
-def run_here(problem: str, intervals: int, hessian: str) -> Peer:
-    """Solve a problem in this process."""
+def run_here(problem: str, intervals: int, hessian: str, limit: float) -> Peer:
+    """Solve a problem in this process, which ends if that takes longer than `limit` seconds."""
     import opensim as osim
 
     links = int(problem.removeprefix("chain")) if problem.startswith("chain") else 2
@@ -107,6 +107,8 @@ def run_here(problem: str, intervals: int, hessian: str) -> Peer:
     solver.set_optim_convergence_tolerance(TOLERANCE)
     solver.set_optim_constraint_tolerance(TOLERANCE)
     before = _processor_time()
+    last = math.ceil(before + limit)
+    resource.setrlimit(resource.RLIMIT_CPU, (last, last + 5))
     solution = study.solve()
     seconds = _processor_time() - before
     success = bool(solution.success())
@@ -171,13 +173,11 @@ def main() -> None:
             json.dumps(asdict(solve(options.problem, options.intervals, limit=options.limit, hessian=options.hessian)))
         )
         return
-    used = math.ceil(_processor_time() + IMPORTS + options.limit)
-    resource.setrlimit(resource.RLIMIT_CPU, (used, used + 5))
     with tempfile.TemporaryDirectory() as place:  # Moco leaves files where it works
         back = Path.cwd()
         os.chdir(place)
         try:
-            found = run_here(options.problem, options.intervals, options.hessian)
+            found = run_here(options.problem, options.intervals, options.hessian, options.limit)
         finally:
             os.chdir(back)
     print(json.dumps(asdict(found)))
