@@ -75,6 +75,7 @@ class FineGrid(Grid):
     """A grid whose forces are interpolated between those of the nodes."""
 
     coarse: Array
+    together = False
 
     def _z(self, x: Array) -> Array:
         forces, self.forces = self.forces, np.zeros((self.K, self.layout.forces), dtype=np.int64)

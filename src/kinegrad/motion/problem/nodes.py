@@ -33,6 +33,7 @@ from kinegrad.motion.problem.quantities import Mechanics
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 Mask = NDArray[np.bool_]
+FEW = 2000  # derivatives by q that are computed with torques in less time than another call takes
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +66,8 @@ class PhaseVariables:
 
 class Grid:
     """Instants of a phase, what is computed there, and functions of it."""
+
+    together = True  # whether first derivatives are computed with values where there are few of them
 
     def __init__(
         self, basis: SplineBasis, s: Array, mechanics: Mechanics, variables: PhaseVariables, forces: Index,
@@ -103,10 +106,13 @@ class Grid:
 
     def _z(self, x: Array) -> Array:
         layout = self.layout
-        z = np.empty((self.K, layout.size))
         T = self.duration(x)
         states = (self.states @ x + self._constant).reshape(self.K, self.orders, layout.nv)
-        z[:, : layout.states] = (states * (1 / T) ** self._powers).reshape(self.K, -1)
+        states = (states * (1 / T) ** self._powers).reshape(self.K, -1)
+        if layout.size == layout.states:
+            return np.asarray(states)
+        z = np.empty((self.K, layout.size))
+        z[:, : layout.states] = states
         if layout.forces:
             z[:, layout.force] = x[self.forces]
         z[:, layout.parameter] = self.parameters(x)
@@ -149,7 +155,14 @@ class Grid:
 
     def y(self, x: Array) -> Array:
         """(K, all)."""
-        return np.asarray(self._remember("y", x, lambda: self._at(x).values(self.layout, self.z(x))))
+        return np.asarray(self._remember("y", x, lambda: self._y(x)))
+
+    def _y(self, x: Array) -> Array:
+        at, z, tau = self._at(x), self.z(x), list[Array]()
+        if not (self.together and at.torques and self.K * self.layout.nv**2 <= FEW):
+            return at.values(self.layout, z)
+        self._memory["J"] = (x.tobytes(), at.first(self.layout, z, tau))
+        return at.values(self.layout, z, tau[0])
 
     def J(self, x: Array) -> Array:
         """∂(τ, φ)/∂z, (K, torques + errors, size)."""

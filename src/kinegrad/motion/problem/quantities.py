@@ -181,14 +181,15 @@ class Mechanics:
         whole[:, list(self.forced_rows)] = f
         return whole
 
-    def values(self, layout: Layout, z: Array) -> Array:
-        """y, (K, all), of z, (K, size)."""
+    def values(self, layout: Layout, z: Array, tau: Array | None = None) -> Array:
+        """y, (K, all), of z, (K, size); with torques without forces of constraints, where they are known already."""
         y = np.empty((len(z), layout.all))
         y[:, : layout.size] = z
         q = z[:, layout.state(0)]
         if self.torques:
-            q, v, a = _motion(layout, z)
-            tau = inverse_dynamics(self.model, q, v, a, loads=self.loads)
+            if tau is None:
+                q, v, a = _motion(layout, z)
+                tau = inverse_dynamics(self.model, q, v, a, loads=self.loads)
             if self.forced_rows:
                 tau -= self.forced.force(q, self._full(z[:, layout.force]))  # type: ignore[union-attr]
             y[:, layout.tau] = tau
@@ -196,13 +197,15 @@ class Mechanics:
             y[:, layout.error] = self.watched.error(q)
         return y
 
-    def first(self, layout: Layout, z: Array) -> Array:
-        """∂(τ, φ)/∂z, (K, torques + errors, size)."""
+    def first(self, layout: Layout, z: Array, also: list[Array] | None = None) -> Array:
+        """∂(τ, φ)/∂z, (K, torques + errors, size); torques without forces of constraints are added to the list."""
         J = np.zeros((len(z), layout.torques + layout.errors, layout.size))
         q, nt = z[:, layout.state(0)], layout.torques
         if self.torques:
             q, v, a = _motion(layout, z)
             d = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads, packed=True)
+            if also is not None:
+                also.append(d.tau)
             slopes = [x.values for x in (d.dtau_dq, d.dtau_dv, d.dtau_da)]  # type: ignore[union-attr]
             J.reshape(len(z), -1)[:, self._slope_places(layout)] = np.concatenate(slopes, axis=1)
             if self.forced_rows:
