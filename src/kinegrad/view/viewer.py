@@ -275,12 +275,12 @@ class Viewer:
             time.sleep(1 / PICTURES)
 
     def _look_from_the_side(self) -> None:
-        """So that the motion, or the model, fills most of the page."""
+        """So that the motion, or the model, fills most of the page; robots that look along x are seen from before."""
         up, low, high = self.scene.up, self.scene.low, self.scene.high
         side = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
         side /= np.linalg.norm(side)
         middle, radius = (low + high) / 2, float(np.linalg.norm(high - low)) / 2 or self.scene.size / 2
-        away = 0.77 * side + 0.58 * np.cross(up, side) + 0.27 * up  # a unit vector
+        away = 0.77 * side - 0.58 * np.cross(up, side) + 0.27 * up  # a unit vector
         camera: Any = self.server.initial_camera
         distance = 1.1 * radius / float(np.sin(FIELD_OF_VIEW / 2))
         camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 1e-3 * distance, 1e2 * (distance + self.scene.size)
