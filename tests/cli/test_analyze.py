@@ -104,3 +104,14 @@ def test_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[
     code, text = run(tmp_path, *options)
     assert (code, sentence in " ".join(text.split())) == (2, True), text
     assert not (tmp_path / "out").exists()
+
+
+def test_impossible_inertias_name_the_option(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    path = tmp_path / "m.osim"
+    path.write_text(path.read_text().replace("0.03 0.04 0.05 0.001 -0.002 0.003", "0.0001 0.0002 0.001 0 0 0"))
+    code, said = run(tmp_path, "--motion", str(tmp_path / "walk.mot"))
+    assert code != 0
+    assert "or use --project-inertia for the nearest" in " ".join(said.split())
+    code, said = run(tmp_path, "--motion", str(tmp_path / "walk.mot"), "--project-inertia")
+    assert code == 0, said

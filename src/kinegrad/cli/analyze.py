@@ -124,7 +124,7 @@ def _read(
             t, q = positions.t, positions.q
         return Recording(mechanism, t, q, plates, None, notes)
     assert markers is not None
-    recorded = read_c3d(markers, up=up)[0] if markers.suffix.lower() == ".c3d" else io.read_trc(markers)
+    recorded = read_c3d(markers, up=up, plates=False)[0] if markers.suffix.lower() == ".c3d" else io.read_trc(markers)
     start = {name: value for name, value in (defaults or {}).items() if name in mechanism.coordinate_names}
     fitted = inverse_kinematics(mechanism, recorded, start=start)
     if not fitted.success:
@@ -146,7 +146,11 @@ def _model(
     options: dict[str, Any] = {"inertia": "project"} if project else {}
     if osim:
         options |= {"locked": "free", "markers": marker_set}
-    file = find_file(name, **options)
+    try:
+        file = find_file(name, **options)
+    except kg.FileError as error:
+        said = [text.replace("read with inertia='project'", "use --project-inertia") for text in error.problems]
+        raise kg.FileError(error.path, said) from None
     if file is None:
         return kg.samples.SAMPLES[name](), None, None, []
     notes = [f"not in the model: {count} × {what}" for what, count in file.report.counts.items()]

@@ -198,6 +198,15 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         read(path)
 
 
+def test_a_wrong_inertia_is_one_problem(tmp_path: Path) -> None:
+    """And not that there was no mass, too."""
+    path = tmp_path / "m.osim"
+    path.write_text(new_layout([J("PinJoint", "a", coordinates=("q",), inertia="0.0001 0.0002 0.001 0 0 0")]))
+    with pytest.raises(FileError) as caught:
+        read(path)
+    assert len(caught.value.problems) == 1
+
+
 def test_both_layouts_are_one_model(tmp_path: Path) -> None:
     for name, layout in (("new", new_layout), ("old", old_layout)):
         (tmp_path / f"{name}.osim").write_text(layout(EVERYTHING))

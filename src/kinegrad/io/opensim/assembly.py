@@ -176,7 +176,7 @@ class _Assembly:
 
     def _check_masses(self, order: Any, hosts: Any, bodies: dict[str, Inertia]) -> None:
         """Every joint moves some mass."""
-        beyond = {name: bodies[name].mass for name in bodies}
+        beyond = {name: self.found.bodies[name].mass for name in bodies}  # of wrong inertias, too
         for name, _, above in reversed(order):
             if above != GROUND:
                 beyond[above] += beyond[name]
