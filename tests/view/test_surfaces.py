@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
-from kinegrad.view.surfaces import ARROW, capsule_between, surface
+from kinegrad.view.surfaces import ARROW, capsule_between, refined, surface
 
 
 def volume(mesh):
@@ -25,6 +25,16 @@ def volume(mesh):
 def test_volumes(solid, expected):
     """A polygon of 20 corners has 1.6 % less area than its circle, and arcs lose a little more."""
     assert 0.95 * expected < volume(surface(solid)) <= expected * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("longest", [0.05, 0.2, 10.0])
+def test_refined_surfaces_are_the_same_in_smaller_triangles(longest):
+    rod = surface(kg.Capsule(0.1, 1.0))
+    fine = refined(rod, longest)
+    corners = fine.vertices[fine.faces]
+    assert np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max() <= longest
+    assert volume(fine) == pytest.approx(volume(rod), rel=1e-12)
+    assert (len(fine.faces) == len(rod.faces)) == (longest == 10.0)
 
 
 def test_arrow_is_turned_outwards():

@@ -1,7 +1,8 @@
 """Pictures and films of a model for papers: its surfaces, shaded, without a browser.
 
 Triangles are projected in parallel and drawn from the farthest to the nearest (the painter's algorithm); those whose
-outside is turned away are left out, and each has one shade, from the angle between its outside and the light.
+outside is turned away are left out, and each has one shade, from the angle between its outside and the light.  Large
+triangles are halved first, so that parts that meet hide each other as they should.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from kinegrad.motion import Motion
 from kinegrad.view.parts import Part, body_parts, reach
 from kinegrad.view.scene import LONGEST, up_direction
 from kinegrad.view.shown import Shown
+from kinegrad.view.surfaces import refined
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,6 +35,7 @@ __all__ = ["film", "picture", "save_picture"]
 Array = NDArray[np.float64]
 AMBIENT = 0.55  # of the light comes from everywhere
 PICTURES = 25  # per second
+FINEST = 0.03  # longest edges of triangles, of the reach of the model
 NO_FFMPEG = (
     "an .mp4 film needs the program ffmpeg, which is not installed: apt install ffmpeg (Debian, Ubuntu), dnf install "
     "ffmpeg-free (Fedora), brew install ffmpeg (macOS), winget install ffmpeg (Windows); or write a .gif"
@@ -193,8 +196,10 @@ class _Painter:
             if not (np.ndim(angle) == 0 and np.isfinite(angle)):
                 raise InputError(f"`{name}` is {shown(angle)}; expected a finite number, degrees")
         self.scene, self.model = scene, scene.model
-        self.parts: tuple[Part, ...] = body_parts(scene.model)
         self.size = reach(scene.model)
+        self.parts: tuple[Part, ...] = tuple(
+            part._replace(surface=refined(part.surface, FINEST * self.size)) for part in body_parts(scene.model)
+        )  # of small triangles, whose middles say well enough which is before which
         self.camera = _camera(up_direction(scene.model), np.radians(azimuth), np.radians(elevation))
         self.light = self.camera.T @ (np.array([-0.4, 0.6, 0.7]) / np.linalg.norm([-0.4, 0.6, 0.7]))
         self.back, self.ink = ("#14181d", "#e8ecf0") if dark else ("#ffffff", "#1b2733")

@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, shown
 from kinegrad.model.geometry import Box, Capsule, Cylinder, Mesh, Solid, Sphere
 
-__all__ = ["ARROW", "Surface", "capsule_between", "surface"]
+__all__ = ["ARROW", "Surface", "capsule_between", "refined", "surface"]
 
 Array = NDArray[np.float64]
+HALVINGS = 12  # of a triangle, at most
 AROUND, ALONG = 20, 6  # corners of a circle, and of a quarter of a meridian
 
 
@@ -29,6 +30,33 @@ class Surface(NamedTuple):
     def moved(self, placement: Array) -> Surface:
         """The surface placed by a 4×4 transform."""
         return Surface(self.vertices @ placement[:3, :3].T + placement[:3, 3], self.faces)
+
+
+def refined(mesh: Surface, longest: float) -> Surface:
+    """The same surface of triangles without edges beyond a length, m: halved at their longest edges, again and again.
+
+    Examples
+    --------
+    >>> rod = refined(surface(Cylinder(0.01, 1.0)), 0.1)
+    >>> corners = rod.vertices[rod.faces]
+    >>> bool(np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2).max() <= 0.1)
+    True
+    """
+    corners, done = mesh.vertices[mesh.faces], []
+    for _ in range(HALVINGS):
+        edges = np.linalg.norm(np.roll(corners, -1, axis=1) - corners, axis=2)  # from each corner to the next
+        large = edges.max(axis=1) > longest
+        done.append(corners[~large])
+        if not large.any():
+            break
+        first = edges[large].argmax(axis=1)
+        a, b, c = (corners[large][np.arange(len(first)), (first + k) % 3] for k in range(3))
+        middle = (a + b) / 2
+        corners = np.concatenate([np.stack([a, middle, c], axis=1), np.stack([middle, b, c], axis=1)])
+    else:
+        done.append(corners)
+    whole = np.concatenate(done)
+    return Surface(whole.reshape(-1, 3), np.arange(3 * len(whole)).reshape(-1, 3))
 
 
 def surface(solid: Solid, where: str = "") -> Surface:
