@@ -153,7 +153,8 @@ PREDICTIONS: dict[str, Prediction] = {
             "human43-step",
             "A human takes a step",
             "One step of a periodic gait: the right foot is planted, the left one swings, and the motion ends as "
-            "the mirror image of how it began, one step ahead. The page shows both steps of a stride.",
+            "the mirror image of how it began, one step ahead. Speeds go on from step to step, so that the foot lands "
+            "without speed, and without an impact. The page shows both steps of a stride.",
             human43_step,
             guess={"postures": step_postures(), "durations": [0.6]},
             options={"refine": True},
