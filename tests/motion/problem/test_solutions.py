@@ -31,7 +31,7 @@ def test_torques_applied_forwards_move_the_arm_as_predicted():
     proof = lifting(2).solve().verify()
     assert proof.departure < 1e-6  # what errors of the polynomial through torques grow to in half a second
     assert proof.in_segments < 1e-10
-    assert proof.mujoco < 1e-6
+    assert proof.mujoco < 1e-9  # segment by segment: no step crosses a corner of the torques
 
 
 def test_a_closed_loop_is_proved_under_its_constraint():

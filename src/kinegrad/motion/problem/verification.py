@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -222,10 +223,12 @@ def _with_mujoco(solution: MotionSolution) -> tuple[float, str]:
         def rate(t: float, y: Array, law: Any = law, tau: Any = tau, n: int = n) -> Array:
             return np.concatenate([y[n:], law(y[:n], y[n:], tau(t))])
 
-        start = np.concatenate([motion.q[0], motion.v[0]]) if state is None else state
-        found = solve_ivp(rate, (motion.t[0], motion.t[-1]), start, "DOP853", motion.t, rtol=1e-9, atol=1e-10)
-        if not found.success:
-            return np.inf, f"MuJoCo's motion ended early: {found.message}"
-        worst = max(worst, float(np.abs(found.y[:n].T - motion.q).max()))
-        state = found.y[:, -1]
+        state = np.concatenate([motion.q[0], motion.v[0]]) if state is None else state
+        edges = motion.t[0] + solution.problem.parts.phases[p].basis.breakpoints * (motion.t[-1] - motion.t[0])
+        for begin, end in pairwise(edges.tolist()):  # torques have corners between segments
+            found = solve_ivp(rate, (begin, end), state, "DOP853", rtol=1e-10, atol=1e-11)
+            if not found.success:
+                return np.inf, f"MuJoCo's motion ended early: {found.message}"
+            state = found.y[:, -1]
+            worst = max(worst, float(np.abs(state[:n] - motion(np.array([end])).q[0]).max()))
     return worst, f"with MuJoCo it departs by {worst:.2g}"
