@@ -5,8 +5,7 @@ run: the Hessian, and τ with first derivatives and Hessian together; products w
 (vjp).  The target of these, 1.5, was set when the gradient was the reverse sweep of ``_kernels/rnea_reverse.py``, and
 was to take 0.7 of its time: a row compares the product with that sweep, and there the target is 1.05.  Of today's
 gradient a product takes 2.0 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why
-it can hardly be less).  Where matrices do not fit in the caches, writing them is what takes the time, and seven are
-7/3 = 2.33 times three.  Times of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long
+it can hardly be less).  Times of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long
 chains, whose matrices would not fit: as many as take 64 MB per matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
 (measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where there are four, and,

@@ -8,6 +8,7 @@ import kinegrad as kg
 from kinegrad import Inertia, InputError, samples
 from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.rnea_hessian import STRETCH
 from tests.conftest import parts, random_loads, random_state, tree
 from tests.kernels.child import child, output
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
@@ -417,6 +418,30 @@ def test_a_long_chain():
     for x, y, z in zip(found, vars(product).values(), vars(exact).values(), strict=True):
         np.testing.assert_allclose(x, z, rtol=0, atol=CLOSE * np.abs(z).max())
         np.testing.assert_allclose(y, z, rtol=0, atol=CLOSE * np.abs(z).max())
+
+
+@pytest.mark.parametrize("hinges", [STRETCH, 2 * STRETCH - 3, 2 * STRETCH - 2, 3 * STRETCH, 3 * STRETCH + 1])
+def test_long_paths_in_stretches(hinges):
+    """Sliders that nothing turns before hinges of all numbers that stretches can be filled with."""
+    bar, build, parent = Inertia.cylinder(1.0, 0.02, [0, 0, 0], [0, 0, -0.3]), kg.ModelBuilder("rail"), None
+    for k in range(hinges + 3):
+        kind, apart = (kg.prismatic, None) if k < 3 else (kg.revolute, [0, 0, -0.3])
+        build.add(f"joint{k}", parent, kind("xyz"[k % 3]), placement=apart, inertia=bar)
+        parent = f"joint{k}"
+    model = build.build()
+    q, v, a, w, d, e, f = np.random.default_rng(hinges).normal(size=(7, model.n))
+    exact = kg.inverse_dynamics_hvp(model, q, v, a, w, d, e, f, method="dual")
+    product = kg.inverse_dynamics_hvp(model, q, v, a, w, d, e, f)
+    both = kg.inverse_dynamics_second_order(model, q, v, a, w)
+    for H in (kg.inverse_dynamics_hessian(model, q, v, a, w), both):
+        found = H.d2_dqdq @ d + H.d2_dqdv @ e + H.d2_dqda @ f, H.d2_dqdv.T @ d + H.d2_dvdv @ e, H.d2_dqda.T @ d
+        for x, y, z in zip(found, vars(product).values(), vars(exact).values(), strict=True):
+            np.testing.assert_allclose(x, z, rtol=0, atol=CLOSE * np.abs(z).max())
+            np.testing.assert_allclose(y, z, rtol=0, atol=CLOSE * np.abs(z).max())
+    first = kg.inverse_dynamics_derivatives(model, q, v, a)
+    for name in FIRST[1:]:
+        x, y = getattr(both, name), getattr(first, name)
+        np.testing.assert_allclose(x, y, rtol=0, atol=CLOSE * np.abs(y).max())
 
 
 @pytest.mark.parametrize("distance", [1e4, 4e5])

@@ -110,6 +110,7 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 
 VIRTUAL, SYMMETRIC, PUSH, DRAG, LEAN, SUM = 0, 6, 12, 18, 21, 30  # Y | of 2B_Y | H | D | Q | slots for each joint
+STRETCH = 12  # joints of a path whose slots the nearest cache keeps from one of both passes over it to the other
 CHI = 6  # path slots for each joint, after all of those
 
 
@@ -238,11 +239,13 @@ def hand_on_virtual(m, plan, i, loaded, scratch):
 
 
 @inline
-def by_position(m, plan, i, place, pair, u, h, r, o, loaded, first, second, scratch):
-    """What u, h, r, o meet on the path of joint i: entries by q_i; of the first derivatives, column i of ∂τ/∂q."""
+def by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch):
+    """What u, h, r, o of joint i meet on a stretch of its path from joint j on, k before it: entries by q_i; of the
+    first derivatives, column i of ∂τ/∂q.  Returns u and h about the reference point of the last joint, and how far it
+    has come: j, pair."""
     n, (qq, qv, qa, _) = len(m.parent), second
-    path, j, k = (n + 1) * N + i * PATH, i, -1
-    while j >= 0 and not plan[j, QUIET]:
+    path, end = (n + 1) * N + max(j, k) * PATH, pair + stretch
+    while j >= 0 and not plan[j, QUIET] and pair < end:
         if k >= 0 and m.apart[k]:
             d = load3(scratch, path + STEP)
             u, h = u.before(d), h.before(d)
@@ -267,8 +270,14 @@ def by_position(m, plan, i, place, pair, u, h, r, o, loaded, first, second, scra
             store(scratch, first[0] + column, zu)
         pair += 1
         k, j = j, m.parent[j]
+    return u, h, j, pair
 
-    while j >= 0:  # j quiet: z = 0, and ψ̇ = ψ̈ = χ = 0
+
+@inline
+def by_quiet_position(m, j, place, pair, u, h, first, second, scratch):
+    """The same of the quiet joints from j on: z = 0, and ψ̇ = ψ̈ = χ = 0."""
+    n, (qq, qv, qa, _) = len(m.parent), second
+    while j >= 0:
         s = load3(scratch, (n + 1) * N + j * PATH + SUBSPACE + 3)
         row, column = place[pair, 0], place[pair, 1]
         store(scratch, qq + row, 0.0)
@@ -281,11 +290,12 @@ def by_position(m, plan, i, place, pair, u, h, r, o, loaded, first, second, scra
 
 
 @inline
-def by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scratch):  # noqa: E741
-    """What t, w, y, b, l meet there: entries by q̇_i and q̈_i; of the first derivatives, all but column i of ∂τ/∂q."""
+def by_motion(m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch):  # noqa: E741
+    """What t, w, y, b, l meet there: entries by q̇_i and q̈_i; of the first derivatives, all but column i of ∂τ/∂q.
+    Returns t and w likewise, and how far it has come: j, k, pair."""
     n, (_, qv, qa, vv) = len(m.parent), second
-    path, j, k = (n + 1) * N + i * PATH, i, -1
-    while j >= 0 and not plan[j, QUIET]:
+    path, end = (n + 1) * N + max(j, k) * PATH, pair + stretch
+    while j >= 0 and not plan[j, QUIET] and pair < end:
         if k >= 0 and m.apart[k]:
             d = load3(scratch, path + STEP)
             t, w = t.before(d), w.before(d)
@@ -313,8 +323,14 @@ def by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scr
                 store(scratch, by_v + row, dot(b, z) + 2.0 * dS.dot(t))
         pair += 1
         k, j = j, m.parent[j]
+    return t, w, j, k, pair
 
-    while j >= 0:  # j quiet
+
+@inline
+def by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch):
+    """The same of the quiet joints from j on."""
+    n, (_, qv, qa, vv) = len(m.parent), second
+    while j >= 0:
         row, column = place[pair, 0], place[pair, 1]
         store(scratch, qv + column, 0.0)
         store(scratch, vv + row, 0.0)
@@ -333,6 +349,26 @@ def by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scr
 
 
 @inline
+def along_path(m, plan, i, stretch, place, pair, by_q, by_v, loaded, first, second, scratch):
+    """All entries of joint i; of a long path stretch by stretch, since what both passes read of it is more than the
+    nearest cache keeps."""
+    (u, h, r, o), (t, w, y, b, l), j, k = by_q, by_v, i, -1  # noqa: E741
+    if stretch == STRETCH:
+        while j >= 0 and not plan[j, QUIET]:
+            u, h, _, _ = by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch)
+            t, w, j, k, pair = by_motion(
+                m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch
+            )
+        by_quiet_position(m, j, place, pair, u, h, first, second, scratch)
+        by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch)
+        return
+    u, h, quiet, done = by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch)
+    by_quiet_position(m, quiet, place, done, u, h, first, second, scratch)
+    t, w, j, k, pair = by_motion(m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch)
+    by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch)
+
+
+@inline
 def inward(m, plan, q, v, a, r, loaded, place, start, tau, first, second, scratch):
     """All entries into their slots; τ into its array, if first derivatives are wanted."""
     n = len(m.parent)
@@ -340,8 +376,11 @@ def inward(m, plan, q, v, a, r, loaded, place, start, tau, first, second, scratc
         sums, path, pair = record(plan, i), (n + 1) * N + i * PATH, start[i]
         t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
         h, y, by_r, o = second_factors(m, i, sums, sums_at(n, plan[i, HOME]), path, chi_at(n, i), loaded, scratch)
-        by_position(m, plan, i, place, pair, u, h, by_r, o, loaded, first, second, scratch)
-        by_motion(m, plan, i, place, pair, t, w, y, b, l, loaded, first, second, scratch)
+        by_q, by_v = (u, h, by_r, o), (t, w, y, b, l)
+        if (start[i - 1] if i > 0 else len(place)) - pair <= 2 * STRETCH:
+            along_path(m, plan, i, 2 * STRETCH, place, pair, by_q, by_v, loaded, first, second, scratch)
+        else:
+            along_path(m, plan, i, STRETCH, place, pair, by_q, by_v, loaded, first, second, scratch)
         if first is not None:
             S, row = load_motion(scratch, path + SUBSPACE), place[pair, 0]
             passive = passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
