@@ -90,6 +90,8 @@ def test_everything_is_written(tmp_path: Path, source: str) -> None:
     [
         ([], "`--motion` and `--markers`: expected one of them"),
         (["--motion", "nothing.mot"], "nothing.mot: cannot be read"),
+        (["--motion", "walk.trc"], "`--motion` is walk.trc, a file of markers; expected coordinates, or `--markers`"),
+        (["--markers", "other.trc"], "other.trc: no marker of it is in the model; expected the names of its markers"),
         (["--motion", "walk.mot", "--filter", "magic"], "`filter` is 'magic'"),
         (["--motion", "walk.mot", "--foot", "foot"], "`--foot` is given without `--forces`"),
         (["--motion", "walk.mot", "--forces", "grf.mot", "--foot", "a", "--foot", "b"], "`--foot` is given 2 times"),
@@ -100,6 +102,7 @@ def test_everything_is_written(tmp_path: Path, source: str) -> None:
 )
 def test_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], sentence: str) -> None:
     recorded(tmp_path)
+    write_trc(tmp_path / "other.trc", Markers([0.0, 0.1], ("unknown",), np.zeros((2, 1, 3))))
     monkeypatch.chdir(tmp_path)
     code, text = run(tmp_path, *options)
     assert (code, sentence in " ".join(text.split())) == (2, True), text
@@ -115,3 +118,17 @@ def test_impossible_inertias_name_the_option(tmp_path: Path) -> None:
     assert "or use --project-inertia for the nearest" in " ".join(said.split())
     code, said = run(tmp_path, "--motion", str(tmp_path / "walk.mot"), "--project-inertia")
     assert code == 0, said
+
+
+def test_degrees_taken_for_radians_are_noted(tmp_path: Path) -> None:
+    recorded(tmp_path)
+    path = tmp_path / "walk.mot"
+    code, said = run(tmp_path, "--motion", str(path))
+    assert code == 0
+    assert "inDegrees" not in said
+    table = read_storage(path)
+    write_storage(path, StorageTable(table.t, table.names, 10 * table.values, in_degrees=False))
+    code, said = run(tmp_path, "--motion", str(path))
+    assert code == 0
+    assert "more than two turns: " in said
+    assert "are these degrees (inDegrees=yes)?" in " ".join(said.split())

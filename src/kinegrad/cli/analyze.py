@@ -106,6 +106,8 @@ def _read(
 
     if (motion is None) == (markers is None):
         raise kg.InputError("`--motion` and `--markers`: expected one of them")
+    if motion is not None and motion.suffix.lower() in (".trc", ".c3d"):
+        raise kg.InputError(f"`--motion` is {motion}, a file of markers; expected coordinates, or `--markers`")
     mechanism, types, defaults, notes = _model(model, marker_set, project)
     plates = _plates(forces, foot, up)
     if motion is not None:
@@ -113,6 +115,7 @@ def _read(
             table = io.read_storage(motion)
             q, missing, unused = table.coordinates(mechanism, motion_types=types, defaults=defaults)
             t = table.t
+            notes += _far_turns(mechanism, q)
             if missing:
                 notes.append(f"not in {motion.name}, held at their defaults: {', '.join(missing)}")
             if unused:
@@ -126,6 +129,9 @@ def _read(
     assert markers is not None
     recorded = read_c3d(markers, up=up, plates=False)[0] if markers.suffix.lower() == ".c3d" else io.read_trc(markers)
     start = {name: value for name, value in (defaults or {}).items() if name in mechanism.coordinate_names}
+    if not set(recorded.names) & {*mechanism.frames, *mechanism.link_names}:
+        hint = "expected the names of its markers, or their file by --marker-set"
+        raise kg.InputError(f"{markers}: no marker of it is in the model; {hint}")
     fitted = inverse_kinematics(mechanism, recorded, start=start)
     if not fitted.success:
         notes.append(f"inverse kinematics: {fitted.message}")
@@ -134,6 +140,16 @@ def _read(
     if fitted.undetermined:
         notes.append(f"no marker determines {', '.join(fitted.undetermined)}: they stay where the search began")
     return Recording(mechanism, fitted.t, fitted.q, plates, fitted, notes)
+
+
+def _far_turns(model: kg.Model, q: Array) -> list[str]:
+    """A note of joints that turn further than recordings do: degrees that were read as radians."""
+    import numpy as np
+
+    turns = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
+    most = np.abs(q).max(axis=0, initial=0.0)
+    far = [f"{model.coordinate_names[k]} {most[k]:.3g} rad" for k in np.flatnonzero(turns & (most > 4 * np.pi))]
+    return [f"more than two turns: {', '.join(far)}; are these degrees (inDegrees=yes)?"] if far else []
 
 
 def _model(
