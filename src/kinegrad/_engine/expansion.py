@@ -75,7 +75,9 @@ class Expansion(Chart):
 
     def arguments(self, kinds: Mapping[str, Kind]) -> list[Array]:
         """What was given, in joints, in the order of `kinds`, the kinds of a kernel's arguments."""
-        return [self.check(self._argument(kinds[name], x), 1) for name, x in self.given.items()]
+        fine = MOTION if self.status == FINE else ()  # what the kernel of the map has looked at
+        found = {name: self._argument(kinds[name], x) for name, x in self.given.items()}
+        return [x if name in fine else self.check(x, 1) for name, x in found.items()]
 
     def _argument(self, kind: Kind, x: Array) -> Array:
         if kind in (Kind.POSITION, Kind.SPEED, Kind.ACCELERATION):

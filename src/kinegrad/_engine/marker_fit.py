@@ -62,16 +62,21 @@ class MarkerTask:
     limits : ndarray, shape (nv, 2)
         Of the coordinate of each speed; infinite for those of quaternions.
     pull : ndarray, shape (nv,)
+
+    Attributes
+    ----------
+    order : ndarray of int, shape (k,)
+        In which markers are measured and weighed: by links.  Distances are in that of `links` again.
     """
 
     def __init__(self, model: Model, links: Integers, places: Array, limits: Array, pull: Array) -> None:
         plain = model.without_elements.primitive
         self._mechanism, layout, n = mechanism(plain), model.layout, model.n
-        self._order = np.argsort(links, kind="stable")
-        links = links[self._order]
+        self.order = np.argsort(links, kind="stable")
+        links = links[self.order]
         self.nq, self.nv, self._n = layout.nq, layout.nv, n
         frame = Mechanism(*self._mechanism).F[links]
-        local = np.einsum("kij,kj->ki", frame[:, :9].reshape(-1, 3, 3), places[self._order]) + frame[:, 9:]
+        local = np.einsum("kij,kj->ki", frame[:, :9].reshape(-1, 3, 3), places[self.order]) + frame[:, 9:]
         beyond = np.searchsorted(links, np.arange(n + 1))
         coordinate = np.full(layout.nv, -1)
         coordinate[layout.plain_v], coordinate[layout.coupled_v] = layout.plain_q, layout.coupled_q
@@ -81,43 +86,47 @@ class MarkerTask:
         integers = (np.ascontiguousarray(x, dtype=np.int64) for x in (speed, beyond, coordinate, turns))
         speed, beyond, coordinate, turned = integers
         fixed = table, speed, pairs, begin, tree, beyond
-        self._task = (*fixed, kernel_array(local), coordinate, kernel_array(limits), turned, kernel_array(pull))
-        self._back = np.argsort(self._order)
+        self._task = (
+            *fixed,
+            kernel_array(local),
+            self.order,
+            coordinate,
+            kernel_array(limits),
+            turned,
+            kernel_array(pull),
+        )
         self._slots = kernels.slots(n, layout.nq, layout.nv, len(links), len(tree[1]))
 
     def fit(
         self, q0: Array, measured: Array, weights: Array, reference: Array,
         tolerance: float, floor: float, damping: float, most: int, patient: int,
     ) -> FittedMarkers:  # fmt: skip
-        """From q0, (frames or 1, nq), with what was measured, (frames, k, 3), weights, (frames or 1, k), and
+        """From q0, (frames or 1, nq), with what was measured, (frames, 3 k), weights, (frames or 1, k), and
         references, (frames or 1, nv); the rest is `how` of the kernel."""
-        count, k = measured.shape[:2]
+        count, k = len(measured), len(self.order)
         q, distance, diagonal = np.empty((count, self.nq)), np.empty((count, k)), np.empty((count, self.nv))
         numbers = [np.empty((count, 1)) for _ in range(3)]
         how = float(tolerance), float(floor), float(damping), int(most), int(patient)
         given = *self._given(q0, measured, weights, reference), how
         self._run(kernels.fit, (*given, q, *numbers, distance, diagonal), count, STEPS)
         cost, steps, done = (x[:, 0] for x in numbers)
-        return FittedMarkers(q, cost, steps.astype(np.int64), done > 0.5, distance[:, self._back], diagonal)
+        return FittedMarkers(q, cost, steps.astype(np.int64), done > 0.5, distance, diagonal)
 
     def derivatives(
         self, q: Array, measured: Array, weights: Array, reference: Array, *, exact: bool
     ) -> tuple[Array, Array, Array, Array]:
         """Cost, (frames,), distances, (frames, k), gradient, (frames, nv), and Hessian, (frames, nv, nv), or Σ w JᵀJ in
         its place unless it shall be exact."""
-        count, k = measured.shape[:2]
+        count, k = len(measured), len(self.order)
         cost, distance = np.empty((count, 1)), np.empty((count, k))
         g, H = np.empty((count, self.nv)), np.zeros((count, self.nv**2))
         given = self._given(q, measured, weights, reference)
         self._run(kernels.cost_derivatives, (*given, float(exact), cost, distance, g, H), count, 1)
-        return cost[:, 0], distance[:, self._back], g, H.reshape(count, self.nv, self.nv)
+        return cost[:, 0], distance, g, H.reshape(count, self.nv, self.nv)
 
     def _given(self, q: Array, measured: Array, weights: Array, reference: Array) -> tuple[Any, ...]:
-        order = self._order
-        if not (order[1:] > order[:-1]).all():
-            measured, weights = measured[:, order], weights[:, order]
-        flat = kernel_array(measured.reshape(len(measured), -1))
-        return self._mechanism, self._task, kernel_array(q), flat, kernel_array(weights), kernel_array(reference)
+        given = (kernel_array(x) for x in (q, measured, weights, reference))
+        return self._mechanism, self._task, *given
 
     def _run(self, kernel: Any, arguments: tuple[Any, ...], count: int, steps: int) -> None:
         found: list[int] = []

@@ -29,6 +29,8 @@ and, as the chart's angles are δ − ½ (δ₂δ₃, −δ₁δ₃, δ₁δ₂)
 Glossary
     R d p    of joint i, as in kinematics.py                                     world
     f Q I    of the markers of link i, then of all beyond joint i                world, at the reference point of link i
+    o S      the anchor, the reference point of the last link, near all others; motion subspaces times the entries of G
+             about it: so that the products of all pairs need no shifts          world
     N        slots per joint; joint i's slots begin at (i+1)·N, the world's at 0
     to       Task: what is the same for all frames, tables and constants
     at       Memory: where the slots begin that frames need besides
@@ -40,12 +42,29 @@ from kinegrad._kernels.bodies import INERTIA, Inertia, hand_on_inertia, load_ine
 from kinegrad._kernels.compiler.jit import inline
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.coordinates import function, pose
-from kinegrad._kernels.joints import FRAME, FREE, SHIFT, axis, frames, handed_on, places, subspace
+from kinegrad._kernels.joints import FRAME, FREE, SHIFT, axis, frames, places, subspace
 from kinegrad._kernels.lanes.lane import gather, load, spread, store
 from kinegrad._kernels.lanes.slots import Slots
-from kinegrad._kernels.spatial import add, add3, cross, dot, load3, load9, mul, row3, scale, store3, store9, sub, zero3
+from kinegrad._kernels.spatial import (
+    add,
+    add3,
+    cross,
+    dot,
+    load3,
+    load9,
+    load_motion,
+    mul,
+    put,
+    row3,
+    scale,
+    store3,
+    store9,
+    sub,
+    zero3,
+)  # fmt: skip
 
-FORCE, LEVER, BODY, PLACE, N = FREE, FREE + 3, FREE + 12, FREE + 12 + INERTIA, FREE + 15 + INERTIA  # f | Q | I | p
+FORCE, LEVER, BODY = FREE, FREE + 3, FREE + 12  # f | Q | I
+PLACE, MOTION, N = BODY + INERTIA, BODY + INERTIA + 3, BODY + INERTIA + 9  # p | S about the anchor
 
 
 class Task(NamedTuple):
@@ -66,6 +85,8 @@ class Task(NamedTuple):
     """(n + 1,) first marker of each link; they are ordered by links"""
     local: Any
     """(markers, 3) places in the joint frames of their links"""
+    column: Any
+    """(markers,) of results"""
     coordinate: Any
     """(nv,) of each speed, or −1 for those of quaternions"""
     limits: Any
@@ -211,8 +232,13 @@ def increase(scratch, k, u):
 def derivatives(m, to, at, exact, scratch):
     """g, H and the diagonal of A, after `residuals`; H is A alone in lanes where `exact` is zero."""
     n, nv = len(to.speed), len(to.coordinate)
-    for k in range(at.gradient, at.end):
+    for k in range(at.gradient, at.hessian + len(to.tree[1])):
         store(scratch, k, 0.0)
+    o = load3(scratch, n * N + PLACE)
+    for i in range(n):
+        own = (i + 1) * N
+        S = subspace(m, i, scratch, own).at(sub(o, load3(scratch, own + PLACE)))
+        put(scratch, own + MOTION, S * load(scratch, at.joints + n + i))
     for j in range(n - 1, -1, -1):
         own, up = (j + 1) * N, (m.parent[j] + 1) * N
         f, Q = load3(scratch, own + FORCE), load9(scratch, own + LEVER)
@@ -226,7 +252,7 @@ def derivatives(m, to, at, exact, scratch):
             F = load_inertia(scratch, own + BODY).times(subspace(m, j, scratch, own)) * slope
             curved = sub(mul(Q, z), scale(Q[0] + Q[4] + Q[8], z))
             c = scale(exact * slope, add(scale(rho, curved), scale(eta, cross(z, f))))
-            pair(m, to, at, j, F, c, scratch)
+            pair(m, to, at, j, F.before(sub(load3(scratch, own + PLACE), o)), c, scratch)
         if m.parent[j] >= 0:
             hand_on_inertia(m, j, up, own, BODY, scratch)
             add3(scratch, up + FORCE, f)
@@ -244,17 +270,16 @@ def derivatives(m, to, at, exact, scratch):
 @inline
 def pair(m, to, at, j, F, c, scratch):
     """Entries of H of joint j and all on its way to the root."""
-    n, i, e = len(to.speed), j, to.begin[j]
+    i, e, moment = j, to.begin[j], add(F.n, c)
     while i >= 0:
         place = to.pairs[e, 0]
         if place >= 0:
-            z = axis(scratch, (i + 1) * N)
-            slope = to.pairs[e, 1] * load(scratch, at.joints + n + i)
-            entry = slope * (m.rate[i, 0] * dot(z, F.n) + m.rate[i, 1] * dot(z, F.f))
-            increase(scratch, at.hessian + place, entry + (m.rate[i, 0] * slope) * dot(z, c))
+            S = load_motion(scratch, (i + 1) * N + MOTION)
+            entry = dot(S.w, moment) + dot(S.v, F.f)
             if to.pairs[e, 2]:
-                increase(scratch, at.diagonal + to.speed[i], entry)
-        F = handed_on(m, i, (i + 1) * N, F, scratch)
+                entry = to.pairs[e, 1] * entry
+                increase(scratch, at.diagonal + to.speed[i], to.pairs[e, 1] * S.dot(F))
+            increase(scratch, at.hessian + place, entry)
         i, e = m.parent[i], e + 1
 
 

@@ -18,7 +18,7 @@ lane, and the block ends when all of its frames have.  So a frame gives the same
 Glossary (of each lane)
     q          coordinates, the best so far                 (nq)
     trial      where the cost is evaluated: slots q of marker_cost.py
-    g H A      there, blended: those of lanes whose trial was no better stay those of q
+    g H A      there; those of lanes whose trial was no better stay those of q
     B          H + λ D without rows and columns of what is held, then its factors
     step       δ                                            (nv)
     free       1, or 0 where held                           (nv)
@@ -124,12 +124,16 @@ def room(to, k, s, scratch):
 
 @inline
 def hold(to, s, scratch):
-    """Free are all but those that g pushes against a limit."""
+    """Free are all but those that g pushes against a limit; 1 in lanes where there are such."""
+    held = spread(0.0)
     for k in range(len(to.coordinate)):
         (down, up), g = room(to, k, s, scratch), load(scratch, s.g + k)
         low, high = (1.0 - less(down, 0.0)) * less(0.0, g), (1.0 - less(0.0, up)) * less(g, 0.0)
-        store(scratch, s.free + k, (1.0 - low) * (1.0 - high) * less(down, up))
+        free = (1.0 - low) * (1.0 - high) * less(down, up)
+        store(scratch, s.free + k, free)
         store(scratch, s.step + k, 0.0)
+        held = largest(held, 1.0 - free)
+    return held
 
 
 @inline
@@ -140,9 +144,16 @@ def damped_diagonal(to, s, damping, most, k, scratch):
 
 
 @inline
-def build(to, s, damping, most, again, scratch):
+def build(to, s, damping, most, loose, again, scratch):
     """B, and the right-hand side −g, less what held coordinates that have moved add to it."""
     first, above, _ = to.tree
+    if loose:  # nothing is held in any lane: the same numbers, with less to do
+        for e in range(len(above)):
+            store(scratch, s.B + e, load(scratch, s.H + e))
+        for k in range(len(first)):
+            store(scratch, s.B + first[k], damped_diagonal(to, s, damping, most, k, scratch))
+            store(scratch, s.right + k, -load(scratch, s.g + k))
+        return
     for k in range(len(first)):
         free, begin, end = load(scratch, s.free + k), first[k], first[max(k - 1, 0)]
         held = (1.0 - free) * load(scratch, s.step + k)
@@ -178,10 +189,10 @@ def solve(to, s, damping, scratch):
     most = spread(0.0)
     for k in range(nv):
         most = largest(most, load(scratch, s.diagonal + k))
-    hold(to, s, scratch)
+    loose = within(hold(to, s, scratch), 0.5)
     fails = spread(0.0)
     for turn in range(ROUNDS):
-        build(to, s, damping, most, turn > 0, scratch)
+        build(to, s, damping, most, loose, turn > 0, scratch)
         factor(to.tree, s.B, scratch)
         fails = spread(0.0)
         for k in range(nv):
@@ -192,6 +203,7 @@ def solve(to, s, damping, scratch):
         divide(to.tree, s.B, s.right, 1, nv - 1, ONE, 1.0, scratch)
         if within(settle(to, s, scratch), 0.5):
             break
+        loose = False
     return fails
 
 
@@ -281,6 +293,15 @@ def blend(flag, to, new, count, scratch):
 
 
 @inline
+def exchange(at, s):
+    """g, A and H that were found become those of q, and their slots those of the next."""
+    return (
+        at._replace(gradient=s.g, diagonal=s.diagonal, hessian=s.H),
+        s._replace(g=at.gradient, diagonal=at.diagonal, H=at.hessian),
+    )
+
+
+@inline
 def block(m, to, r, q0, measured, weights, reference, how, scratch):
     """Frames r … r+W−1: `how` is tolerance, floor, damping, most steps, steps without second derivatives."""
     tolerance, floor, first_damping, most, patient = how
@@ -319,8 +340,11 @@ def block(m, to, r, q0, measured, weights, reference, how, scratch):
         if turn == most or within(busy, 0.5):
             break
         derivatives(m, to, at, 1.0 - fails if turn >= patient else spread(0.0), scratch)
-        fresh = busy * largest(fresh, fails)  # where it failed, q was evaluated again
-        blend(fresh, s.g, at.gradient, 2 * nv + entries, scratch)
+        fresh = largest(fresh, fails)  # where it failed, q was evaluated again
+        if not within(busy * (1.0 - fresh), 0.5):  # some lane goes on from what it had
+            blend(1.0 - fresh, at.gradient, s.g, 2 * nv + entries, scratch)
+        blend(1.0 - busy, at.diagonal, s.diagonal, nv, scratch)
+        at, s = exchange(at, s)
         fails = solve(to, s, damping, scratch)
         cut = shorten(to, s, fails, scratch)
         promised = when(fails, math.inf, promise(to, s, scratch))
@@ -342,7 +366,7 @@ def fit(m, to, q0, measured, weights, reference, how, q, cost, steps, done, dist
         for k in range(q.shape[1]):
             scatter(q, r, k, load(scratch, s.q + k))
         for k in range(distance.shape[1]):
-            scatter(distance, r, k, root(load(scratch, s.squares + k)))
+            scatter(distance, r, to.column[k], root(load(scratch, s.squares + k)))
         for k in range(diagonal.shape[1]):
             scatter(diagonal, r, k, load(scratch, s.diagonal + k))
         scatter(cost, r, 0, found)
@@ -368,7 +392,7 @@ def cost_derivatives(m, to, q0, measured, weights, reference, exact, cost, dista
         scatter(cost, r, 0, residuals(m, to, at, scratch))
         derivatives(m, to, at, spread(exact), scratch)
         for k in range(count):
-            scatter(distance, r, k, root(load(scratch, at.squares + k)))
+            scatter(distance, r, to.column[k], root(load(scratch, at.squares + k)))
         for k in range(nv):
             scatter(g, r, k, load(scratch, at.gradient + k))
             scatter(H, r, k * nv + k, load(scratch, at.hessian + first[k]))

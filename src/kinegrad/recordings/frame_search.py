@@ -3,7 +3,8 @@
 A frame is fitted in three or four steps from a guess that is near, and not at all, or somewhere else, from one that is
 far.  All frames of a round are worked on together, W at a time:
 
-1. one frame in which most markers are seen, from the start and from random starts around it: the best of them;
+1. one frame in which most markers are seen, from the start and from random starts around it, eight, or sixteen if not
+   most of the first lead to one cost: the lowest;
 2. frames 32 apart, from that; where one ends higher than its neighbours, or far from them, it is solved again from
    theirs;
 3. frames 8 apart, and then all others, from cubic polynomials through what is known around them; and once more, those
@@ -29,7 +30,7 @@ __all__ = ["FrameSearch"]
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-STARTS = 16  # of the first frame
+STARTS = 16  # of the first frame, or half of them
 ROUGH = 1e-3  # part of the cost that they are compared to
 STRIDES = 32, 8, 1  # frames apart, round by round
 ROUNDS = 4  # of looking again
@@ -85,42 +86,54 @@ class FrameSearch:
         model, rng = self.model, np.random.default_rng(seed)
         wide = np.array([0.2 if kind == "prismatic" else 1.0 for kind in model.layout.speed_kinds])
         turns = wide * rng.normal(size=(STARTS, model.nv)) * np.linspace(0, 1.5, STARTS)[:, None]
-        starts, rows = integrate(model, begin, turns), np.full(STARTS, first)
-        rough = self.problem.solve(rows, starts, max(ROUGH, self.tolerance), min(50, self.most))
-        cost = np.where(np.isfinite(rough.cost), rough.cost, np.inf)
-        equal = np.flatnonzero(cost <= cost.min() * (1 + 10 * ROUGH) + TINY)
-        best = int(equal[0])  # of equals, that from nearest to the start
-        self.steps[first] += rough.steps[best]
+        starts, half = integrate(model, begin, turns), STARTS // 2
+        q, cost, steps = self._rough(first, starts[:half])
+        if 2 * len(_equal(cost)) <= half:  # no majority for the lowest
+            found = zip((q, cost, steps), self._rough(first, starts[half:]), strict=True)
+            q, cost, steps = (np.concatenate(both) for both in found)
+        best = int(_equal(cost)[0])  # of equals, that from nearest to the start
+        self.steps[first] += steps[best]
         row = np.array([first])
-        self._take(row, self._solve(row, rough.q[best : best + 1]))
+        self._take(row, self._solve(row, q[best : best + 1]))
+
+    def _rough(self, first: int, starts: Array) -> tuple[Array, Array, Integers]:
+        """q, cost and steps from each start."""
+        rows = np.full(len(starts), first)
+        found = self.problem.solve(rows, starts, max(ROUGH, self.tolerance), min(50, self.most))
+        return found.q, np.where(np.isfinite(found.cost), found.cost, np.inf), found.steps
 
     def _mend(self, known: Integers, far: float) -> None:
         """Solve frames again that end higher than their neighbours, or far from them, from where these are."""
-        cost, model = self.cost, self.model
+        cost = self.cost
         usual = np.median(cost[known])
         for here, there in ((known[1:], known[:-1]), (known[:-1], known[1:])):
             for _ in range(ROUNDS):
                 suspect = ((cost[here] > 4 * cost[there]) & (cost[here] > 4 * usual + TINY)) | ~self.done[here]
-                suspect |= np.abs(difference(model, self.q[there], self.q[here])).max(axis=1) > far
+                suspect |= self._largest(self.q[there], self.q[here]) > far
                 rows, start = here[suspect], self.q[there[suspect]]
                 if not len(rows):
                     break
-                jump = np.abs(difference(model, start, self.q[rows])).max(axis=1)
+                jump = self._largest(start, self.q[rows])
                 found, before = self._solve(rows, start), cost[rows]
-                closer = np.abs(difference(model, start, found.q)).max(axis=1) < jump - 1e-6
+                closer = self._largest(start, found.q) < jump - 1e-6
                 better = (found.cost < before * (1 - 1e-6)) | ((found.cost <= before * (1 + 1e-6) + 1e-20) & closer)
                 better |= found.done & ~self.done[rows]
                 if not better.any():
                     break
                 self._take(rows[better], found, better)
 
+    def _largest(self, q0: Array, q1: Array) -> Array:
+        """The largest change of any coordinate, rad or m, from one configuration to another, of frames."""
+        plain = self.model.nq == self.model.nv
+        return np.asarray(np.abs(q1 - q0 if plain else difference(self.model, q0, q1)).max(axis=1))
+
     def _unwrap(self, known: Integers) -> None:
         """Angles that nothing limits, without jumps by whole turns."""
         layout, problem = self.model.layout, self.problem
-        for k, joint in zip(layout.plain_q, layout.plain, strict=True):
-            loose = np.isinf(problem.lower[k]) and np.isinf(problem.upper[k])
-            if loose and self.model.joints[joint].kind == "revolute":
-                self.q[known, k] = np.unwrap(self.q[known, k])
+        loose = np.isinf(problem.lower[layout.plain_q]) & np.isinf(problem.upper[layout.plain_q])
+        turns = [self.model.joints[joint].kind == "revolute" for joint in layout.plain]
+        angles = np.ix_(known, layout.plain_q[loose & turns])
+        self.q[angles] = np.unwrap(self.q[angles], axis=0)
 
     def _between(self, known: Integers, new: Integers) -> Array:
         """Guesses by polynomials of degree 3 through the four known frames around each; fewer where there are fewer."""
@@ -136,3 +149,8 @@ class FrameSearch:
         base = self.q[around[count // 2]]
         steps = (p[:, None] * difference(model, base, self.q[rows]) for p, rows in zip(parts, around, strict=True))
         return integrate(model, base, sum(steps))
+
+
+def _equal(cost: Array) -> Integers:
+    """The starts that lead to the lowest cost."""
+    return np.flatnonzero(cost <= cost.min() * (1 + 10 * ROUGH) + TINY)

@@ -197,7 +197,7 @@ class Setting:
             some = ", ".join(map(shown, markers.names[:4]))
             raise InputError(f"no marker ({some}, …) is a frame of model {shown(model.name)}; expected `frames`")
         names = tuple(name for name in markers.names if name in here)
-        chosen = markers.select(names)
+        chosen = markers if names == markers.names else markers.select(names)
         amounts = np.ones(len(names))
         check_names("`weights`", "marker", names, list(weights or {}), others=True)
         for name, weight in (weights or {}).items():

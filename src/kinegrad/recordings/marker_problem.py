@@ -51,12 +51,16 @@ class MarkerProblem:
         self.model, self.frames, self.weights, self.lower, self.upper = model, list(frames), weights, lower, upper
         self.seen: Flags = ~np.isnan(measured[..., 0])
         self.complete = bool(self.seen.all())
-        self._measured = measured if self.complete else np.where(self.seen[..., None], measured, 0.0)
         self._reference, self._pull = reference, pull
         located = [model.locate(name) for name in self.frames]
         self._links = np.array([i for i, _ in located], dtype=np.int64)
         self._places = np.array([np.zeros(3) if T is None else T[:3, 3] for _, T in located])
         self._task = self._of(pull)
+        order = self._task.order
+        by_link = measured if (order == np.arange(len(order))).all() else np.take(measured, order, axis=1)
+        by_link = by_link if self.complete else np.nan_to_num(by_link)
+        self._measured = by_link.reshape(len(measured), 3 * len(order))
+        self._seen = self.seen if self.complete else self.seen[:, order]
 
     def _of(self, pull: Array) -> engine.MarkerTask:
         limits = np.concatenate(self._by_speed(self.lower[None], self.upper[None])).T
@@ -64,7 +68,8 @@ class MarkerProblem:
 
     def _given(self, rows: Any, weights: Array) -> tuple[Array, Array, Array]:
         """Measured, weights and references of some frames."""
-        amounts = weights[None] if self.complete else weights * self.seen[rows]
+        amounts = weights[None, self._task.order]
+        amounts = amounts if self.complete else amounts * self._seen[rows]
         reference = self._reference if len(self._reference) == 1 else self._reference[rows]
         return self._measured[rows], amounts, reference
 
