@@ -147,6 +147,13 @@ def test_equations_lead_to_files_that_are_there():
         assert any(key in cited for key in re.findall(r"[a-z]+\d{4}", equation + what)), (equation, files)
 
 
+def test_links_of_the_readme_lead_to_files():
+    """The site checks those of its pages; the README is no page of it."""
+    links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(links) > 15
+    assert [link for link in links if not link.startswith("https://") and not (ROOT / link).exists()] == []
+
+
 def test_readme_is_short_and_has_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 100
