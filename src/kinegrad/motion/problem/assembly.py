@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kinegrad.motion.problem.coupling import Pairs, coupled
 from kinegrad.motion.problem.functions import Linear
 from kinegrad.motion.problem.nodes import Block, Grid
-from kinegrad.motion.problem.sparse import Part
+from kinegrad.motion.problem.sparse import Part, product
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -192,7 +192,7 @@ class GridAssembly:
         computed = by_y[:, size:]
         if not computed.any():
             return by_y[:, :size].copy()
-        found: Array = by_y[:, :size] + np.matmul(computed[:, None, :], self.grid.J(x))[:, 0]
+        found: Array = by_y[:, :size] + np.einsum("kc,kcz->kz", computed, self.grid.J(x))
         return found
 
     # --- Hessian --------------------------------------------------------------------------------------------------
@@ -271,7 +271,7 @@ class GridAssembly:
         flat, found = H.reshape(K, -1), []
         if len(self.pair_i):
             gathered = flat.take(self._gather, axis=1).reshape(K, len(self.pair_i), -1)
-            found.append(np.matmul(gathered, self._products * T**self._gather_power))
+            found.append(product(gathered, self._products * T**self._gather_power))
         bT = self._basis * T**self._basis_power
         if len(self.with_i):
             gathered = flat.take(self._gather_with, axis=1).reshape(K, len(self.with_i), -1)
@@ -288,7 +288,7 @@ class GridAssembly:
         grid, layout = self.grid, self.grid.layout
         S = layout.states
         g, rates = self._by_z(x, mu)[:, :S], self._rates(y, T)
-        mixed = np.matmul(H[:, :, :S], rates[:, :, None])[:, :, 0]
+        mixed = np.einsum("kij,kj->ki", H[:, :, :S], rates)
         twice = mixed[:, :S] * rates
         if direct is not None:
             c = self._by_z(x, direct)
@@ -316,5 +316,4 @@ class _Adjoint:
 
     def __call__(self, y: Array, weights: Array) -> Array:
         given = weights if self._constant else weights[:, self._rows] * self._function.first(y)
-        found: Array = given @ self._matrix
-        return found
+        return product(given, self._matrix)

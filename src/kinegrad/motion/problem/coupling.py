@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.motion.problem.nodes import Grid
+from kinegrad.motion.problem.sparse import product
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -76,12 +77,12 @@ class Pairs:
             H.reshape(len(H), -1)[:, self._places] += values[:, self._of_places]
         if len(self._squares):
             rows = grid.J(x)[:, self._square_rows]
-            H += np.matmul(rows.swapaxes(1, 2), rows * values[:, self._squares, None])
+            H += product(rows.swapaxes(1, 2), rows * values[:, self._squares, None])
         for which, one, at_one, two, at_two, computed in self._across:
             J = grid.J(x)
             O = np.zeros((len(J), len(one), len(two)))  # noqa: E741
             O[:, at_one, at_two] = values[:, which]
-            part = np.matmul(J[:, one].swapaxes(1, 2), np.matmul(O, J[:, two]) if computed else O)
+            part = product(J[:, one].swapaxes(1, 2), product(O, J[:, two]) if computed else O)
             if computed:
                 H += part + part.swapaxes(1, 2)
             else:

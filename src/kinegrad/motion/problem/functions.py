@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
 from kinegrad.motion.problem.quantities import Layout
+from kinegrad.motion.problem.sparse import product
 
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
@@ -72,8 +73,7 @@ class Linear:
         return cls(names, rows, columns + start, matrix[rows, columns])
 
     def value(self, y: Array) -> Array:
-        found: Array = y.take(self.entries[1], axis=1) @ self._sums
-        return found
+        return product(y.take(self.entries[1], axis=1), self._sums)
 
     def first(self, y: Array) -> Array:
         return np.broadcast_to(self.coefficients, (len(y), len(self.coefficients)))

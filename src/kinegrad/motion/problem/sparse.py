@@ -18,6 +18,21 @@ Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 
 
+MOST = 200_000  # multiplications of one product of matrices, below which OpenBLAS starts no threads
+
+
+def product(A: Array, B: Array) -> Array:
+    """A B of matrices in the last two axes, in pieces for which BLAS starts no threads.
+
+    At such sizes threads wait for each other longer than they work: on a busy machine, for seconds.
+    """
+    rows = max(1, MOST // (A.shape[-1] * B.shape[-1] + 1))
+    if A.shape[-2] <= rows:
+        return np.asarray(np.matmul(A, B))
+    pieces = [np.matmul(A[..., k : k + rows, :], B) for k in range(0, A.shape[-2], rows)]
+    return np.concatenate(pieces, axis=-2)
+
+
 @dataclass(frozen=True, eq=False)
 class Part:
     """Where some numbers go; all arrays of one shape, or of shapes that broadcast to that of `rows`."""
