@@ -163,8 +163,10 @@ def attempt(function, *args, **kwargs):
 
 
 def attempt_to_build(function, *args, **kwargs):
-    """The same of models and their parts, of whose numbers NumPy may warn that they overflow."""
-    with np.errstate(all="ignore"):
+    """The same of models and their parts, of whose numbers NumPy may warn that they overflow, and kinegrad that they
+    look like degrees."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", kg.errors.UnitsWarning)
         return attempt(function, *args, **kwargs)
 
 
