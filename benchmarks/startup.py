@@ -142,4 +142,4 @@ def _seconds(code: str, folder: str) -> float:
     """What `code` prints when a new process runs it, with its compiled code in `folder`."""
     environment = os.environ | {"KINEGRAD_CACHE_DIR": folder, "KINEGRAD_QUIET": "1"}
     command = [sys.executable, "-c", code]
-    return float(subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout)
+    return float(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout)
