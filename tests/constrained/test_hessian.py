@@ -11,7 +11,9 @@ from tests.constrained.test_dynamics import LAW, loads_of, random_case
 from tests.constraints.choice import independent_set
 from tests.kernels.child import child, output
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
+from tests.reference import constrained as reference
 from tests.reference.elements import random_elements
+from tests.reference.oracle import STEP
 
 BLOCKS = {"d2_dqdq": (0, 0), "d2_dqdv": (0, 1), "d2_dqdtau": (0, 2), "d2_dvdv": (1, 1)}
 CLOSE = 1e-12  # of the largest entry, times the condition of the system beyond 1e2, which both routes divide by
@@ -102,10 +104,11 @@ def test_complex_step_of_the_first_derivatives(tmp_path):
             assert np.abs(whole[i, j]).max() <= allowed * size, "by v and τ, and by τ twice, there is nothing"
 
 
-def check_by_differences(model, held, state, w, rng, loads=None):
+def check_by_differences(model, held, state, w, rng, loads=None, redundant="error"):
     """Of φ(q ⊕ δ) itself, along directions, of order 6: they err by some h⁶ and by ε/h² of what φ is."""
     q, v, tau = state
-    H = kg.constrained_dynamics_hessian(model, held, q, v, tau, **named(model, w), loads=loads, stabilisation=LAW)
+    how = {"loads": loads, "stabilisation": LAW, "redundant": redundant}
+    H = kg.constrained_dynamics_hessian(model, held, q, v, tau, **named(model, w), **how)
     for block in (H.d2_dqdq, H.d2_dvdv):
         np.testing.assert_allclose(block, block.swapaxes(-1, -2), rtol=0, atol=1e-13 * np.abs(block).max())
     h = 0.003
@@ -115,7 +118,7 @@ def check_by_differences(model, held, state, w, rng, loads=None):
         phi = []
         for s in range(-3, 4):
             moved = kg.integrate(model, q, s * h * dq), v + s * h * dv, tau + s * h * dtau
-            x = kg.constrained_dynamics(model, held, *moved, loads=loads, stabilisation=LAW)
+            x = kg.constrained_dynamics(model, held, *moved, **how)
             phi.append(w @ np.concatenate([x.a, x.forces]))
         expected = np.dot([2, -27, 270, -490, 270, -27, 2], phi) / (180 * h * h)
         found = dq @ H.d2_dqdq @ dq + 2 * dq @ H.d2_dqdv @ dv + 2 * dq @ H.d2_dqdtau @ dtau + dv @ H.d2_dvdv @ dv
@@ -189,6 +192,80 @@ def test_force_elements_and_sets_that_are_chosen():
     np.testing.assert_allclose(H.d2_dqdq @ dq, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
 
 
+class TestRedundant:
+    """Forces of least norm, where the rank of the constraints stays what it is near the state."""
+
+    def check(self, model, held, q, v, tau, rank, law=LAW):
+        """Differences of sixth order of complex steps of the oracle, along directions of q, v and τ; seen: 3e-11."""
+        w, rng, h = weights(model, held, 3), np.random.default_rng(4), 1e-3
+        H = kg.constrained_dynamics_hessian(
+            model, held, q, v, tau, **named(model, w), stabilisation=law, redundant="least-squares"
+        )
+        for moving in ((1, 1, 1), (1, 0, 0), (0, 1, 0), (1, 1, 0), (1, 0, 1)):
+            dq, dv, dtau = d = rng.normal(size=(3, model.n)) * np.array(moving)[:, None]
+            slopes = []
+            for s in (-3, -2, -1, 0, 1, 2, 3):
+                moved = [x + (s * h + 1j * STEP) * dx for x, dx in zip((q, v, tau), d, strict=True)]
+                a, f = reference.constrained_dynamics(model, held, *moved, stabilisation=law, rank=rank)
+                slopes.append(w @ np.concatenate([a, f]).imag / STEP)
+            expected = np.dot([-1, 9, -45, 0, 45, -9, 1], slopes) / (60 * h)
+            found = dq @ H.d2_dqdq @ dq + 2 * dq @ H.d2_dqdv @ dv + 2 * dq @ H.d2_dqdtau @ dtau + dv @ H.d2_dvdv @ dv
+            assert abs(found - expected) < 1e-9 * max(abs(expected), np.abs(slopes).max())
+
+    def test_a_planar_mechanism_hinged_in_space(self):
+        model, held = samples.four_bar()
+        pin = held["pin"]
+        hinge = kg.ConstraintSet(model, [kg.Loop(pin.link, other=pin.other, directions="xyzXZ")])
+        self.check(model, hinge, *closed_state(model, held, 1), rank=2)
+
+    @pytest.mark.parametrize("seed", [0, 3])
+    def test_a_constraint_said_three_times(self, seed):
+        model, held, q, v, tau = random_case(seed, states=1)
+        again = [kg.Loop(one.link, one.placement, one.other, one.other_placement, one.directions)
+                 for one in held if isinstance(one, kg.Loop)]  # fmt: skip
+        assert again
+        self.check(model, kg.ConstraintSet(model, [*held, *again, *again]), q[0], v[0], tau[0], rank=held.m)
+
+    @pytest.mark.parametrize("law", [(0.0, 0.0), LAW])
+    def test_rows_that_contradict_each_other(self, law):
+        arm = samples.two_link()
+        pins = [kg.Contact("forearm", directions="xyz"), kg.Contact("upper_arm", [0.1, 0.2, 0], directions="xy")]
+        held = kg.ConstraintSet(arm, pins)
+        q, v, tau = np.random.default_rng(39).normal(size=(3, 2))
+        found = kg.constrained_dynamics(arm, held, q, v, tau, redundant="least-squares")
+        assert np.abs(held.acceleration(q, v, found.a)).max() > 0.01
+        self.check(arm, held, q, v, tau, rank=2, law=law)
+
+    @pytest.mark.parametrize("seed", [0, 1, 3])
+    def test_couplings_and_quaternions(self, seed):
+        """A point held twice, once by a rod that contradicts."""
+        model, rng = mixed_tree(seed), np.random.default_rng(seed)
+        link, point = model.link_names[-1], [0.1, 0.2, 0.3]
+        rows = [kg.Contact(link, point, directions="xz"), kg.Distance(link, point, length=0.7)]
+        held = kg.ConstraintSet(model, [*rows, kg.Contact(link, point, directions="y", name="again")])
+        state = mixed_state(model, seed)
+        with pytest.raises(kg.SingularError, match="redundant"):
+            kg.constrained_dynamics_hessian(model, held, *state)
+        check_by_differences(model, held, state, weights(model, held, seed), rng, redundant="least-squares")
+
+    def test_independent_rows_and_batches(self):
+        """The same as without, to rounding; the same bits alone and in a batch."""
+        model, held, q, v, tau = random_case(3, states=4)
+        w_a, w_forces = np.ones(model.n), np.random.default_rng(5).normal(size=(2, 1, held.m))
+        given = {"w_a": w_a, "w_forces": w_forces, "stabilisation": LAW}
+        plain, whole = (
+            kg.constrained_dynamics_hessian(model, held, q, v, tau, **given, redundant=way)
+            for way in ("error", "least-squares")
+        )
+        given["w_forces"] = w_forces[1, 0]
+        one = kg.constrained_dynamics_hessian(model, held, q[2], v[2], tau[2], **given, redundant="least-squares")
+        for name in BLOCKS:
+            x, y = getattr(plain, name), getattr(whole, name)
+            assert x.shape == (2, 4, model.n, model.n)
+            np.testing.assert_allclose(y, x, rtol=0, atol=1e-11 * np.abs(x).max())
+            np.testing.assert_array_equal(y[1, 2], getattr(one, name))
+
+
 def test_refused():
     arm, zero = samples.two_link(), [0.3, 0.4]
     tip = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
@@ -201,3 +278,5 @@ def test_refused():
     both = kg.ConstraintSet(arm, [kg.Contact("forearm", name=x, directions="y") for x in ("one", "two")])
     with pytest.raises(kg.SingularError, match="redundant"):
         kg.constrained_dynamics_hessian(arm, both, zero, zero, zero, w_a=[1, 0])
+    with pytest.raises(InputError, match="`redundant`"):
+        kg.constrained_dynamics_hessian(arm, both, zero, zero, zero, w_a=[1, 0], redundant="any")

@@ -10,6 +10,20 @@ the sum φ = w_aᵀa + w_fᵀf has the second derivatives of ``_kernels/implicit
 
 The first term has those of inverse dynamics with weights λ, the second is −fᵀφ̇ at speeds λ, and the last is a sum of
 errors, velocities and accelerations of rows with weights β²μ, 2αμ and μ: ``_kernels/constraint_hessian.py`` has both.
+
+Where rows depend on each other, f is of least norm and r of least squares.  With g among the unknowns, which is free
+but for what G sees of it,
+
+    M a + c − Gᵀf = τ,    Gᵀr = 0,    f = G g           ℒ = λᵀ(τ − Gᵀf) + rᵀG x + νᵀ(f − G g)                      (3)
+    M λ + Gᵀμ = w_a,    −G λ + ν = w_f,    Gᵀν = 0       μ = G x
+
+so that −G λ is what of w_f the rows see, ν is the rest of it, and μ is of least norm: (1) solved by least squares.
+Any smooth g will do while the rank of G stays what it is, since the sum does not depend on it.  Beyond (2), ℒ has then
+
+    by q twice   ∂²(rᵀG x), at fixed r, and (∂(G x)/∂q)ᵀ (∂r/∂q) with its transpose;    −∂²(νᵀG g)
+    by q and v   (∂(G x)/∂q)ᵀ (∂r/∂v)                    by q and g   −(∂(Gᵀν)/∂q)ᵀ                                (4)
+
+where r is followed along with a, so that its derivatives are zero unless rows contradict each other.
 """
 
 from __future__ import annotations
@@ -27,7 +41,7 @@ from kinegrad._engine import saddle
 from kinegrad._kernels import constraint_hessian as kernels
 from kinegrad._kernels import constraints as rows
 from kinegrad.constrained.derivatives import ConstrainedDynamicsDerivatives, constrained_dynamics_derivatives
-from kinegrad.constrained.system import Stabilisation, quietly, solve_dense, stabilisation_law
+from kinegrad.constrained.system import REDUNDANT, Stabilisation, quietly, solve_dense, stabilisation_law, unmet
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
 from kinegrad.dynamics import mass_matrix
@@ -90,16 +104,19 @@ def constrained_dynamics_hessian(
     loads: Loads | None = None,
     method: str = "range-space",
     stabilisation: Stabilisation = None,
+    redundant: str = "error",
     threads: int | None = None,
 ) -> ConstrainedDynamicsHessian:
     """The exact second derivatives of a weighted sum of accelerations and forces of constraints by q, v and τ.
 
     Derivatives are those of the formulas for any q and v, met constraints or not.  With respect to quaternions, they
-    are those by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
+    are those by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.  With
+    ``redundant="least-squares"`` they are those of the forces of least norm, where the rank of the constraints stays
+    what it is.
 
     Parameters
     ----------
-    model, constraints, q, v, tau, loads, method, stabilisation, threads
+    model, constraints, q, v, tau, loads, method, stabilisation, redundant, threads
         As of :func:`constrained_dynamics`.
     w_a : array_like, shape (..., n), optional
         Weights of the accelerations; zero if not given.
@@ -109,7 +126,7 @@ def constrained_dynamics_hessian(
     Raises
     ------
     SingularError
-        As :func:`constrained_dynamics`; also if rows depend on each other.
+        As :func:`constrained_dynamics`.
 
     Examples
     --------
@@ -123,6 +140,7 @@ def constrained_dynamics_hessian(
     """
     check_set(model, constraints)
     engine.one_of("method", method, saddle.METHODS)
+    least = engine.one_of("redundant", redundant, REDUNDANT) == "least-squares"
     law = stabilisation_law(stabilisation)
     given, shape = engine.check_arguments(
         model, {"q": q, "v": v, "tau": tau, "w_a": np.zeros(model.nv) if w_a is None else w_a},
@@ -135,9 +153,10 @@ def constrained_dynamics_hessian(
         free = forward_dynamics_hessian(model, q, v, tau, of_a, loads=loads, threads=threads)
         return ConstrainedDynamicsHessian(**vars(free))
     d = constrained_dynamics_derivatives(
-        model, constraints, q, v, tau, loads=loads, method=method, stabilisation=law, threads=threads
+        model, constraints, q, v, tau, loads=loads, method=method, stabilisation=law, redundant=redundant,
+        threads=threads,
     )  # fmt: skip
-    return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, method, law, threads)
+    return _hessian(model, constraints, (q, v), d, (of_a, of_f), loads, method, law, least, threads)
 
 
 def _force_weights(
@@ -157,13 +176,14 @@ def _force_weights(
 @quietly
 def _hessian(
     model: Model, constraints: ConstraintSet, state: tuple[Array, Array], d: ConstrainedDynamicsDerivatives,
-    weights: tuple[Array, Array], loads: Loads | None, method: str, law: tuple[float, float], threads: int | None,
+    weights: tuple[Array, Array], loads: Loads | None, method: str, law: tuple[float, float], least: bool,
+    threads: int | None,
 ) -> ConstrainedDynamicsHessian:  # fmt: skip
-    """(2), put together."""
+    """(2), or (3), put together."""
     (q, v), (alpha, beta) = state, law
     M, G = mass_matrix(model, q, threads=threads), constraints.jacobian(q, threads=threads)
     of_a, of_f = weights
-    x, y = solve_dense(constraints, q, method, M, G, of_a[..., None], -of_f[..., None], least=False)
+    x, y = solve_dense(constraints, q, method, M, G, of_a[..., None], -of_f[..., None], least=least)
     lam, mu = np.ascontiguousarray(x[..., 0]), np.ascontiguousarray(-y[..., 0])
     H = inverse_dynamics_hessian(model, q, v, d.a, lam, loads=loads, threads=threads)
     L_qq, L_qv, L_qa, L_vv = (np.asarray(x) for x in vars(H).values())
@@ -173,11 +193,40 @@ def _hessian(
     turned = np.asarray(constraints.derivatives(q, lam, threads=threads).dvelocity_dq)  # ∂(Gλ)/∂q
     L_qf = np.broadcast_to(-turned.swapaxes(-1, -2), (*L_qq.shape[:-1], constraints.m))
     L_qz = np.concatenate([L_qa + curved[2], L_qf], axis=-1)
-    second = L_qq + curved[0] + pulled[0], L_qv + curved[1], L_qz, L_vv + curved[3]
+    second = [L_qq + curved[0] + pulled[0], L_qv + curved[1], L_qz, L_vv + curved[3]]
+    of_z = [[d.da_dq, d.dforces_dq], [d.da_dv, d.dforces_dv], [d.da_dtau, d.dforces_dtau]]
+    if least:
+        nu = of_f + (G @ lam[..., None])[..., 0]
+        _add_dependent(constraints, (q, v), d, G, (mu, nu), law, second, of_z, threads)
     engine.check_sums(*second)
-    of_z = (d.da_dq, d.dforces_dq), (d.da_dv, d.dforces_dv), (d.da_dtau, d.dforces_dtau)
-    first = [np.concatenate(pair, axis=-2) for pair in of_z]
+    first = [np.concatenate(parts, axis=-2) for parts in of_z]
     return ConstrainedDynamicsHessian(*engine.solved_hessian(model, second, first, threads, full=True))
+
+
+def _add_dependent(
+    constraints: ConstraintSet, state: tuple[Array, Array], d: ConstrainedDynamicsDerivatives, G: Array,
+    multipliers: tuple[Array, Array], law: tuple[float, float], second: list[Array], of_z: list[list[Array]],
+    threads: int | None,
+) -> None:  # fmt: skip
+    """(4): to the blocks of ℒ, whose ℒ_qz becomes longer by g, and to the derivatives of z, which do, too."""
+    (q, v), (mu, nu), (alpha, beta) = state, multipliers, law
+    still, none = np.zeros(constraints.model.nv), np.zeros_like(nu)
+    x, g = saddle.source(G, mu), saddle.source(G, d.forces)
+    at = constraints.derivatives(q, v, d.a, threads=threads)
+    r_q = np.asarray(at.dacceleration_dq) + 2 * alpha * np.asarray(at.dvelocity_dq) + beta**2 * G + G @ d.da_dq
+    r_v = np.asarray(at.dacceleration_dv) + 2 * alpha * G + G @ d.da_dv
+    turned = saddle.T(np.asarray(constraints.derivatives(q, x, threads=threads).dvelocity_dq))  # (∂(G x)/∂q)ᵀ
+    left = unmet(constraints, q, v, d.a, law, threads)
+    missed = row_hessian(constraints, (q, x, still), (none, left + none, none), threads)
+    bent = row_hessian(constraints, (q, g, still), (none, -nu, none), threads)
+    crossed = turned @ r_q
+    second[0] = second[0] + missed[0] + crossed + saddle.T(crossed) + bent[0]
+    second[1] = second[1] + turned @ r_v
+    second[2] = np.concatenate([second[2], np.broadcast_to(bent[1], second[0].shape)], axis=-1)
+    moved = np.asarray(constraints.derivatives(q, g, threads=threads).dvelocity_dq)  # ∂(G g)/∂q
+    of_f = of_z[0][1] - moved, of_z[1][1], of_z[2][1]
+    for parts, change in zip(of_z, of_f, strict=True):
+        parts.append(saddle.least_norm(G, change))
 
 
 def row_hessian(
