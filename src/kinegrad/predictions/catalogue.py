@@ -111,8 +111,8 @@ PREDICTIONS: dict[str, Prediction] = {
         Prediction(
             "two-link-lifting",
             "Two-link arm: lifting with a load",
-            "The same arm, example 2: 10 N hang at its tip, and time and squared torques count, (67) with u = "
-            "0.01. Published T = 0.520 s.",
+            "The planar arm of xiang2008, example 2: 10 N hang at its tip, torques are at most 10 N·m, and time and "
+            "squared torques count, (67) with u = 0.01. Published T = 0.520 s.",
             lifting,
             guess={"durations": [0.5]},
             drawing=_ARM,
@@ -145,7 +145,9 @@ PREDICTIONS: dict[str, Prediction] = {
         Prediction(
             "human43-lift-aside",
             "A human lifts a box to one side",
-            "The same with a shelf 0.3 m to the left: no symmetry, all 41 moving coordinates are unknown.",
+            "The human of zhakatayev2023 with 43 degrees of freedom lifts 10 kg from the floor to a shelf 0.3 m to the "
+            "left, both feet planted with unknown forces inside friction cones, both hands on the box, joints within "
+            "anatomical ranges and strengths. Nothing is symmetric: all 41 moving coordinates are unknown.",
             lambda **changes: human43_lift(aside=True, **changes),
             drawing=_HUMAN,
         ),

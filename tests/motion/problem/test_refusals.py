@@ -197,3 +197,24 @@ def test_arrays_that_are_given_are_copied():
     start = Boundary("start", q=q)
     q[:] = 99
     assert problem(start, ENDS[1]).solve().motion.q[0].tolist() == [0, -2]
+
+
+def test_a_posture_in_which_weight_exceeds_torques():
+    """Passed through, it is a note, also of a solution that fails; stayed in, it is refused."""
+    weak = kg.samples.two_link().replace(effort_limits=(0.5, 0.5))
+    ends = [Boundary("start", q=[0, 0], v=0), Boundary("end", q=[0.1, 0], v=0)]
+    phase = Phase(duration=(0.05, 0.2), segments=4)
+    takes = np.abs(kg.inverse_dynamics(weak, [0, 0], [0, 0], [0, 0])).max()
+    poor = problem(*ends, model=weak, phases=phase, objective=Time())
+    said = f"to rest at the start of phase 'motion' takes a torque of shoulder of {takes:.4g}, and its limit is 0.5"
+    assert poor.notes[0].startswith(said)
+    assert "to rest at the end of phase" in poor.notes[1]
+    with pytest.warns(kg.KinegradWarning, match="to rest at the"):
+        found = poor.solve(max_iterations=20)
+    assert not found.success
+    assert said in found.message
+    with pytest.raises(InputError, match=r"to rest at the end of phase 'motion' takes .* v = 0 and a = 0"):
+        problem(*ends, Boundary("end", a=0), model=weak, phases=phase)
+    assert not problem(*ends).notes  # 10 N·m hold it
+    hanging = kg.Loads(force={"forearm": [0, -100, 0]})
+    assert "shoulder" in problem(*ends, phases=Phase(segments=4, loads=hanging)).notes[0]

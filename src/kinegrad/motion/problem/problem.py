@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -12,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.design import Design
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, KinegradWarning, shown
 from kinegrad.io.whole_file import checked_path
 from kinegrad.model import Model
 from kinegrad.motion.motion import Motion
@@ -239,10 +240,17 @@ class MotionProblem:
         Returns
         -------
         MotionSolution
+
+        Warns
+        -----
+        KinegradWarning
+            Before it begins, if the motion starts or ends at rest where limits of torques do not hold the body.
         """
         tolerances = tolerances_of(between)
         if not isinstance(refine, bool | int | np.integer) or refine < 0:
             raise InputError(f"`refine` is {shown(refine)}; expected True, False, or how often")
+        for note in self.parts.at_rest:
+            warnings.warn(note, KinegradWarning, stacklevel=2)
         x0, warm = self._start(guess)
         how: dict[str, Any] = {
             "solver": solver, "hessian": hessian, "gradient": gradient, "tolerance": tolerance,

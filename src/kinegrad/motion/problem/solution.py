@@ -85,9 +85,9 @@ class MotionSolution(Result):
     @cached_property
     def message(self) -> str:
         """What happened, in a sentence."""
-        outside = [one for one in self.between if not one.within]
-        if not self.nonlinear.success or not outside:
+        if self.success:
             return self.nonlinear.message
+        outside = [one for one in self.between if not one.within]
         ends = dict(zip((phase.name for phase in self.problem.phases), np.cumsum(self.durations), strict=True))
         lasts = dict(zip(ends, self.durations, strict=True))
         each = "; ".join(
@@ -95,9 +95,12 @@ class MotionSolution(Result):
             f"t = {ends[one.phase] - (1 - one.s) * lasts[one.phase]:.4g} s, s = {one.s:.3g} of {one.phase!r})"
             for one in outside
         )
-        return (
-            f"the solver succeeded, but between the nodes limits are exceeded: {each}; use refine=True or more segments"
-        )
+        if self.nonlinear.success:
+            said = f"the solver succeeded, but between the nodes limits are exceeded: {each}; "
+            said += "use refine=True or more segments"
+        else:
+            said = self.nonlinear.message + (f". Between the nodes limits are exceeded: {each}" if each else "")
+        return ". Note: ".join([said, *self.problem.parts.at_rest])
 
     def verify(self, *, segments: bool = True, mujoco: bool | None = None, whole: bool = True) -> Verification:
         """Apply the predicted torques to the mechanism, and see how far it departs from the predicted motion.

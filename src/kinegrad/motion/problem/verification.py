@@ -107,12 +107,12 @@ def verify(solution: MotionSolution, *, mujoco: bool | None, segments: bool, who
         other, note = _with_mujoco(solution)
         notes.append(note)
     if not whole:
-        done = f"torques applied forwards, segment by segment: the motion departs by {local:.2g}"
+        done = f"torques applied forwards, segment by segment: the motion departs by {local:.2g} rad or m"
         return Verification(np.nan, "", np.nan, local, np.nan, other, "; ".join([done, *notes]))
     where = f" ({worst[1]} at t = {worst[2]:.3g} s)" if worst[1] else ""
-    done = f"torques applied forwards: the motion departs by {worst[0]:.2g}{where}"
+    done = f"torques applied forwards: the motion departs by {worst[0]:.2g} rad or m{where}"
     if segments:
-        done = f"torques applied forwards, segment by segment: the motion departs by {local:.2g}; "
+        done = f"torques applied forwards, segment by segment: the motion departs by {local:.2g} rad or m; "
         if np.isfinite(local) and worst[0] > max(0.05, 20 * local):
             done += f"all at once, without control, it is unstable, as a body on its feet is: by {worst[0]:.2g}{where}"
         else:

@@ -75,7 +75,7 @@ def plot_coordinates(solution: MotionSolution) -> Figure:
     for k, colour in zip(order, COLOURS, strict=False):
         ax.plot(t, q[:, k], color=colour, linewidth=1.9, label=model.coordinate_names[k])
     _seams(ax, solution)
-    ax.legend(frameon=False, fontsize=10, ncols=2)
+    _names(figure)
     return figure
 
 
@@ -89,6 +89,7 @@ def plot_torques(solution: MotionSolution) -> Figure:
     relative = bounded.any()
     if relative:
         tau = np.where(bounded, tau / np.where(bounded, limit, 1.0), 0.0)
+        tau[:, ~solution.problem.parts.actuators.S.any(axis=1)] = 0.0  # without motors
     figure, ax = _axes("torque by its limit" if relative else "torque, N·m or N")
     if relative:
         for sign in (-1, 1):
@@ -97,7 +98,7 @@ def plot_torques(solution: MotionSolution) -> Figure:
     for k, colour in zip(order, COLOURS, strict=False):
         ax.plot(t, tau[:, k], color=colour, linewidth=1.7, label=model.speed_names[k])
     _seams(ax, solution)
-    ax.legend(frameon=False, fontsize=10, ncols=2)
+    _names(figure)
     return figure
 
 
@@ -118,7 +119,7 @@ def plot_forces(solution: MotionSolution) -> Figure | None:
         for k, (name, colour) in enumerate(zip(solution.motion.row_names, COLOURS, strict=False)):
             ax.plot(solution.motion.t, forces[:, k], color=colour, linewidth=1.8, label=name)
     _seams(ax, solution)
-    ax.legend(frameon=False, fontsize=10)
+    _names(figure)
     return figure
 
 
@@ -132,7 +133,7 @@ def plot_progress(solution: MotionSolution) -> Figure:
         ("optimality", [each.optimality for each in history], COLOURS[0]),
     ):
         ax.semilogy(k, np.maximum(values, 1e-14), color=colour, linewidth=1.8, marker=".", label=name)
-    ax.legend(frameon=False, fontsize=11)
+    _names(figure)
     return figure
 
 
@@ -159,6 +160,11 @@ def _limits(solution: MotionSolution) -> Array:
         if isinstance(one, Limits) and isinstance(one.tau, int | float):
             limit = np.minimum(limit, float(one.tau))
     return limit
+
+
+def _names(figure: Figure) -> None:
+    """What curves are, above them: among many there is no free place; left, where phones begin."""
+    figure.legend(loc="outside upper left", frameon=False, fontsize=10, ncols=4)
 
 
 def _seams(ax: Any, solution: MotionSolution) -> None:

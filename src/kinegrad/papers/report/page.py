@@ -83,7 +83,7 @@ figure { overflow-x: auto; }
   body { font-size: 16px; } main { padding: 1.4rem 1.1rem 3rem; }
   h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
   nav { columns: 1; } .numbers li { flex: 1 1 100%; } .numbers b { white-space: normal; }
-  figure img { width: auto; min-width: 48rem; } table { width: max-content; min-width: 100%; }
+  figure img { width: 40rem; max-width: none; } table { width: max-content; min-width: 100%; }
   td:not(.number), th { max-width: 16rem; } .table { -webkit-overflow-scrolling: touch; }
   figcaption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
   .about dl { grid-template-columns: 1fr; }

@@ -1,0 +1,69 @@
+"""What it takes to rest where a motion begins and ends: said before anything is solved.
+
+Where all of q is given and v = 0, the torques that hold the body there follow from q alone, τ = inverse dynamics of
+(q, 0, 0).  If they exceed their limits, the body can pass through that posture and cannot stay in it: a fact worth
+knowing, since solvers take long to fail with such motions.  Where a = 0 is asked for as well, there is no motion.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad.dynamics import inverse_dynamics
+from kinegrad.errors import InputError
+from kinegrad.motion.problem.term_functions import effort_limits
+
+if TYPE_CHECKING:
+    from kinegrad.motion.problem.transcription import Transcription
+
+Array = NDArray[np.float64]
+TOUCH = 1e-6  # of a limit: what a solver's tolerance gives away
+
+
+def torques_at_rest(parts: Transcription) -> list[str]:
+    """Sentences about ends where limits of torques do not hold the body; refuse those where it must stay."""
+    found: list[str] = []
+    for p, part in enumerate(parts.parts):
+        if part.forced is not None or part.design is not None or len(parts.actuators.N):
+            continue  # forces of contacts, parameters or accelerations are unknown there
+        lower, upper = effort_limits(parts, p)
+        for end, name in enumerate(("start", "end")):
+            q = _posture(parts, p, end)
+            if q is None or not _given_zero(parts, p, end, 1):
+                continue
+            zero = np.zeros(part.model.nv)
+            u = parts.actuators.E @ inverse_dynamics(part.model, q, zero, zero, loads=part.phase.loads)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                excess = np.maximum(u / np.where(u > 0, upper, lower), 0.0)
+            k = int(np.nanargmax(np.where(u == 0, 0.0, excess)))
+            if not excess[k] > 1 + TOUCH:
+                continue
+            limit = upper[k] if u[k] > 0 else lower[k]
+            takes = (
+                f"to rest at the {name} of phase {part.phase.name!r} takes a torque of {parts.actuators.names[k]} of "
+                f"{u[k]:.4g}, and its limit is {limit:.4g}"
+            )
+            if _given_zero(parts, p, end, 2):
+                raise InputError(f"{takes}, but v = 0 and a = 0 are asked for there; expected a stronger actuator, "
+                                 "another posture, or no condition on a")  # fmt: skip
+            found.append(f"{takes}: the body can pass there, but not stay")
+    return found
+
+
+def _posture(parts: Transcription, p: int, end: int) -> Array | None:
+    """All coordinates at an end of a phase, where they are given."""
+    where, q = parts.where, np.array(parts.where.offset, dtype=float)
+    for i in np.flatnonzero(where.spline >= 0):
+        lower, upper = parts.conditions.get((p, end, 0, int(where.spline[i])), (-np.inf, np.inf))
+        if lower != upper:
+            return None
+        q[i] += where.sign[i] * lower
+    return q
+
+
+def _given_zero(parts: Transcription, p: int, end: int, order: int) -> bool:
+    """Whether a derivative of all splines is zero at an end of a phase."""
+    return all(parts.conditions.get((p, end, order, k)) == (0.0, 0.0) for k in range(parts.where.count))
