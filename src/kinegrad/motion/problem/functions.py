@@ -92,10 +92,9 @@ class Powers:
         self._et, self._ev = (rt, ct), (rv, cv)
         start_t, start_v = layout.tau.start, layout.state(1).start
         self.entries = (np.concatenate([rt, rv]), np.concatenate([ct + start_t, cv + start_v]))
-        both = [(k, i, j) for k in range(len(names)) for i in ct[rt == k] for j in cv[rv == k]]
-        k, i, j = (np.array(x, dtype=np.int64) for x in (zip(*both, strict=True) if both else ([], [], [])))
-        self._k, self._constant = k, E[k, i] * S[j, k]
-        self.pairs = (i + start_t, j + start_v)
+        curve = np.einsum("ki,jk->kij", E, S)  # of each power by τ_i and v_j, which several may share
+        i, j = np.nonzero(curve.any(axis=0))
+        self._curve, self.pairs = curve[:, i, j], (i + start_t, j + start_v)
 
     def _parts(self, y: Array) -> tuple[Array, Array]:
         return y[:, self._tau] @ self.E.T, y[:, self._v] @ self.S
@@ -110,7 +109,7 @@ class Powers:
         return np.concatenate([w[:, rt] * self.E[rt, ct], u[:, rv] * self.S[cv, rv]], axis=1)
 
     def second(self, y: Array, weights: Array) -> Array:
-        return weights[:, self._k] * self._constant
+        return product(weights, self._curve)
 
 
 class SquaredDistance:
