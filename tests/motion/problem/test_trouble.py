@@ -8,6 +8,8 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.motion import Boundary, Effort, MotionProblem, Phase, Time, UserTerm
+from kinegrad.motion.problem.between import fine_grid
+from tests.motion.problem import problems
 
 SOLVERS = ["ipopt", "slsqp", *(["uno"] if importlib.util.find_spec("unopy") else [])]
 ENDS = [Boundary("start", q=[1.32, -2.37], v=0), Boundary("end", q=[2.8, -2.37], v=0)]
@@ -82,3 +84,16 @@ def test_slsqp_goes_on_until_the_conditions_of_an_optimum_hold():
     assert found.nonlinear.optimality <= 1e-5
     assert found.duration == pytest.approx(lifting().solve().duration, abs=1e-4)
     assert np.isfinite(found.x).all()
+
+
+def test_kept_grids_do_not_change_while_they_are_evaluated(monkeypatch):
+    """Those between nodes are kept with the program, which several threads may solve at once."""
+    problem = problems.five_bar()
+    grid = fine_grid(problem.program, 0)
+    forces, own, seen = grid.forces, grid.parameters, []
+    monkeypatch.setattr(grid, "parameters", lambda x: seen.append(grid.forces) or own(x))
+    z, nodes = grid.z(problem.guess()), problem.parts.parts[0].nodes
+    assert seen
+    assert all(each is forces for each in seen)
+    between = np.interp(grid.s, nodes, problem.guess()[forces[:, 0]])
+    np.testing.assert_array_equal(z[:, grid.layout.force.start], between)

@@ -77,16 +77,9 @@ class FineGrid(Grid):
     coarse: Array
     together = False
 
-    def _z(self, x: Array) -> Array:
-        forces, self.forces = self.forces, np.zeros((self.K, self.layout.forces), dtype=np.int64)
-        try:
-            z = super()._z(x)
-        finally:
-            self.forces = forces
-        part = self.layout.force
-        for w in range(self.layout.forces):
-            z[:, part.start + w] = np.interp(self.s, self.coarse, x[forces[:, w]])
-        return z
+    def _forces(self, x: Array) -> Array:
+        each = [np.interp(self.s, self.coarse, x[own]) for own in self.forces.T]
+        return np.stack(each, axis=1)
 
 
 def tolerances_of(given: Any) -> dict[str, float]:

@@ -114,9 +114,13 @@ class Grid:
         z = np.empty((self.K, layout.size))
         z[:, : layout.states] = states
         if layout.forces:
-            z[:, layout.force] = x[self.forces]
+            z[:, layout.force] = self._forces(x)
         z[:, layout.parameter] = self.parameters(x)
         return z
+
+    def _forces(self, x: Array) -> Array:
+        """Of constraints, (K, forces)."""
+        return x[self.forces]
 
     def _by_control_points(self) -> tuple[Any, Array]:
         """T^d times the state as a sparse matrix of unknowns, (K · states, …), and what of it is constant."""
