@@ -49,10 +49,11 @@ def test_programs_are_freed():
 def test_a_solve_within_a_solve_and_solves_at_once():
     program, x0, *_ = hs(71)
     alone = solve(program, x0)
-    inner = []
+    inner, before = [], np.geterr()
     outer = solve(program, x0, progress=lambda iterate: inner.append(solve(program, x0)) if not inner else None)
     assert same(outer, alone)
     assert same(inner[0], alone)
+    assert np.geterr() == before
     found = [None] * 4
 
     def work(k):

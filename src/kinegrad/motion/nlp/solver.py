@@ -143,7 +143,7 @@ def solve(
             scaled.told = _following(told, file, scaled, solver, hessian, gradient)
             if file.found is not None:
                 scaled.go_on(file.found)
-        with Interrupts(scaled):
+        with Interrupts(scaled), np.errstate(all="ignore"):  # what overflows is not finite, and is told
             ending = _run(scaled, start, solver, hessian, tolerance, max_iterations, warm_start, dict(options or {}))
         if scaled.error is not None:
             raise scaled.error
@@ -163,7 +163,6 @@ def _following(
     return follow
 
 
-@np.errstate(all="ignore")  # what overflows is not finite, and is told; and of solvers' own arithmetic
 def _run(
     scaled: Evaluator,
     start: Array,
