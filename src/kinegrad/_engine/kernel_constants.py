@@ -149,7 +149,7 @@ def second_slopes(
     which (4 D(t) − D(2t))/3 with D central is exact at any t.
     """
     fields = variable_fields(model)
-    sizes = [fields_ * (model.n if said.each_joint else 1) for said in VARIED.values() for fields_ in [said.columns]]
+    sizes = [said.columns * (model.n if said.each_joint else 1) for said in VARIED.values()]
     found = [np.zeros((directions, directions, size)) for size in sizes]
 
     def moves(k: int, names: tuple[str, ...]) -> bool:
