@@ -156,6 +156,7 @@ def actuated_by_a_belt():
     arm = kg.samples.multi_pendulum(3)
     belt = kg.Actuation(["motor", "belt"], [[1, 1], [0, 2], [0, 0]])
     model = arm.replace(actuation=belt)
-    requirements = [Boundary("start", q=0, v=0), Limits(tau={"motor": 30.0}, power={"belt": (-50.0, 20.0), "motor": 90.0})]
+    limits = Limits(tau={"motor": 30.0}, power={"belt": (-50.0, 20.0), "motor": 90.0})
+    requirements = [Boundary("start", q=0, v=0), limits]
     objective = [Effort(0.1, by={"belt": 2.0}), Power(0.1)]
     return MotionProblem(model, Phase(segments=6, nodes=1, duration=(0.3, 1.5)), requirements, objective)
