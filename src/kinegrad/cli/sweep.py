@@ -48,12 +48,17 @@ def sweep(
     make, signature, guess, options = _problem(plan.problem)
     check_parameters(signature, plan.vary, plan.fixed)
     target = record or Path(file.stem + ".jsonl")
-    with _executor(scheduler, workers) as executor:
-        found = run(
-            make, plan.vary, fixed=plan.fixed, name=plan.problem, starts=plan.starts, seed=plan.seed,
-            spread=plan.spread, stretch=plan.stretch, guess=guess, executor=executor, record=target, retries=retries,
-            progress=True, **{**options, **plan.options},
-        )  # fmt: skip
+    try:
+        with _executor(scheduler, workers) as executor:
+            found = run(
+                make, plan.vary, fixed=plan.fixed, name=plan.problem, starts=plan.starts, seed=plan.seed,
+                spread=plan.spread, stretch=plan.stretch, guess=guess, executor=executor, record=target,
+                retries=retries, progress=True, **{**options, **plan.options},
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        console = open_console(stderr=True)
+        console.print(f"results so far: {plain(target)}; the same command continues", soft_wrap=True)
+        raise
     _print(found, plan.starts)
     open_console().print(f"results: {plain(target)}", soft_wrap=True)
     if found.failures:

@@ -1,5 +1,11 @@
 """Sweeps: all combinations, in files and out of them, on this machine's processes and from the command line."""
 
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from typer.testing import CliRunner
@@ -215,3 +221,25 @@ def test_the_command_on_a_cluster_whose_worker_is_killed(tmp_path):
     _, found = read_records(tmp_path / "a.jsonl")
     assert sorted(found) == sorted(f"elbow = {elbow}, start {k}" for elbow in (-1.0, -0.5) for k in range(5))
     assert len((tmp_path / "a.jsonl").read_text().splitlines()) == 11
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name == "nt", reason="groups of processes are interrupted in another way")
+def test_ctrl_c_ends_the_command_and_its_processes(tmp_path):
+    """A terminal sends it to all of them: two lines, no traceback of a worker, and the results so far are there."""
+    (tmp_path / "a.toml").write_text(FILE.replace("starts = 2", "starts = 400"))
+    command = [sys.executable, "-m", "kinegrad", "sweep", str(tmp_path / "a.toml"), "--workers", "2"]
+    paths = os.pathsep.join(filter(None, [str(Path(__file__).parents[3]), os.environ.get("PYTHONPATH")]))
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "start_new_session": True}
+    with subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": paths}, **how) as process:
+        for line in process.stderr:
+            if line.startswith("sweep: 3 of"):
+                os.killpg(process.pid, signal.SIGINT)
+                break
+        out, err = process.communicate(timeout=60)
+    last = [line for line in err.splitlines() if not line.startswith("sweep: ")]
+    assert last == ["results so far: a.jsonl; the same command continues", "interrupted"], out + err
+    assert process.returncode == 130
+    _, found = read_records(tmp_path / "a.jsonl")
+    assert 3 <= len(found) < 800
+    assert {each["status"] for each in found.values()} == {"optimal"}
