@@ -146,9 +146,11 @@ def _far_turns(model: kg.Model, q: Array) -> list[str]:
     """A note of joints that turn further than recordings do: degrees that were read as radians."""
     import numpy as np
 
+    from kinegrad.model.dh import LARGE_ANGLE
+
     turns = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
     most = np.abs(q).max(axis=0, initial=0.0)
-    far = [f"{model.coordinate_names[k]} {most[k]:.3g} rad" for k in np.flatnonzero(turns & (most > 4 * np.pi))]
+    far = [f"{model.coordinate_names[k]} {most[k]:.3g} rad" for k in np.flatnonzero(turns & (most > LARGE_ANGLE))]
     return [f"more than two turns: {', '.join(far)}; are these degrees (inDegrees=yes)?"] if far else []
 
 

@@ -46,13 +46,13 @@ _SECOND = replace(MOTION, function=hyper_kernels.constraint_motion)
 
 @dataclass(frozen=True, eq=False)
 class ConstraintDesignHessian(Result):
-    """Second derivatives of yᵀφ + uᵀφ̇; ``d2_dqdp[..., i, k]`` is by coordinate i and parameter k.
+    """Second derivatives of yᵀφ + uᵀφ̇; ``d2_dqdp[..., i, k]`` is of coordinate i and parameter k.
 
     Attributes
     ----------
     d2_dqdp, d2_dvdp : ndarray, shape (..., n, p)
     d2_dpdp : ndarray, shape (..., p, p)
-        By two parameters; symmetric.
+        With respect to two parameters; symmetric.
     """
 
     d2_dqdp: Array

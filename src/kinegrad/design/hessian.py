@@ -1,15 +1,16 @@
 """Second derivatives of weighted torques: with respect to the motion and to design parameters, and to parameters alone.
 
-Mixed ones are the gradients of wᵀτ by q, v and a (``_kernels/rnea_reverse.py``), and those of force elements
-(``_kernels/elements.py``), compiled for dual numbers whose slopes are those of the constants: O(n) for each parameter.
+Mixed ones are the gradients of wᵀτ with respect to q, v and a (``_kernels/rnea_reverse.py``), and those of force
+elements (``_kernels/elements.py``), compiled for dual numbers whose slopes are those of the constants: O(n) for each
+parameter.
 
 Where coordinates are not joints, φ = ŵᵀτ̂(q̂, v̂, â, p) with ŵ = G w, and parameters do not enter the map.  So with the
 entries G, V, A, C of ``_engine/coordinates.py`` and U = ∂ŵ/∂δ, and a dash for derivatives with respect to p,
 
     ∂φ′/∂δ = Gᵀ ĝ_q′ + Vᵀ ĝ_v′ + Aᵀ ĝ_a′ + Uᵀ τ̂′        ∂φ′/∂v = Gᵀ ĝ_v′ + Cᵀ ĝ_a′        ∂φ′/∂a = Gᵀ ĝ_a′      (1)
 
-Those by two parameters, ŵᵀτ̂″, are inverse dynamics compiled for hyper-duals (``_kernels/lanes/hyper.py``), O(n) for
-each pair: constants with their slopes along both and with second slopes (``curvature.py``).
+Those with respect to two parameters, ŵᵀτ̂″, are inverse dynamics compiled for hyper-duals (``_kernels/lanes/hyper.py``),
+O(n) for each pair: constants with their slopes along both and with second slopes (``curvature.py``).
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ class InverseDynamicsDesignHessian(Result):
     ----------
     d2_dqdp, d2_dvdp, d2_dadp : ndarray, shape (..., n, p)
     d2_dpdp : ndarray, shape (..., p, p)
-        By two parameters; symmetric.
+        With respect to two parameters; symmetric.
     """
 
     d2_dqdp: Array
