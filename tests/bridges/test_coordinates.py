@@ -104,7 +104,8 @@ def test_jax(model):
     assert_close(np.asarray(jax.vmap(jax.jacrev(tau))(q, v, a))[0], expected, CLOSE)
 
 
-@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")  # of its own code, when forward mode is first used
+# of its own code, when forward mode is first used
+@pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning")
 @models
 def test_torch(model):
     torch = pytest.importorskip("torch")

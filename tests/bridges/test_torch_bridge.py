@@ -15,8 +15,8 @@ from kinegrad.bridges import to_torch, torch_bridge
 from tests.conftest import assert_close, random_loads, random_state
 
 torch = pytest.importorskip("torch")
-# PyTorch warns of its own code when forward mode is first used.
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning")
+# PyTorch warns of its own code when forward mode is first used: of a deprecation, or, from 2.14 on, of the future.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit:DeprecationWarning", "ignore:.*torch.jit:FutureWarning")
 CLOSE = 1e-12  # the same kernels and their O(n) products, which agree to some 1e-15
 MODEL = samples.puma560()
 FIELDS = ("dtau_dq", "dtau_dv", "dtau_da")
