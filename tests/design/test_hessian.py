@@ -8,7 +8,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import Design, InputError, samples
-from tests.conftest import parts, random_loads, random_state, tree
+from tests.conftest import parts, random_loads, random_state, some_now, tree
 from tests.design.test_design import kinds_of_constants
 from tests.design.test_design import stepped as with_steps
 from tests.kernels.child import child, output
@@ -60,6 +60,7 @@ def stepped():
         yield name, Design(model, names, loads=loads), random_state(model, number), rng.normal(size=model.n)
 
 
+@pytest.mark.slow
 def test_complex_step_of_the_gradient_by_parameters(tmp_path):
     """The reverse sweep by constants on complex states, in plain Python: exact but for rounding."""
     output(child(COMPLEX_STEP, tmp_path / "second.npz", NUMBA_DISABLE_JIT="1", KINEGRAD_LANES="16"))
@@ -125,7 +126,7 @@ def check_by_two_parameters(design, state, w, loads, found, h=0.003):
         assert np.all(np.abs(found[k] - expected) <= 1e-9 * scale), name
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", some_now(range(4), 2))
 def test_couplings_quaternions_and_elements(seed):
     """Dampers of balls too, which resist ω whatever the chart is."""
     model = mixed_tree(seed)
