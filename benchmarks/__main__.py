@@ -77,11 +77,19 @@ def run_apart(name: str, quick: bool) -> Family:
         except subprocess.TimeoutExpired:
             failed = f"ended after {LIMIT:.0f} s"
         finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
+            _end(process)
         rows = [] if failed else pickle.loads(found.read_bytes())
     return Family(name, title, text.strip(), rows, perf_counter() - start, failed)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a process with all that it has started; on Windows, which has no groups of processes, it alone."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):  # the last of macOS, of a group that has ended
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+    process.wait()
 
 
 def _rows(name: str, quick: bool, path: Path) -> None:

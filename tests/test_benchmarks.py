@@ -52,3 +52,10 @@ def test_tables_go_between_the_markers(tmp_path):
     assert "| it |  | 3.00 s |  |  |  | ≤ 2 s | missed by 50% |" in text
     report.write_json(tmp_path / "all.json")
     assert '"failed": {\n    "two": "failed, exit code 1"' in (tmp_path / "all.json").read_text()
+
+
+def test_processes_end_where_there_are_no_groups_of_them(monkeypatch):
+    """As on Windows."""
+    monkeypatch.delattr(program.os, "killpg", raising=False)
+    monkeypatch.setattr(program, "LIMIT", 0.0)
+    assert program.run_apart("startup", quick=True).failed == "ended after 0 s"
