@@ -233,6 +233,8 @@ import sys, threading, time, signal, os
 import numpy as np
 import kinegrad as kg
 from kinegrad import _engine as engine
+from kinegrad.io import Markers
+from kinegrad.recordings import inverse_kinematics
 from kinegrad.simulate import simulate_fixed, adjoint_gradient, Objective, KineticEnergy
 kg.set_threads({threads})
 model = kg.samples.spatial_chain(6)
@@ -242,6 +244,7 @@ state = rng.normal(size=(3, 6))
 chain = kg.samples.spatial_chain(30)
 masses = kg.Design(chain, [name + ".mass" for name in chain.link_names[:20]])
 states = rng.normal(size=(3, 60_000, 30))
+seen = np.arange(60_000.0), ("bar10", "bar20", "bar30"), 5 * rng.normal(size=(60_000, 3, 3))
 
 def call(size):
     {call}
@@ -285,6 +288,9 @@ LONG = {
     "adjoint": (
         "adjoint_gradient(model, state[0], state[1], Objective(integral=[KineticEnergy()]), step=1e-5, steps=size, "
         "design=design)", 10, 10_000_000,
+    ),
+    "markers": (
+        "inverse_kinematics(chain, Markers(seen[0][:size], seen[1], seen[2][:size]), tolerance=1e-30)", 10, 60_000,
     ),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, UnitsWarning
 from kinegrad.io.trc_file import Markers
 from kinegrad.recordings.inverse_kinematics import inverse_kinematics
 from kinegrad.recordings.marker_problem import MarkerProblem
@@ -243,7 +243,8 @@ def test_edges() -> None:
     far = inverse_kinematics(model, Markers(markers.t, markers.names, markers.position + away))
     assert np.abs(far.q[:, :3] - q[:, :3] - away).max() < 1e-8
     for size in (1e8, 1e150, 1e300):
-        lost = inverse_kinematics(model, Markers(markers.t, markers.names, size * markers.position))
+        with pytest.warns(UnitsWarning, match="are they in m"):
+            lost = inverse_kinematics(model, Markers(markers.t, markers.names, size * markers.position))
         assert not lost.success
         assert np.isfinite(lost.q).all()
     one = inverse_kinematics(model, markers.select(names[:1]))
@@ -274,6 +275,15 @@ def test_the_same_bits_at_every_width_and_the_same_numbers_without_the_compiler(
         found.append(np.array([float.fromhex(x) for x in output(child(SCRIPT, **setting)).split()]))
     assert np.array_equal(found[0], found[1])
     assert np.abs(found[0] - found[2]).max() < 1e-10
+
+
+def test_other_units_are_noticed() -> None:
+    """Markers in mm, or in km, fit nowhere."""
+    model, names = leg()
+    _, markers = walk(model, names, count=5, noise=0.01)
+    for scale in (1000.0, 0.001):
+        with pytest.warns(UnitsWarning, match="apart, and those of the model .* m; are they in m, and"):
+            inverse_kinematics(model, Markers(markers.t, markers.names, scale * markers.position))
 
 
 def test_refused() -> None:

@@ -7,6 +7,7 @@ with Levenberg and Marquardt's damping, within joint limits, to the minimum itse
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,9 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.configuration import integrate, neutral
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, UnitsWarning, shown
 from kinegrad.io.names import check_names
 from kinegrad.io.trc_file import Markers
+from kinegrad.kinematics import point_motion
 from kinegrad.model import Model
 from kinegrad.recordings.frame_search import FrameSearch
 from kinegrad.recordings.marker_problem import MarkerProblem, coordinate_limits
@@ -28,6 +30,7 @@ from kinegrad.results import Result
 __all__ = ["InverseKinematics", "inverse_kinematics"]
 
 Array = NDArray[np.float64]
+FAR, TIMES = 0.1, 4.0  # m, and times the size of the model: beyond both, markers are in other units, or of others
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,6 +147,11 @@ def inverse_kinematics(
     InverseKinematics
         ``success`` is False, and ``message`` says where, if some frame did not get there.
 
+    Warns
+    -----
+    UnitsWarning
+        If markers are several times as far apart as those of the model, or several times nearer, as in mm or km.
+
     Examples
     --------
     >>> from kinegrad import Frame, point_motion, samples
@@ -162,7 +170,9 @@ def inverse_kinematics(
     seed = engine.whole("seed", seed, 0)
     search = FrameSearch(setting.problem(model, lower, upper), setting.t, begin, tolerance, most)
     search.run(begin, seed)
-    return setting.result(search)
+    found = setting.result(search)
+    _warn_of_units(model, begin, setting, found)
+    return found
 
 
 @dataclass
@@ -230,6 +240,23 @@ class Setting:
             message = f"{int((~done).sum())} of {len(done)} frames did not get there, the first at t = {self.t[k]:g} s"
         fit = self.t, found.q, distance, self.names, self.unused, found.cost, undetermined, found.steps
         return InverseKinematics(*fit, bool(done.all()), message, problem)
+
+
+def _warn_of_units(model: Model, q: Array, setting: Setting, found: InverseKinematics) -> None:
+    """Warn where markers fit badly, and are several times as far apart as those of the model, or several times nearer.
+
+    One frame shows it, that in which most markers were seen, beside the model where the search began: what slides would
+    follow markers anywhere.
+    """
+    if not len(found.t) or not np.nanmax(found.distance) > FAR:
+        return
+    k = int(np.argmax(found._problem.seen.sum(axis=1)))
+    seen = found._problem.seen[k]
+    x, there = point_motion(model, q, link=setting.frames).position[seen], setting.measured[k, seen]
+    size, measured = (float(np.abs(each - each[0]).max()) for each in (x, there))
+    if measured > TIMES * size + FAR or size > TIMES * measured + FAR:
+        message = f"markers are {measured:.3g} m apart, and those of the model {size:.3g} m"
+        warnings.warn(f"{message}; are they in m, and of this model?", UnitsWarning, stacklevel=3)
 
 
 # --- arguments --------------------------------------------------------------------------------------------------------

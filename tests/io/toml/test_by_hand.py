@@ -131,13 +131,17 @@ REFUSED = {
     "not TOML": (ARM + "mass = = 1", "is not TOML: Invalid value (at line 14, column 8); correct the text there"),
     "comma": (ARM.replace("mass = 0.5", "mass = 0,5", 1), "is not TOML"),
     "not a model": ("a = 1", "has no key 'kinegrad'; expected kinegrad = 1 in a model, the version of the format"),
-    "another version": (ARM.replace("kinegrad = 1", "kinegrad = 2"), "kinegrad: is 2; expected kinegrad = 1"),
+    "another version": (ARM.replace("kinegrad = 1", "kinegrad = 2"), "line 1: kinegrad: is 2; expected kinegrad = 1"),
     "no joint": ("kinegrad = 1", "has no [[joint]]; expected at least one"),
     "mistyped key": (
         ARM.replace("parent", "parrent"),
         "line 11: [[joint]] 'elbow', parrent: is unknown; did you mean 'parent'?",
     ),
     "unknown key": (ARM + "colour = 3", "line 14: [[joint]] 'elbow', colour: is unknown; expected one of"),
+    "mistyped table": (
+        ARM + '[[couplng]]\ncoordinate = "q"',
+        "line 14: couplng: is unknown; did you mean 'coupling'?",
+    ),
     "a text for a number": (
         ARM.replace("mass = 0.5", 'mass = "heavy"'),
         "line 7: [[joint]] 'shoulder', rod, mass: is 'heavy'; expected a number",

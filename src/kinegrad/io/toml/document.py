@@ -17,6 +17,7 @@ from kinegrad.design import Design
 from kinegrad.errors import FileError, InputError, shown
 from kinegrad.io.model_file import ModelFile, Report
 from kinegrad.io.toml.joints import JointEntry, dh_table, joint_tables, read_joint
+from kinegrad.io.toml.lines import line_of
 from kinegrad.io.toml.parts import (
     constraint_table,
     element_table,
@@ -196,7 +197,8 @@ def read(path: str | os.PathLike[str]) -> ModelFile:
     root = file.root
     version = root.value("kinegrad", None)
     if version is None or isinstance(version, bool) or version != VERSION:
-        found = "has no key 'kinegrad'" if version is None else f"kinegrad: is {shown(version)}"
+        line = line_of(("kinegrad",), file.lines)
+        found = "has no key 'kinegrad'" if version is None else f"line {line}: kinegrad: is {shown(version)}"
         raise FileError(place, (f"{found}; expected kinegrad = {VERSION} in a model, the version of the format",))
     model = _read_model(file, root)
     constraints = [(table, read_constraint(table)) for table in root.tables("constraint")]

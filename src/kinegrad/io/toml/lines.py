@@ -26,6 +26,7 @@ def key_lines(text: str) -> dict[Path, int]:
             counts[name] = counts.get(name, -1) + 1
             table = (*name, counts[name])
             found[table] = line
+            found.setdefault(name, line)
         elif statement.startswith("["):
             table = _resolved(_parts(statement[1:].partition("]")[0]), counts)
             found[table] = line
