@@ -1,10 +1,13 @@
 """The least curvature of large programs against dense eigenvalues: minima, saddles, redundant rows, nothing free."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy.linalg import eigvalsh, null_space
 from scipy.sparse import block_diag, csr_array, diags_array, random_array, vstack
 
+from kinegrad.motion.nlp.conditions import curvature
 from kinegrad.motion.nlp.sparse_curvature import sparse_curvature
 
 LEAST = -1e-3
@@ -57,3 +60,27 @@ def test_nothing_is_free():
     H, _ = case(2, n, 10, 0.0)
     assert sparse_curvature(H, diags_array(np.ones(n)).tocsr(), LEAST) == np.inf
     assert sparse_curvature(csr_array((0, 0)), csr_array((5, 0)), LEAST) == np.inf
+
+
+@pytest.mark.parametrize("entry", [np.inf, -np.inf, np.nan, 1.7e308])
+def test_what_overflows_has_no_curvature(entry):
+    """And is no endless search for a bound below it."""
+    H = case(2, 300, 10, 0.0)[0].tolil()
+    H[0, 1] = H[1, 0] = H[0, 2] = H[2, 0] = entry
+    with np.errstate(all="ignore"):
+        assert np.isnan(sparse_curvature(H.tocsc(), csr_array((0, 300)), LEAST))
+
+
+@pytest.mark.parametrize("n", [5, 300])
+def test_slopes_that_overflow_when_squared(n):
+    """Of a program of either size: a row that is not active counts by its multiplier and the square of its slope."""
+    rows, columns = np.zeros(2, dtype=int), np.arange(2)
+    each = {"lower": np.full(n, -np.inf), "upper": np.full(n, np.inf), "g_lower": np.zeros(1), "g_upper": np.ones(1)}
+    scaled = SimpleNamespace(n=n, m=1, hessian_pattern=(np.arange(n), np.arange(n)), **each)
+    scaled.jacobian_matrix = lambda values: csr_array((values, (rows, columns)), shape=(1, n))
+    multipliers = np.ones(1), np.zeros(n)
+    with np.errstate(all="ignore"):
+        found = curvature(scaled, np.zeros(n), np.full(1, 0.5), np.full(2, 1e200), np.ones(n), 1e-8, multipliers)
+        usual = curvature(scaled, np.zeros(n), np.full(1, 0.5), np.full(2, 1.0), np.ones(n), 1e-8, multipliers)
+    assert np.isnan(found)
+    assert usual == pytest.approx(1.0)

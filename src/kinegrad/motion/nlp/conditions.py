@@ -158,7 +158,7 @@ def curvature(
 ) -> float:  # fmt: skip
     """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits.
 
-    Of large programs, where it is below `least`, some curvature that is.
+    Of large programs, where it is below `least`, some curvature that is.  NaN where numbers overflow.
 
     An interior point stays away from limits, by the barrier parameter divided by the multiplier, and near a switch it
     is not clear which limits are active.  With multipliers, limits that are not near count as the barrier does, by
@@ -179,6 +179,8 @@ def curvature(
         full = full + J.T @ diags_array(np.abs(multipliers[0][inside]) / distance) @ J
         distance = np.minimum(x - scaled.lower, scaled.upper - x)[free]
         full = full + diags_array(np.abs(multipliers[1][free]) / distance)
+    if not np.isfinite(full.data).all():
+        return np.nan
     normals = all_normals[np.flatnonzero(rows)]
     if len(free) > DENSE:
         return sparse_curvature(full.tocsc(), normals, least)

@@ -35,15 +35,17 @@ NOTHING = 1e-7  # max B by 1/|σ|: below, the null space is empty
 def sparse_curvature(H: Any, A: Any, least: float) -> float:
     """λ of sparse H, (n, n), and A, (m, n), as far as δ lets it be known, if it is above `least` < 0; else one below.
 
-    Infinite where nothing is free.
+    Infinite where nothing is free; NaN where H overflows.
     """
     n = H.shape[0]
     if not n:
         return np.inf
+    lowest = float((H.diagonal() - (abs(H).sum(axis=1) - abs(H.diagonal()))).min())
+    if not np.isfinite(lowest):
+        return np.nan
     proven = _factor(H, A, least, symmetric=True)
     if proven is not None and int((proven.U.diagonal() > 0).sum()) == n:
         return _from_above(_ends(proven, n, A.shape[0], "LA"), least)
-    lowest = float((H.diagonal() - (abs(H).sum(axis=1) - abs(H.diagonal()))).min())
     found = np.nan
     for shift in _upward(min(2.0 * lowest, 2.0 * least), least):
         factor = _factor(H, A, shift, symmetric=False)
