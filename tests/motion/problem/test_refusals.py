@@ -206,7 +206,7 @@ def test_a_posture_in_which_weight_exceeds_torques():
     phase = Phase(duration=(0.05, 0.2), segments=4)
     takes = np.abs(kg.inverse_dynamics(weak, [0, 0], [0, 0], [0, 0])).max()
     poor = problem(*ends, model=weak, phases=phase, objective=Time())
-    said = f"to rest at the start of phase 'motion' takes a torque of shoulder of {takes:.4g}, and its limit is 0.5"
+    said = f"to rest at the start of phase 'motion' takes {takes:.4g} N·m of shoulder, and its limit is 0.5 N·m"
     assert poor.notes[0].startswith(said)
     assert "to rest at the end of phase" in poor.notes[1]
     with pytest.warns(kg.KinegradWarning, match="to rest at the"):
@@ -218,3 +218,8 @@ def test_a_posture_in_which_weight_exceeds_torques():
     assert not problem(*ends).notes  # 10 N·m hold it
     hanging = kg.Loads(force={"forearm": [0, -100, 0]})
     assert "shoulder" in problem(*ends, phases=Phase(segments=4, loads=hanging)).notes[0]
+    lift = kg.ModelBuilder("lift")
+    lift.add("rail", None, kg.prismatic("z"), inertia=kg.Inertia(2.0, [0, 0, 0], np.eye(3)), effort_limits=10.0)
+    (note,) = problem(Boundary("start", q=0, v=0), model=lift.build()).notes
+    assert note.startswith("to rest at the start of phase 'motion' takes 19.6")
+    assert "N of rail, and its limit is 10 N: " in note

@@ -42,9 +42,11 @@ def torques_at_rest(parts: Transcription) -> list[str]:
             if not excess[k] > 1 + TOUCH:
                 continue
             limit = upper[k] if u[k] > 0 else lower[k]
+            motor = parts.actuators.names[k]
+            unit = "N" if _slides(parts, motor) else "N·m"
             takes = (
-                f"to rest at the {name} of phase {part.phase.name!r} takes a torque of {parts.actuators.names[k]} of "
-                f"{u[k]:.4g}, and its limit is {limit:.4g}"
+                f"to rest at the {name} of phase {part.phase.name!r} takes {u[k]:.4g} {unit} of {motor}, "
+                f"and its limit is {limit:.4g} {unit}"
             )
             if _given_zero(parts, p, end, 2):
                 raise InputError(f"{takes}, but v = 0 and a = 0 are asked for there; expected a stronger actuator, "
@@ -67,3 +69,8 @@ def _posture(parts: Transcription, p: int, end: int) -> Array | None:
 def _given_zero(parts: Transcription, p: int, end: int, order: int) -> bool:
     """Whether a derivative of all splines is zero at an end of a phase."""
     return all(parts.conditions.get((p, end, order, k)) == (0.0, 0.0) for k in range(parts.where.count))
+
+
+def _slides(parts: Transcription, actuator: str) -> bool:
+    joints = dict(zip(parts.model.joint_names, parts.model.joints, strict=True))
+    return actuator in joints and joints[actuator].kind == "prismatic"

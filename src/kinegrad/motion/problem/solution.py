@@ -99,7 +99,9 @@ class MotionSolution(Result):
             said = f"the solver succeeded, but between the nodes limits are exceeded: {each}; "
             said += "use refine=True or more segments"
         else:
-            said = self.nonlinear.message + (f". Between the nodes limits are exceeded: {each}" if each else "")
+            said = self.nonlinear.message
+            if each and self.nonlinear.violation < min(one.tolerance for one in outside):  # else nodes say enough
+                said += f". Between the nodes limits are exceeded: {each}"
         return ". Note: ".join([said, *self.problem.parts.at_rest])
 
     def verify(self, *, segments: bool = True, mujoco: bool | None = None, whole: bool = True) -> Verification:
