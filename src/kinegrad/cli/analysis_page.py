@@ -57,9 +57,13 @@ def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence
         f"{len(t)} instants from {t[0]:g} to {t[-1]:g} s, {model.nv} coordinates, by inverse dynamics; "
         "bands are two standard deviations.",
     )
-    largest = int(np.argmax(np.abs(found.tau).max(axis=0)))
-    top = [(f"{number(float(np.abs(found.tau[:, largest]).max()), 3)} {_unit(model, largest)}",
-            f"largest, of {escape(model.speed_names[largest])}")]  # fmt: skip
+    supplied = [i for i, name in enumerate(model.speed_names) if name not in found.residual_names]
+    top = []
+    for unit, what in (("N·m", "torque"), ("N", "force")):
+        peaks = {i: float(np.abs(found.tau[:, i]).max()) for i in supplied if _unit(model, i) == unit}
+        if peaks:
+            i = max(peaks, key=peaks.__getitem__)
+            top.append((f"{number(peaks[i], 3)} {unit}", f"largest {what}, of {escape(model.speed_names[i])}"))
     if kinematics is not None:
         top.append(
             (
@@ -68,8 +72,12 @@ def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence
             )
         )
     if found.residual_names:
-        r = float(np.sqrt((found.residuals**2).mean()))
-        top.append((f"{number(r, 2)}", "residuals at the root, root mean square, N and N·m"))
+        kinds = [_unit(model, model.speed_index(name)) for name in found.residual_names]
+        for unit, what in (("N", "forces"), ("N·m", "moments")):
+            squares = found.residuals[:, [kind == unit for kind in kinds]] ** 2
+            if squares.size:
+                mean = float(np.sqrt(squares.mean()))
+                top.append((f"{number(mean, 2)} {unit}", f"residual {what} at the root, root mean square"))
     page.numbers(top)
     if len(t) > 1:
         page.section("The motion", "motion")
@@ -78,7 +86,7 @@ def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence
     page.paragraph(
         "The band is twice the standard deviation by errors of measurement, masses and lengths, to first order."
     )
-    driven = [i for i, name in enumerate(model.speed_names) if name not in found.residual_names][:MOST]
+    driven = supplied[:MOST]
     page.figure(
         _png(_panels(model, t, found.tau, total, driven)), "Torques", "What the joints must supply, over time in s."
     )
@@ -164,8 +172,8 @@ def _panels(
         if error is not None:
             axes.fill_between(t, values[:, i] - 2 * error[:, i], values[:, i] + 2 * error[:, i], color=BAND, lw=0)
         axes.plot(t, values[:, i], color=INK, lw=1.3)
-        axes.set_title(f"{model.speed_names[i]}, {unit or _unit(model, i)}", fontsize=8.5, loc="left")
-        axes.tick_params(labelsize=7)
+        axes.set_title(f"{model.speed_names[i]}, {unit or _unit(model, i)}", fontsize=10, loc="left")
+        axes.tick_params(labelsize=8.5)
         axes.margins(x=0)
         axes.spines[["top", "right"]].set_visible(False)
     return figure

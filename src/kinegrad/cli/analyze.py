@@ -213,8 +213,9 @@ def _print(found: Analysis, recording: Recording, target: Path) -> None:
         console.print(f"markers: {1e3 * float(np.sqrt((fit.rms**2).mean())):.2f} mm root mean square")
     print_torques(console, model, found.motion.t, found.tau)
     if found.residual_names:
-        table = text_table(["at the root, where nothing drives"], ["root mean square", "largest"])
+        table = text_table(["at the root, where nothing drives"], ["root mean square", "largest", "unit"])
         for name, x in zip(found.residual_names, found.residuals.T, strict=True):
-            table.add_row(plain(name), f"{np.sqrt((x * x).mean()):.4g}", f"{np.abs(x).max():.4g}")
+            unit = "N" if model.layout.speed_kinds[model.speed_index(name)] == "prismatic" else "N·m"
+            table.add_row(plain(name), f"{np.sqrt((x * x).mean()):.4g}", f"{np.abs(x).max():.4g}", unit)
         print_section(console, "residuals", table)
     console.print(f"page: {plain(target / 'index.html')}", soft_wrap=True)

@@ -85,7 +85,10 @@ def plot_sensitivity_map(
         values = signed[k - 1] if k else largest
         drawn = np.ma.masked_where(zero, values if k else np.maximum(values, low))
         image = ax.imshow(drawn, norm=norm, cmap="RdBu_r" if k else "viridis", interpolation="none")
-        figure.colorbar(image, ax=ax, shrink=0.8, label=_units(of, model))
+        bar = figure.colorbar(image, ax=ax, shrink=0.8, label=_units(of, model))
+        if k:  # powers of ten below `low` would stand on the zero
+            powers = 10.0 ** np.arange(np.ceil(np.log10(low)), np.floor(np.log10(top)) + 1)
+            bar.set_ticks([*-powers[::-1], 0.0, *powers])
         ax.set_facecolor("#e3e7eb")
         ax.set_title(title, fontsize=11)
         ax.set_xlabel({"q": "coordinate", "v": "speed", "a": "acceleration"}[of])

@@ -243,15 +243,17 @@ def test_a_page_begins_with_its_picture_and_says_that_it_is_quick():
     from kinegrad.papers.report.page import Page
 
     page = Page("Swings, in words", "What it is about.", "fewer instants.")
-    page.first_figure(b"png", "The swing", "How <i>q</i> goes &amp; comes.")
+    png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (1800).to_bytes(4, "big")  # a figure of 12 inches
+    page.first_figure(png, "The swing", "How <i>q</i> goes &amp; comes.")
     page.numbers([("3", "swings")])
     page.section("Motion", "motion")
     html = page.render()
-    order = [html.index(part) for part in ("<h1>", "Quick run:", "<figure>", 'class="numbers"', "<nav", "<h2")]
+    order = [html.index(part) for part in ("<h1>", "Quick run:", "<figure ", 'class="numbers"', "<nav", "<h2")]
     assert order == sorted(order)
     assert 'alt="The swing. How q goes &amp; comes."' in html  # for those who cannot see it
     assert "Quick run" not in Page("a", "b").render()
     assert "max-width: 700px" in html  # a layout for phones
+    assert '<figure class="wide"><img width="792"' in html  # on phones, 66 px for an inch
 
 
 def test_a_busy_machine_is_noticed():

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["Page", "Progress", "about", "duration", "number", "powers", "write_figures", "write_page"]
 
 DPI = 150  # of figures
+ON_PHONES = 66 / DPI  # of the width of a figure, so that its letters can be read; what is too wide is swiped
 R = TypeVar("R", bound=Any)  # the report of a paper, a dataclass with `page` and `figures`
 Progress = Callable[[str, int, int], None]  # what is being done, how much of it is done, how much there is
 
@@ -60,7 +61,7 @@ a { color: var(--link); text-decoration: none; } a:hover { text-decoration: unde
 nav { margin: 1.5rem 0; font-size: .95rem; columns: 2; } nav ol { margin: 0; padding-left: 1.4rem; }
 .note { padding: .9rem 1.2rem; background: var(--note); border-left: 4px solid #d1495b; }
 .note p { max-width: none; }
-figure { margin: 1.6rem 0; } figure img { display: block; width: 100%; height: auto; }
+figure { margin: 1.6rem 0; } figure img { display: block; min-width: 100%; height: auto; }
 figcaption, caption { font-size: .88rem; line-height: 1.45; color: var(--grey); text-align: left; }
 figcaption { margin-top: .5rem; } caption { caption-side: bottom; padding-top: .5rem; }
 figcaption b, caption b { color: var(--ink); }
@@ -79,14 +80,18 @@ pre { overflow-x: auto; font: .8rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo,
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 .quick { padding: .6rem 1rem; background: var(--quick); border-left: 4px solid #e0a100; max-width: 46rem; }
 figure { overflow-x: auto; }
+@media (min-width: 701px) { figure img { width: 100%; } }
 @media (max-width: 700px) {
   body { font-size: 16px; } main { padding: 1.4rem 1.1rem 3rem; }
   h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
   nav { columns: 1; } .numbers li { flex: 1 1 100%; } .numbers b { white-space: normal; }
-  figure img { width: 40rem; max-width: none; } table { width: max-content; min-width: 100%; }
+  table { width: max-content; min-width: 100%; }
   td:not(.number), th { max-width: 16rem; } .table { -webkit-overflow-scrolling: touch; }
-  figcaption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
+  figcaption, caption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
   .about dl { grid-template-columns: 1fr; }
+}
+@media screen and (max-width: 450px) {
+  .wide figcaption::after { content: " Swipe the figure sideways to see all of it."; font-style: italic; }
 }
 @media print { body { background: #fff; } main { padding: 0; } figure, table { break-inside: avoid; } }
 """
@@ -218,8 +223,10 @@ class Page:
 def _figure(png: bytes, label: str, caption: str, alt: str | None) -> str:
     data = base64.b64encode(png).decode("ascii")
     text = alt or f"{label}. {unescape(re.sub('<[^>]*>', '', caption))}"
-    image = f'<img src="data:image/png;base64,{data}" alt="{escape(text)}">'
-    return f"<figure>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>"
+    width = round(ON_PHONES * int.from_bytes(png[16:20], "big"))  # a PNG states its width there
+    image = f'<img width="{width}" src="data:image/png;base64,{data}" alt="{escape(text)}">'
+    kind = ' class="wide"' if width > 450 else ""
+    return f"<figure{kind}>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>"
 
 
 def write_figures(folder: Path, makers: Mapping[str, Callable[[], Figure]], say: Progress) -> dict[str, bytes]:

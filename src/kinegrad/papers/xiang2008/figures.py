@@ -98,7 +98,9 @@ def plot_sensitivities(t: Array, recursive: Sequence[Array], closed: Sequence[Ar
 
     figure = Figure(figsize=(11, 8.2), layout="constrained")
     grid = figure.subplots(3, 2, sharex=True)
+    units = ("N·m/rad", "N·m·s/rad", "N·m·s²/rad")
     for row, (ours, theirs, letter) in enumerate(zip(recursive, closed, ("", r"\dot", r"\ddot"), strict=True)):
+        grid[row, 0].set_ylabel(units[row], fontsize=12)
         for i in range(2):
             ax = grid[row, i]
             for j, colour in enumerate(COLOURS):

@@ -14,7 +14,7 @@ from kinegrad.papers.report import page as report_page
 from kinegrad.papers.report.animation import animation
 from kinegrad.papers.report.misprints import misprints_section
 from kinegrad.papers.report.motion_scene import scene_of
-from kinegrad.papers.report.page import Page, Progress, duration, number
+from kinegrad.papers.report.page import Page, Progress, duration, number, powers
 from kinegrad.papers.xiang2008 import figures
 from kinegrad.papers.xiang2008.experiment import Run, Sensitivity
 from kinegrad.papers.xiang2008.findings import PUBLISHED, findings, run_of
@@ -84,8 +84,8 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
         "motors? Both examples of Y. Xiang, J. S. Arora and K. Abdel-Malek, <i>Optimization-based motion prediction of "
         "mechanical systems: sensitivity analysis</i>, 2008, predicted again with kinegrad."
     )
-    quick = " <b>This is a quick run</b>: fewer starts, and fewer iterations without second derivatives."
-    page = Page("xiang2008, reproduced", lead + (quick if report.quick else ""))
+    quick = "fewer starts, and fewer iterations without second derivatives." if report.quick else ""
+    page = Page("Motions of an arm with the least time and the least effort (xiang2008)", lead, quick)
     page.numbers(
         [
             (f"{report.example1.duration:.5f} s", "least time of example 1; published 0.3934 s"),
@@ -95,7 +95,7 @@ def _page(report: Report, pictures: dict[str, bytes]) -> Page:
         ]
     )
     page.section("Findings", "findings")
-    page.points([escape(words) for words in findings(report)])
+    page.points([powers(words) for words in findings(report)])
     _example(page, report, pictures, 1)
     _example(page, report, pictures, 2)
     _table(page, report)
@@ -138,7 +138,7 @@ def _example(page: Page, report: Report, pictures: dict[str, bytes], example: in
         )  # fmt: skip
     page.paragraph(
         "The paper integrated the torques forwards with a commercial code. Here: "
-        + escape(report.verification[example - 1].message)
+        + powers(report.verification[example - 1].message)
         + "."
     )
 
@@ -169,8 +169,8 @@ def _table(page: Page, report: Report) -> None:
         ["example", "solver", "discretisation", "limits at", "Hessian", "gradient", "<i>T</i>, s", "iterations", "time",
          "excess", "status"],
         rows, "Table 1",
-        "Final times; iterations and processor time of the solve; the largest excess of a torque between the nodes, by "
-        "its limit. Grey: others’ numbers, those of Moco by <code>benchmarks/moco.py</code> on one thread.",
+        "Final times; iterations and processor time of the solve; the largest excess of a torque between the nodes, "
+        "relative to its limit. Grey: others’ numbers, those of Moco by <code>benchmarks/moco.py</code> on one thread.",
         words=6, quoted=quoted,
     )  # fmt: skip
     rows = [[f"{one.final_time:.4f}", f"{one.objective:.5f}", f"{one.starts}"] for one in report.minima]

@@ -321,8 +321,8 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
         row = next(row for row in report.matrices if row.method == method)
         page.figure(
             pictures[f"errors_{method}"], f"Figure {7 + k}",
-            f"RMS error of {what}, {row.instants} of {report.instants} instants. Grey: zero by topology; "
-            "darkest: zero or below the scale. White lines divide branches.",
+            f"RMS error of {what}, {row.instants} of {report.instants} instants. Plain areas: zero by topology; "
+            "the lowest colour of the scale: zero or below it. Lines divide branches.",
         )  # fmt: skip
 
 
