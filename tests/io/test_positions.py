@@ -134,3 +134,13 @@ def test_angles_that_look_like_degrees_are_warned_about(tmp_path):
         read_positions(path, model)
     assert read_positions(path, model, units="rad").q[0, 1] == -90  # said so: no warning, which would be an error here
     assert abs(read_positions(path, model, units="deg").q[0, 1]) < 2
+
+
+def test_many_turns_are_no_degrees_where_the_file_says_so(tmp_path, recwarn):
+    """A header with a unit, gaps in its column, and NetCDF as it is written here."""
+    headed = written(tmp_path, "t,shoulder [rad],elbow [deg]\n0,30,720\n0.1,,900\n0.2,32,\n")
+    assert np.nanmax(read_positions(headed, ARM).q) == 32
+    q = np.full((3, 2), 30.0)
+    kg.io.write_trajectory(tmp_path / "x.nc", ARM, [0, 0.1, 0.2], q, q, q)
+    np.testing.assert_array_equal(read_positions(tmp_path / "x.nc", ARM).q, q)
+    assert not [each for each in recwarn if each.category is kg.UnitsWarning]

@@ -221,7 +221,7 @@ def read_positions(
     Warns
     -----
     UnitsWarning
-        If `units` is not given, and an angle is beyond two full turns, as it would be in degrees.
+        If neither `units` nor the file says the unit of an angle beyond two full turns, as it would be in degrees.
 
     Examples
     --------
@@ -251,7 +251,7 @@ def read_positions(
         held = tuple(name for name, none in zip(model.coordinate_names, absent, strict=True) if none)
         q[:, absent] = neutral(model)[absent]
     if unit is None:
-        _warn_of_degrees(place, model, q)
+        _warn_of_degrees(place, model, q, partly)
     return Positions(_times(arrays.get("t"), len(q), f"{place}: "), q, held, model)
 
 
@@ -263,9 +263,13 @@ def _stored_positions(place: Path, model: Model, partly: bool) -> Positions:
     return Positions(table.t, q, held, model)
 
 
-def _warn_of_degrees(place: Path, model: Model, q: Array) -> None:
+def _warn_of_degrees(place: Path, model: Model, q: Array, partly: bool) -> None:
+    """Of angles beyond two turns, unless the file says their unit: then they are the same whichever is assumed."""
     turning = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
     largest = np.where(turning, np.fmax.reduce(np.abs(q), axis=0, initial=0.0), 0.0)
+    if largest.max(initial=0.0) > LARGE_ANGLE:
+        assumed = np.asarray(_read(place, model, "q", "deg", partly)[0]["q"])
+        largest[((assumed == q) | np.isnan(q)).all(axis=0)] = 0.0
     k = int(np.argmax(largest))
     if largest[k] > LARGE_ANGLE:
         found = f"{shown(model.coordinate_names[k])} reaches {largest[k]:.4g} rad, which looks like degrees"
