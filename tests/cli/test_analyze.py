@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import kinegrad as kg
 from kinegrad.cli.program import app
-from kinegrad.io import Markers, StorageTable, read_storage, write_storage, write_trc
+from kinegrad.io import Markers, StorageTable, read_storage, read_trc, write_storage, write_trc
 from kinegrad.io.opensim import read
 from tests.io.opensim.files import EVERYTHING, J, new_layout
 
@@ -83,6 +83,42 @@ def test_everything_is_written(tmp_path: Path, source: str) -> None:
         loads = kg.recordings.plate_loads(model, motion.q, [plate.at(motion.t) for plate in plates])
         tau = kg.inverse_dynamics(model, motion.q, motion.v, motion.a, loads=loads)
         assert np.array_equal(tau, table.values)
+
+
+def test_the_same_from_c3d(tmp_path: Path) -> None:
+    """Markers and a plate of a file in mm whose z is up: the torques of .trc and .mot, to single precision."""
+    ezc3d = pytest.importorskip("ezc3d")
+    recorded(tmp_path)
+    markers, count = read_trc(tmp_path / "walk.trc"), 60
+    t, turn = markers.t, np.array([[1.0, 0, 0], [0, 0, -1], [0, 1, 0]])  # from y up to z up
+    force = np.column_stack([10 * np.sin(t), 100 + 40 * t, 5 * np.cos(t)])
+    point = np.column_stack([0.1 * t, np.zeros(count), 0.05 - 0.1 * t])
+    names = tuple(f"ground_{a}{b}" for a in ("force_v", "force_p", "torque_") for b in "xyz")
+    values = np.column_stack([force, point, np.zeros((count, 3))])
+    write_storage(tmp_path / "grf.mot", StorageTable(t, names, values))
+    file, axes = ezc3d.c3d(), np.diag([1.0, -1, -1])  # of the plate: z is down
+    points, analog, plate = (file["parameters"][x] for x in ("POINT", "ANALOG", "FORCE_PLATFORM"))
+    points["RATE"]["value"], points["UNITS"]["value"] = [60], ["mm"]
+    points["LABELS"]["value"] = markers.names
+    file["data"]["points"] = np.ones((4, len(markers.names), count))
+    file["data"]["points"][:3] = 1000 * (markers.position @ turn.T).transpose(2, 1, 0)
+    analog["RATE"]["value"], analog["LABELS"]["value"] = [60], tuple("abcdef")
+    analog["UNITS"]["value"] = ("N", "N", "N", "mm", "mm", "Nmm")
+    at = 1000 * (point @ turn.T @ axes)[:, :2]
+    file["data"]["analogs"] = np.column_stack([force @ turn.T @ axes, at, np.zeros(count)]).T[None]
+    plate["USED"]["value"], plate["TYPE"]["value"] = np.array([1]), np.array([1])
+    plate["CHANNEL"]["value"] = np.arange(1, 7)[:, None]
+    corners = np.array([[200.0, 300, 0], [-200, 300, 0], [-200, -300, 0], [200, -300, 0]])
+    plate["CORNERS"]["value"] = (corners @ axes).T[:, :, None]
+    plate["ORIGIN"]["value"] = np.zeros((3, 1))
+    file.write(str(tmp_path / "walk.c3d"))
+    found = []
+    for seen, forces in (("walk.trc", "grf.mot"), ("walk.c3d", "walk.c3d")):
+        given = "--markers", str(tmp_path / seen), "--forces", str(tmp_path / forces), "--foot", "foot", "--up", "z"
+        code, text = run(tmp_path, *given[: 6 if seen == "walk.trc" else 8], "--lowpass", "6")
+        assert code == 0, text
+        found.append(read_storage(tmp_path / "out" / "torques.sto").values)
+    assert np.abs(found[1] - found[0]).max() < 1e-4 * np.abs(found[0]).max()
 
 
 @pytest.mark.parametrize(

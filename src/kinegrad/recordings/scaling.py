@@ -128,6 +128,8 @@ def fit_design(
     if not isinstance(design, Design):
         raise InputError(f"`design` is a {type(design).__name__}; expected a Design")
     setting = Setting.of(design.model, markers, frames, weights, None)
+    if not len(setting.t):
+        raise InputError("`markers` have no frames; expected at least one")
     lower, upper = check_limits(design.model, limits)
     reference, pull = _known(design, known)
     most = engine.whole("max_iterations", max_iterations, 1)
