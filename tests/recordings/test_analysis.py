@@ -156,8 +156,8 @@ def test_what_markers_do_not_tell() -> None:
                                      *(name.replace(".x", ".z") for name in every)]), markers)  # fmt: skip
     with pytest.raises(InputError, match="`known` names 'x'"):
         fit_design(kg.Design(model, ["shank2.placement.x"]), markers, known={"x": (0, 1)})
+    nothing = Markers([], markers.names, np.zeros((0, len(names), 3)))
     with pytest.raises(InputError, match="`markers` have no frames; expected at least one"):
-        nothing = Markers([], markers.names, np.zeros((0, len(names), 3)))
         fit_design(kg.Design(model, ["shank2.placement.x"]), nothing)
     with pytest.raises(InputError, match="`design` is a Model"):
         fit_design(model, markers)  # type: ignore[arg-type]

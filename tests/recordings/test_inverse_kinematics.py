@@ -308,6 +308,7 @@ def test_refused() -> None:
         ({"start": {"knee.rx": np.nan}}, r"`start\['knee.rx'\]` is nan; expected a finite number"),
         ({"limits": "yes"}, "`limits` is 'yes'; expected True, False or a dictionary"),
         ({"limits": {"knee.rx": (1, 0)}}, "expected lower ≤ upper"),
+        ({"limits": {"knee.rx": (np.inf, np.inf)}}, r"is \(inf, inf\); expected lower ≤ upper, and numbers between"),
         ({"limits": {"knee.rx": 3}}, r"is 3; expected \(lower, upper\)"),
         ({"near": {"knee.rx": 3}}, r"is 3; expected \(value, weight\)"),
         ({"near": {"knee.rx": (np.zeros(7), 1.0)}}, "expected one, or 3"),

@@ -149,8 +149,8 @@ def coordinate_limits(model: Model, changed: Mapping[str, Any] | None = None) ->
             low, high = (float(x) for x in pair)
         except (TypeError, ValueError):
             raise InputError(f"`limits[{shown(name)}]` is {shown(pair)}; expected (lower, upper)") from None
-        if not low <= high:
-            raise InputError(f"`limits[{shown(name)}]` is ({low}, {high}); expected lower ≤ upper")
+        if not low <= high or low == np.inf or high == -np.inf:
+            raise InputError(f"`limits[{shown(name)}]` is ({low}, {high}); expected lower ≤ upper, and numbers between")
         if layout.coordinate_kinds[k] == "quaternion":
             raise InputError(f"`limits[{shown(name)}]` limits a part of a quaternion; expected another coordinate")
         lower[k], upper[k] = low, high
