@@ -23,7 +23,8 @@ Any smooth g will do while the rank of G stays what it is, since the sum does no
     by q twice   ∂²(rᵀG x), at fixed r, and (∂(G x)/∂q)ᵀ (∂r/∂q) with its transpose;    −∂²(νᵀG g)
     by q and v   (∂(G x)/∂q)ᵀ (∂r/∂v)                    by q and g   −(∂(Gᵀν)/∂q)ᵀ                                (4)
 
-where r is followed along with a, so that its derivatives are zero unless rows contradict each other.
+where r is followed along with a.  Since Gᵀr = 0 stays so, only what Gᵀ does not see is taken of r and of its derivatives,
+and the rest of these is −(Gᵀ)⁺ (∂Gᵀ) r: of independent rows nothing is left, not even rounding.
 """
 
 from __future__ import annotations
@@ -215,8 +216,10 @@ def _add_dependent(
     at = constraints.derivatives(q, v, d.a, threads=threads)
     r_q = np.asarray(at.dacceleration_dq) + 2 * alpha * np.asarray(at.dvelocity_dq) + beta**2 * G + G @ d.da_dq
     r_v = np.asarray(at.dacceleration_dv) + 2 * alpha * G + G @ d.da_dv
+    left = saddle.loose_ends(G, unmet(constraints, q, v, d.a, law, threads)[..., None])[..., 0]
+    r_q = saddle.loose_ends(G, r_q) - saddle.tilted(G, constraints.curvature(q, left, threads=threads))
+    r_v = saddle.loose_ends(G, r_v)
     turned = saddle.T(np.asarray(constraints.derivatives(q, x, threads=threads).dvelocity_dq))  # (∂(G x)/∂q)ᵀ
-    left = unmet(constraints, q, v, d.a, law, threads)
     missed = row_hessian(constraints, (q, x, still), (none, left + none, none), threads)
     bent = row_hessian(constraints, (q, g, still), (none, -nu, none), threads)
     crossed = turned @ r_q
