@@ -23,8 +23,8 @@ Any smooth g will do while the rank of G stays what it is, since the sum does no
     by q twice   ∂²(rᵀG x), at fixed r, and (∂(G x)/∂q)ᵀ (∂r/∂q) with its transpose;    −∂²(νᵀG g)
     by q and v   (∂(G x)/∂q)ᵀ (∂r/∂v)                    by q and g   −(∂(Gᵀν)/∂q)ᵀ                                (4)
 
-where r is followed along with a.  Since Gᵀr = 0 stays so, only what Gᵀ does not see is taken of r and of its derivatives,
-and the rest of these is −(Gᵀ)⁺ (∂Gᵀ) r: of independent rows nothing is left, not even rounding.
+where r is followed along with a.  Since Gᵀr = 0 stays so, only what Gᵀ does not see is taken of r and of its
+derivatives, and the rest of these is −(Gᵀ)⁺ (∂Gᵀ) r: of independent rows nothing is left, not even rounding.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _hessian(
     second = [L_qq + curved[0] + pulled[0], L_qv + curved[1], L_qz, L_vv + curved[3]]
     of_z = [[d.da_dq, d.dforces_dq], [d.da_dv, d.dforces_dv], [d.da_dtau, d.dforces_dtau]]
     if least:
-        nu = of_f + (G @ lam[..., None])[..., 0]
+        nu = saddle.loose_ends(G, of_f[..., None])[..., 0] + none
         _add_dependent(constraints, (q, v), d, G, (mu, nu), law, second, of_z, threads)
     engine.check_sums(*second)
     first = [np.concatenate(parts, axis=-2) for parts in of_z]
