@@ -689,7 +689,7 @@ BARE = {
     "_engine.element_hessian": {"GRADIENTS"},
     "design.dynamics": {"_TORQUES", "_ACCELERATIONS", "_GRADIENT"},
     "design.elements": {"_FORCES"},
-    "design.hessian": {"_TORQUES", "_ELEMENTS"},
+    "design.hessian": {"_TORQUES", "_ELEMENTS", "_SECOND", "_SECOND_ELEMENTS"},
     "dynamics": {"SERIES"},
 }
 

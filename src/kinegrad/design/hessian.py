@@ -174,7 +174,7 @@ def _of_primitives(
 ) -> tuple[Design, Sequence[Any], Any]:
     """The design of the joints, their motion, and weights of their torques."""
     if not design.model.coordinates:
-        return design, state[:-1], state[-1]
+        return design, state[:-1], engine.real("w", state[-1])
     given = dict(zip(kernel.state, state, strict=True))
     at = engine.Expansion(design.model, given, named_loads(design.model, loads))
     motion = [getattr(at, name) for name in kernel.state if name != "w"]

@@ -41,11 +41,13 @@ _narrow: dict[Any, Any] = {}  # of kernels: the same for few states
 
 def kernel(function):
     """Compile `function` on first call, keep the result on disk, and say so if that takes over a second."""
-    return _dispatcher(function, WIDTH) if JIT else _quiet(function)
+    return _dispatcher(function, WIDTH)
 
 
 def _dispatcher(function, lanes):
     dispatcher = numba.njit(fastmath=_FAST, **_OPTIONS)(function)
+    if not JIT:
+        return _quiet(dispatcher)  # which is the function itself
     dispatcher._cache = cache.Cache(function)
     # both ways in: from a call with arguments of new types, and from the compilation of another function
     dispatcher.compile = functools.partial(_apart, _compile_with_notice, dispatcher, dispatcher.compile, lanes)
