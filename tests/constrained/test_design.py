@@ -12,7 +12,7 @@ from tests.reference import constrained as reference
 from tests.reference.oracle import STEP, with_constants
 
 EXACT = 1e-10
-ROUNDING = 4e-12  # of what is differentiated: the condition of the saddle matrices here, up to 2e4, times that of numbers
+ROUNDING = 4e-12  # of what is differentiated: saddle matrices have conditions up to 2e4 here, numbers 2e-16
 
 
 def design_and_slopes(model, seed):
@@ -33,7 +33,7 @@ def design_and_slopes(model, seed):
 
 
 def near(x, y, of):
-    """To 1e-10 of the largest entry; where parameters do not matter at all, to the rounding of what they might change."""
+    """To 1e-10 of the largest entry; where parameters do not matter, to the rounding of what they might change."""
     return np.abs(x - y).max() <= max(EXACT * np.abs(y).max(), ROUNDING * np.abs(of).max())
 
 

@@ -8,6 +8,7 @@ import pytest
 import kinegrad as kg
 from kinegrad.errors import InputError, UnitsWarning
 from kinegrad.io.trc_file import Markers
+from kinegrad.model.coordinates import CoupledCoordinate
 from kinegrad.recordings.inverse_kinematics import inverse_kinematics
 from kinegrad.recordings.marker_problem import MarkerProblem
 from tests.kernels.child import child, output
@@ -318,3 +319,14 @@ def test_refused() -> None:
     for change, sentence in cases:
         with pytest.raises(InputError, match=sentence):
             inverse_kinematics(model, change.pop("markers", markers), **change)  # type: ignore[arg-type]
+
+
+def test_every_coordinate_coupled() -> None:
+    """A model without a coordinate that is a joint."""
+    arm = kg.samples.two_link().replace(frames={"hand": kg.Frame("forearm")})
+    both = [CoupledCoordinate("both", (0, 1), (kg.LinearFunction(1.0), kg.LinearFunction(0.5)))]
+    folded, t = arm.replace(coordinates=both), np.linspace(0.0, 1.0, 9)
+    q = 0.3 + 0.5 * np.sin(t)[:, None]
+    found = inverse_kinematics(folded, Markers(t, ("hand",), kg.point_motion(folded, q, link=["hand"]).position))
+    assert found.success
+    assert np.abs(found.q - q).max() < 1e-9

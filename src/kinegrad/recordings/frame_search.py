@@ -131,7 +131,7 @@ class FrameSearch:
         """Angles that nothing limits, without jumps by whole turns."""
         layout, problem = self.model.layout, self.problem
         loose = np.isinf(problem.lower[layout.plain_q]) & np.isinf(problem.upper[layout.plain_q])
-        turns = [self.model.joints[joint].kind == "revolute" for joint in layout.plain]
+        turns = np.array([self.model.joints[joint].kind == "revolute" for joint in layout.plain], dtype=bool)
         angles = np.ix_(known, layout.plain_q[loose & turns])
         self.q[angles] = np.unwrap(self.q[angles], axis=0)
 

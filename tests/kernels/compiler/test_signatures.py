@@ -13,11 +13,15 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import simulate as sim
+from kinegrad.io.trc_file import Markers
 from kinegrad.model.coordinates import CoupledCoordinate
+from kinegrad.recordings import inverse_kinematics
 from tests.kernels.child import child, output
 
 # Kernels of duals exist for loads that follow the parameters (Pairs) and for loads that do not (arrays).
-TWICE = {"dual_kernels.hybrid_dynamics", "dual_kernels.torque_gradient", "steps.along_directions"}
+TWICE = {
+    "dual_kernels.hybrid_dynamics", "dual_kernels.torque_gradient", "hyper_kernels.torques", "steps.along_directions",
+}  # fmt: skip
 
 OBJECTIVE = sim.Objective(integral=[sim.TorqueSquared()])
 
@@ -110,6 +114,18 @@ def calls():
         mixed = [x[names[rng.integers(len(names))]] for x in state]
         acting = load(*(x[names[rng.integers(len(names))]] for x in loads))
         every_call(model, designs, mixed, (None, pushed, acting)[rng.integers(3)])
+    from_markers(model, rng)
+
+
+def from_markers(model, rng):
+    q, links = rng.normal(size=(3, model.n)), model.link_names
+    frames = {f"marker{k}": kg.Frame(link, [k, 2, 3 - k]) for k, link in enumerate(links)}
+    model = model.replace(frames=frames)
+    together = model.replace(coordinates=[CoupledCoordinate("both", (0, 1), (kg.LinearFunction(),) * 2)])
+    for sought in (model, together):
+        seen = kg.point_motion(sought, q[:, : sought.nq], link=list(frames)).position
+        for x in (seen, np.asfortranarray(seen), seen.astype(np.float32)):
+            inverse_kinematics(sought, Markers([0.0, 0.1, 0.2], tuple(frames), x)).covariance  # noqa: B018 (which is computed when asked for)
 
 
 def load(force, point, torque):
