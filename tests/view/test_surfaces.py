@@ -1,5 +1,7 @@
 """Surfaces are closed, turned outwards, and as large as their solids."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -76,3 +78,11 @@ def test_mesh_that_is_none(tmp_path):
     (tmp_path / "bad.stl").write_bytes(b"solid nothing\nendsolid nothing\n")
     with pytest.raises(kg.InputError, match="mesh file"):
         surface(kg.Mesh(tmp_path / "bad.stl"))
+
+
+@pytest.mark.parametrize(("module", "package"), [("trimesh", "trimesh"), ("collada", "pycollada")])
+def test_a_missing_reader_of_meshes_is_a_sentence_with_the_command_to_type(tmp_path, monkeypatch, module, package):
+    (tmp_path / "part.dae").write_text("<COLLADA/>")
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ImportError, match=rf"'{package}', which is not installed: pip install 'kinegrad\[view\]'"):
+        surface(kg.Mesh(tmp_path / "part.dae"))

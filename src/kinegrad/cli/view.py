@@ -45,15 +45,15 @@ def view(
     mechanism, console = find_model(model), open_console()
     played = None if motion is None else _played(motion, mechanism, units)
     written = []
-    if png is not None:
-        first = None if played is None else played.q[0]
-        written.append(view.save_picture(mechanism, png, first, dark=dark))
-    for target in (gif, mp4):
-        if target is not None:
-            if played is None:
-                raise kg.InputError("a film needs a motion; give its file with --motion")
-            written.append(view.film(mechanism, played, target, dark=dark))
     try:
+        if png is not None:
+            first = None if played is None else played.q[0]
+            written.append(view.save_picture(mechanism, png, first, dark=dark))
+        for target in (gif, mp4):
+            if target is not None:
+                if played is None:
+                    raise kg.InputError("a film needs a motion; give its file with --motion")
+                written.append(view.film(mechanism, played, target, dark=dark))
         if export is not None:
             written.append(view.export_page(mechanism, played, export, dark=dark or None))
         for path in written:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, shown
 from kinegrad.model.geometry import Box, Capsule, Cylinder, Mesh, Solid, Sphere
+from kinegrad.view.needs import need_collada, need_trimesh
 
 __all__ = ["ARROW", "Surface", "capsule_between", "refined", "surface"]
 
@@ -133,10 +134,11 @@ def _box(size: tuple[float, float, float]) -> Surface:
 
 
 def _read(mesh: Mesh, where: str) -> Surface:
-    import trimesh
-
     if not os.path.isfile(mesh.file):
         raise InputError(f"{where}mesh file {shown(mesh.file)} does not exist; expected the file of a surface")
+    trimesh = need_trimesh()
+    if os.fspath(mesh.file).lower().endswith(".dae"):
+        need_collada()
     try:
         read: Any = trimesh.load(mesh.file, force="mesh")
     except Exception as error:  # whatever trimesh and what it builds on raise for a damaged file
