@@ -73,6 +73,7 @@ def constraint_design_hessian(
     """The exact second derivatives of yᵀφ(q) + uᵀφ̇(q, v) that the parameters take part in, of weights y and u.
 
     As of :func:`constraint_design_derivatives`, what descriptions of constraints say in numbers does not vary.
+    Angles and functions that build a model enter as in :func:`inverse_dynamics_design_hessian`.
 
     Parameters
     ----------
