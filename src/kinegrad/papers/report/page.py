@@ -66,6 +66,7 @@ figcaption, caption { font-size: .88rem; line-height: 1.45; color: var(--grey); 
 figcaption { margin-top: .5rem; } caption { caption-side: bottom; padding-top: .5rem; }
 figcaption b, caption b { color: var(--ink); }
 .table { overflow: auto hidden; margin: 1.4rem 0; }
+.table caption { position: sticky; left: 0; max-width: min(55rem, 100vw - 5rem); }
 table { border-collapse: collapse; width: 100%; font-size: .88rem; line-height: 1.4; }
 th, td { padding: .38rem .8rem .38rem 0; text-align: left; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { border-bottom: 2px solid var(--ink); font-weight: 600; vertical-align: bottom; }
@@ -87,7 +88,7 @@ figure { overflow-x: auto; }
   nav { columns: 1; } .numbers li { flex: 1 1 100%; } .numbers b { white-space: normal; }
   table { width: max-content; min-width: 100%; }
   td:not(.number), th { max-width: 16rem; } .table { -webkit-overflow-scrolling: touch; }
-  figcaption, caption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
+  figcaption, .table caption { position: sticky; left: 0; max-width: calc(100vw - 2.2rem); }
   .about dl { grid-template-columns: 1fr; }
 }
 @media screen and (max-width: 450px) {
