@@ -562,7 +562,7 @@ def test_threads_are_used(small_grain):
         barrier.wait()
         return True
 
-    engine.run(kernel, zeros(6 * WIDTH - 1), 4, 3)
+    engine.run(kernel, zeros(6 * WIDTH - 1), 600, 3)
     blocks = [(0, 2 * WIDTH), (2 * WIDTH, 4 * WIDTH), (4 * WIDTH, 6 * WIDTH - 1)]
     assert sorted(block[:2] for block in seen) == blocks
     assert len({block[2] for block in seen}) == 3
@@ -581,7 +581,7 @@ def test_an_error_in_a_thread_is_not_lost(small_grain):
         return True
 
     with pytest.raises(IndexError, match="out of bounds"):
-        engine.run(kernel, zeros(4 * WIDTH), 4, 2)
+        engine.run(kernel, zeros(4 * WIDTH), 600, 2)
 
 
 @pytest.mark.parametrize("threads", [1, 3])

@@ -27,7 +27,8 @@ Note = tuple[int, int, tuple[Integers, ...]]  # first state of a part, what the 
 
 NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that nothing resists
 _local = threading.local()
-_GRAIN = 2048  # joint-states a thread should have to do before it is worth waking
+_GRAIN = 2048  # states times joints of ∂τ that a thread should have to do before it is worth waking: 60 to 100 µs
+_SLOTS = 150  # of scratch for each joint there; all kernels take about as long for a slot of scratch (decision 152)
 FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
 _threads = 0  # until it is asked for
 
@@ -139,7 +140,7 @@ def run(
     count, n = batch.states, batch.n
     workers = check_threads(threads)
     if workers > 1:
-        workers = max(1, min(workers, count * n // _GRAIN))
+        workers = max(1, min(workers, count * slots // (_SLOTS * _GRAIN)))
     if not count:
         return
     if workers == 1 and count * n * n <= FIRST:

@@ -138,7 +138,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "A human lifts a box",
             "The human of zhakatayev2023 with 43 degrees of freedom lifts 10 kg from the floor to a shelf: a "
             "floating pelvis without motors, both feet planted with unknown forces inside friction cones, both "
-            "hands on the box, joints within anatomical ranges and strengths. Left and right move alike.",
+            "hands on the box, joints within anatomical ranges and strengths. Left and right move symmetrically.",
             human43_lift,
             drawing=_HUMAN,
         ),
