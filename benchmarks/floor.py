@@ -65,7 +65,7 @@ def run(repeats: int) -> list[Row]:
         "∂τ, dense": ("∂τ", matrices, lambda: inverse_dynamics_derivatives(model, q, v, a, out=out[False], threads=1)),
         "∂τ, packed": (
             "∂τ",
-            3 * out[True].dtau_dq.values.nbytes,  # type: ignore[union-attr]
+            3 * out[True].dtau_dq.values.nbytes,
             lambda: inverse_dynamics_derivatives(model, q, v, a, packed=True, out=out[True], threads=1),
         ),
         "∂a": ("∂a", matrices, lambda: forward_dynamics_derivatives(model, q, v, a, threads=1)),

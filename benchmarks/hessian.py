@@ -57,7 +57,7 @@ Call = Callable[[], Any]
 
 
 @kernel
-def reverse_sweep(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):  # type: ignore[no-untyped-def]
+def reverse_sweep(m, q, v, a, y, force, point, torque, by_q, by_v, by_a, scratch, start, stop):
     """The gradient of yᵀτ as it was when the targets were set."""
     ok = finite((q, v, a, y, force, point, torque), start, stop)
     if not ok:

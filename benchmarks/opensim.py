@@ -76,13 +76,18 @@ def _rows(osim: Any, file: Any, folder: Path, repeats: int) -> list[Row]:
             tracker.track(state)
 
     size = f"{model.nv} coordinates"
-    ours: Callable[[], Any] = lambda: inverse_dynamics(model, moved.q, moved.v, moved.a)  # noqa: E731
+
+    def ours() -> Any:
+        return inverse_dynamics(model, moved.q, moved.v, moved.a)
+
+    def fit() -> Any:
+        return inverse_kinematics(model, markers, start=START)
+
     rows: list[Row] = [_compare(f"τ, {size}", "InverseDynamicsSolver", ours, solve, FEW, 50, max(repeats, 10))]
     memory, files, tool = _tool(osim, file, folder, t, q)
     few = min(repeats, 5)
     rows.append(_compare(f"τ of positions and plates, {size}", "InverseDynamicsTool", memory, tool, FRAMES, 50, few))
     rows.append(_compare(f"the same, files to file, {size}", "InverseDynamicsTool", files, tool, FRAMES, None, few))
-    fit: Callable[[], Any] = lambda: inverse_kinematics(model, markers, start=START)  # noqa: E731
     name = f"q of {len(file.markers)} markers, {size}"
     rows.append(_compare(name, "InverseKinematicsSolver", fit, track, FEW, 100, min(repeats, 10)))
     return rows

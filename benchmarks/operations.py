@@ -73,9 +73,9 @@ def main() -> None:
     gather = lane.gather
     for module in list(sys.modules.values()):
         if getattr(module, "gather", None) is gather:
-            module.gather = lambda *arguments: counting(gather(*arguments))  # type: ignore[attr-defined]
+            module.gather = lambda *arguments: counting(gather(*arguments))
     aligned = threads.aligned
-    threads.aligned = lambda slots: counting(aligned(slots))  # type: ignore[assignment]
+    threads.aligned = lambda slots: counting(aligned(slots))
     model = kg.samples.human43(thickness=0.1)
     q, v, a = np.random.default_rng(0).normal(size=(3, 1, model.n))
     functions: dict[str, Callable[[], Any]] = {

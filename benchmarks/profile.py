@@ -88,7 +88,7 @@ def with_factors(
             moment, f = load3(scratch, sums + FORCE), load3(scratch, sums + FORCE + 3)
             passive = passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
             scatter(tau, r, i, dot(z, moment) + dot(s, f) + passive)
-            t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
+            t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)
             store(scratch, by_q + i, dot(z, u.n) + dot(s, u.f) + dot(z, b) + dot(z, l))
             store(scratch, by_q + n + i, dot(z, w.n) + dot(s, w.f))
             store(scratch, by_q + 2 * n + i, dot(z, t.n) + dot(s, t.f))

@@ -134,7 +134,7 @@ def test_complex_step_of_the_first_derivatives(tmp_path):
 
 def test_two_link_arm_on_paper():
     """Of the Lagrangian of two links in a plane: with c₂ = cos q₂ and s₂ = sin q₂, terms of τ₁ and τ₂ by hand."""
-    m, l, c, moment = 2.0, 0.7, 0.3, 0.05  # noqa: E741
+    m, l, c, moment = 2.0, 0.7, 0.3, 0.05
     builder = kg.ModelBuilder("arm", gravity=(0, -9.81, 0))
     upper = builder.add("shoulder", None, kg.revolute("z"), link="upper", tip=kg.translate(l, 0, 0))
     body = Inertia(m, [c, 0, 0], np.diag([0.0, moment, moment]))

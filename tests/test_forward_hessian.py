@@ -91,7 +91,7 @@ def test_complex_step_of_the_first_derivatives(tmp_path):
 
 def test_pendulum_on_paper():
     """I q̈ = τ − m g l cos q − k q̇: of w q̈, by q twice w m g l cos q / I, and nothing else."""
-    m, l, k, g, w = 2.0, 0.7, 0.4, 9.81, 1.3  # noqa: E741
+    m, l, k, g, w = 2.0, 0.7, 0.4, 9.81, 1.3
     builder = kg.ModelBuilder("pendulum", gravity=(0, -g, 0))
     body = kg.Inertia(m, [l, 0, 0], np.zeros((3, 3)))
     builder.add("pin", None, kg.revolute("z"), link="bob", inertia=body, damping=k)

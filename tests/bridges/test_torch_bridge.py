@@ -34,7 +34,10 @@ def test_values_and_jacobians(model, loaded):
     tau = to_torch(model, loads=loads)
     exact = inverse_dynamics_derivatives(model, *state, loads=loads)
     assert_close(tau(*tensors(state)).numpy(), exact.tau, CLOSE)
-    looped = lambda f, _: lambda *x: torch.autograd.functional.jacobian(f, x)  # noqa: E731
+
+    def looped(f, _):
+        return lambda *x: torch.autograd.functional.jacobian(f, x)
+
     for transformation in (looped, torch.func.jacrev, torch.func.jacfwd):
         for jacobian, field in zip(transformation(tau, (0, 1, 2))(*tensors(state)), FIELDS, strict=True):
             assert_close(jacobian.numpy(), getattr(exact, field), CLOSE)

@@ -40,7 +40,7 @@ def symbolic_torques(model: Model, q, v, a):
         motions.append([ca.mtimes(R.T, y) for y in (turning, turned, velocity, acceleration)])
     for i in range(n):
         w, dw, _, x = motions[i]
-        c, I = matrix(model.com[i]), matrix(model.inertia[i])  # noqa: E741 (the book's symbol)
+        c, I = matrix(model.com[i]), matrix(model.inertia[i])
         f = model.mass[i] * (x + ca.cross(dw, c) + ca.cross(w, ca.cross(w, c)))
         moment = ca.mtimes(I, dw) + ca.cross(w, ca.mtimes(I, w)) + ca.cross(c, f)
         forces[i] = [moment, f]

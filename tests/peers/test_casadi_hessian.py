@@ -9,7 +9,7 @@ import kinegrad as kg
 from tests.conftest import random_state, tree
 
 ca = pytest.importorskip("casadi")
-from tests.peers.casadi_model import matrix, moved, symbolic_hessian, symbolic_torques  # noqa: E402  needs CasADi
+from tests.peers.casadi_model import matrix, moved, symbolic_hessian, symbolic_torques
 
 
 @pytest.mark.parametrize("which", ["puma560", "tree"])

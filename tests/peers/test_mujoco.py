@@ -8,7 +8,7 @@ from kinegrad import samples
 from tests.conftest import SLIDERS_AND_HINGES, assert_close, random_loads, random_state, tree
 
 mujoco = pytest.importorskip("mujoco")
-from tests.peers.mujoco_model import can_be_mujoco, to_mujoco  # noqa: E402  needs MuJoCo
+from tests.peers.mujoco_model import can_be_mujoco, to_mujoco
 
 # As with Pinocchio, 1e-15 to 1e-14; and MuJoCo keeps orientations as quaternions, read from text and
 # normalised, which costs some 1e-16 a body.

@@ -82,13 +82,13 @@ def constraint(kind: str, A: np.ndarray, B: np.ndarray, new: bool) -> str:
 
 def closed(path: Path, kind: str, layout: object) -> tuple[OpenSimFile, np.ndarray]:
     q0 = np.random.default_rng(4).uniform(-0.8, 0.8, 8)
-    path.write_text(layout(joints(q0)))  # type: ignore[operator]
+    path.write_text(layout(joints(q0)))
     model = read(path).model
     order = [f"q_{name}" for name in NAMES]
     q = q0[[order.index(name) for name in model.coordinate_names]]
     T = kg.forward_kinematics(model, q)
     ends = (T.at(model, name).transform for name in ("a3", "b3"))
-    path.write_text(layout(joints(q0), constraint(kind, *ends, new=layout is new_layout)))  # type: ignore[operator]
+    path.write_text(layout(joints(q0), constraint(kind, *ends, new=layout is new_layout)))
     return read(path), q
 
 

@@ -29,13 +29,13 @@ def twins(path: Path, **options: object) -> tuple[OpenSimFile, object]:
     assemble = model_file.assemble
 
     def spy(found: object, **given: object) -> object:
-        made = assemble(found, **given)  # type: ignore[arg-type]
+        made = assemble(found, **given)
         kept.update(made.coupled)
         return made
 
-    model_file.assemble = spy  # type: ignore[assignment]
+    model_file.assemble = spy
     try:
-        file = read(path, **options)  # type: ignore[arg-type]
+        file = read(path, **options)
     finally:
         model_file.assemble = assemble
     return file, opensim_model.OpenSimTwin(path, file, kept)
@@ -46,7 +46,7 @@ def slopes(twin: object, q: np.ndarray, v: np.ndarray, a: np.ndarray, h: float =
     columns = []
     for e in np.eye(len(v)):
         weights = ((1, 0.75), (2, -0.15), (3, 1 / 60))
-        ends = [(c, *(twin.inverse_dynamics(q + s * k * h * e, v, a) for s in (1, -1))) for k, c in weights]  # type: ignore[attr-defined]
+        ends = [(c, *(twin.inverse_dynamics(q + s * k * h * e, v, a) for s in (1, -1))) for k, c in weights]
         columns.append(sum(c * (above - below) for c, above, below in ends) / h)
     return np.transpose(columns)
 
@@ -59,7 +59,7 @@ def compare_slopes(file: OpenSimFile, twin: object, tolerance: float, *, rates: 
     found = kg.inverse_dynamics_derivatives(model, q, v, a)
     expected = slopes(twin, q, v, a)
     assert np.abs(found.dtau_dq - expected).max() <= tolerance * np.abs(expected).max()
-    tau = twin.inverse_dynamics  # type: ignore[attr-defined]
+    tau = twin.inverse_dynamics
     expected = np.transpose([(tau(q, v + e, a) - tau(q, v - e, a)) / 2 for e in np.eye(model.nv)])
     assert np.abs(found.dtau_dv - expected).max() <= tolerance * np.abs(expected).max() or not rates
 
@@ -69,13 +69,13 @@ def compare(file: OpenSimFile, twin: object, tolerance: float, *, rates: bool = 
     for _ in range(count):
         q = kg.random_configuration(model, rng) * 0.8
         v, a = rng.normal(size=(2, model.nv)) * (1.0 if rates else [[0.0], [1.0]])
-        M, tau = twin.mass_matrix(q), twin.inverse_dynamics(q, v, a)  # type: ignore[attr-defined]
+        M, tau = twin.mass_matrix(q), twin.inverse_dynamics(q, v, a)
         assert np.abs(kg.mass_matrix(model, q) - M).max() <= tolerance * np.abs(M).max()
         assert np.abs(kg.inverse_dynamics(model, q, v, a) - tau).max() <= tolerance * np.abs(tau).max()
         places = kg.forward_kinematics(model, q)
         for body in (*model.link_names, *model.frames):
-            if twin.model.getBodySet().contains(body):  # type: ignore[attr-defined]
-                T = twin.transform(q, body)  # type: ignore[attr-defined]
+            if twin.model.getBodySet().contains(body):
+                T = twin.transform(q, body)
                 assert np.abs(places.at(model, body).transform - T).max() < 1e-12
 
 
@@ -83,7 +83,7 @@ def compare(file: OpenSimFile, twin: object, tolerance: float, *, rates: bool = 
 def test_every_kind_of_joint(tmp_path: Path, layout: object) -> None:
     """Of ball and free joints, Ṅ is by differences in the twin: hence 1e-9."""
     path = tmp_path / "m.osim"
-    path.write_text(layout(EVERYTHING, gravity="0.3 -9.7 0.2"))  # type: ignore[operator]
+    path.write_text(layout(EVERYTHING, gravity="0.3 -9.7 0.2"))
     file, twin = twins(path)
     assert file.model.nv == 21
     compare(file, twin, 1e-9)
@@ -117,11 +117,11 @@ def test_opensims_rates_of_three_rotations_by_one_coordinate(tmp_path: Path) -> 
     c = kg.inverse_dynamics(model, q, v, zero) - kg.inverse_dynamics(model, q, zero, zero)
 
     def lagrange(h: float) -> np.ndarray:
-        step = [(twin.mass_matrix(q + h * e) - twin.mass_matrix(q - h * e)) / (2 * h) for e in np.eye(2)]  # type: ignore[attr-defined]
+        step = [(twin.mass_matrix(q + h * e) - twin.mass_matrix(q - h * e)) / (2 * h) for e in np.eye(2)]
         return sum(s * x for s, x in zip(step, v, strict=True)) @ v - 0.5 * np.array([v @ s @ v for s in step])
 
     expected = (4 * lagrange(1e-3) - lagrange(2e-3)) / 3
-    theirs = twin.inverse_dynamics(q, v, zero) - twin.inverse_dynamics(q, zero, zero)  # type: ignore[attr-defined]
+    theirs = twin.inverse_dynamics(q, v, zero) - twin.inverse_dynamics(q, zero, zero)
     assert np.abs(c - expected).max() < 1e-8 * np.abs(c).max()
     assert np.abs(theirs - expected).max() > 1e-4 * np.abs(c).max()  # if this fails, OpenSim has been mended
 

@@ -8,7 +8,7 @@ from kinegrad import samples
 from tests.conftest import assert_close, parts, random_loads, random_state, tree
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import external_forces, to_pinocchio  # noqa: E402  needs Pinocchio
+from tests.peers.pinocchio_model import external_forces, to_pinocchio
 
 # Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest.
 CLOSE = 1e-12

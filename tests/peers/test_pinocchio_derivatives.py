@@ -7,8 +7,8 @@ import kinegrad as kg
 from tests.conftest import assert_close, parts, random_loads, random_state
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import external_forces, to_pinocchio  # noqa: E402  needs Pinocchio
-from tests.peers.test_pinocchio import MODELS, peer_tree  # noqa: E402
+from tests.peers.pinocchio_model import external_forces, to_pinocchio
+from tests.peers.test_pinocchio import MODELS, peer_tree
 
 # Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest.
 CLOSE = 1e-12

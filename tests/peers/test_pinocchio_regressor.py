@@ -7,9 +7,9 @@ import kinegrad as kg
 from tests.conftest import assert_close, random_state, some_now
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import to_pinocchio  # noqa: E402  needs Pinocchio
-from tests.peers.test_pinocchio import MODELS, peer_tree  # noqa: E402
-from tests.test_forward_dynamics import conditioned  # noqa: E402
+from tests.peers.pinocchio_model import to_pinocchio
+from tests.peers.test_pinocchio import MODELS, peer_tree
+from tests.test_forward_dynamics import conditioned
 
 CLOSE = 1e-12  # sums of some dozens of products, in different orders
 ORDER = [0, 1, 2, 3, 4, 5, 7, 6, 8, 9]  # its inertia is xx, xy, yy, xz, yz, zz; kinegrad's xx, xy, xz, yy, yz, zz

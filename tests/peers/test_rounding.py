@@ -10,8 +10,8 @@ from tests.reference import oracle
 from tests.test_rounding import WIDE, scaled, wide
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import to_pinocchio  # noqa: E402  needs Pinocchio
-from tests.peers.test_pinocchio import peer_tree  # noqa: E402
+from tests.peers.pinocchio_model import to_pinocchio
+from tests.peers.test_pinocchio import peer_tree
 
 MODELS = [
     samples.human43(),

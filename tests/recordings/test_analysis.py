@@ -160,7 +160,7 @@ def test_what_markers_do_not_tell() -> None:
     with pytest.raises(InputError, match="`markers` have no frames; expected at least one"):
         fit_design(kg.Design(model, ["shank2.placement.x"]), nothing)
     with pytest.raises(InputError, match="`design` is a Model"):
-        fit_design(model, markers)  # type: ignore[arg-type]
+        fit_design(model, markers)
 
 
 @pytest.mark.parametrize(
@@ -178,4 +178,4 @@ def test_refused(change: dict[str, object], sentence: str) -> None:
     model, names = leg()
     q, markers = walk(model, names, count=20)
     with pytest.raises(InputError, match=sentence):
-        analyze_recording(model, markers.t, q, **change)  # type: ignore[arg-type]
+        analyze_recording(model, markers.t, q, **change)

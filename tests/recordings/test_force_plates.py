@@ -24,7 +24,7 @@ def plate(**changes: object) -> ForcePlate:
         "point": rng.normal(size=(5, 3)),
         "torque": rng.normal(size=(5, 3)),
     }
-    return ForcePlate(**{**given, "link": "shank", **changes})  # type: ignore[arg-type]
+    return ForcePlate(**{**given, "link": "shank", **changes})
 
 
 def test_the_load_is_the_work_of_force_and_torque() -> None:
@@ -134,4 +134,4 @@ def test_refused_as_loads() -> None:
     with pytest.raises(InputError, match="`links` names plate 'x'"):
         plates_of(StorageTable([0.0], ("fvx", "fvy"), [[1.0, 2.0]]), {"x": "shank"})
     with pytest.raises(InputError, match="holds a int; expected ForcePlate"):
-        plate_loads(model, q, [3])  # type: ignore[list-item]
+        plate_loads(model, q, [3])

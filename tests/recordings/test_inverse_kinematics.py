@@ -318,7 +318,7 @@ def test_refused() -> None:
     ]
     for change, sentence in cases:
         with pytest.raises(InputError, match=sentence):
-            inverse_kinematics(model, change.pop("markers", markers), **change)  # type: ignore[arg-type]
+            inverse_kinematics(model, change.pop("markers", markers), **change)
 
 
 def test_every_coordinate_coupled() -> None:

@@ -125,7 +125,7 @@ def _loop(at: Frames, one: Loop) -> list[Jet]:
 def rows(model: oracle.AnyModel, constraints: ConstraintSet, q: ArrayLike) -> tuple[Array, Array, Array]:
     """φ (m,), G (m, n) and ∂²φ/∂q² (m, n, n) of all rows; `model` is that of the set, or has complex constants."""
     found = jets(model, constraints, np.asarray(q))
-    return tuple(np.array([getattr(jet, what) for jet in found]) for what in ("value", "gradient", "hessian"))  # type: ignore[return-value]
+    return tuple(np.array([getattr(jet, what) for jet in found]) for what in ("value", "gradient", "hessian"))
 
 
 def saddle(M: Array, G: Array, r: Array, s: Array) -> tuple[Array, Array]:

@@ -223,7 +223,7 @@ def two_link_arm():
 
 def two_link_torques(q, v, a):
     """[xiang2008] (52), (53)."""
-    l, m, I = L / 2, MASS, INERTIA  # noqa: E741
+    l, m, I = L / 2, MASS, INERTIA
     c1, c2, s2, c12 = np.cos(q[0]), np.cos(q[1]), np.sin(q[1]), np.cos(q[0] + q[1])
     far = m * G * l * c12 + LOAD * L * c12
     near = m * G * l * c1 + m * G * L * c1 + LOAD * L * c1

@@ -268,7 +268,10 @@ def test_batches_and_several_models():
 def test_steps_that_cannot_be_solved_say_so():
     """A push that grows with the cube of the speed leaves the equations of a long step without a solution."""
     model = samples.double_pendulum()
-    push = lambda t, q, v: 1e-2 * v**3 * [0, 1.0]  # noqa: E731
+
+    def push(t, q, v):
+        return 1e-2 * v**3 * [0, 1.0]
+
     run = {"step": 0.1, "steps": 20, "tau": push, **MIDPOINT}
     motion = simulate_fixed(model, [[1, 0.5]] * 3, [[0, 0], [0, 80], [0, 0.1]], **run)
     assert not motion.success

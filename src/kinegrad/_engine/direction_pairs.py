@@ -24,7 +24,8 @@ Array = NDArray[np.float64]
 
 
 class Curved(NamedTuple):
-    """Rows, or None where kernels have them; their slopes, (p, columns), and second slopes, (p, p, columns)."""
+    """Rows, (states or 1, columns), or None where kernels have them; their slopes, (p, columns), and second slopes,
+    (p, p, columns)."""
 
     rows: Array | None
     slopes: Array
@@ -43,48 +44,49 @@ def run_pairs(
 ) -> list[Array]:
     """Second derivatives of what a kernel of hyper-duals finds, (states, p, p, columns) each.
 
-    `slopes`, (p, n·k), and `second`, (p, p, n·k), are those of the constants; `state` are rows, (states, n); `fixed`
-    are arrays, :class:`Curved` ones, or lists of tables, which kernels get as they are.
+    `slopes`, (p, n·k), and `second`, (p, p, n·k), are those of the constants; `state` are rows, (states or 1, columns);
+    `fixed` are :class:`Curved` rows, or tables, which kernels get as they are.
     """
     p, model, count = len(slopes[0]), batch.model, batch.states
     both = tuple(np.concatenate([x, y.reshape(p * p, -1)]) for x, y in zip(slopes, second, strict=True))
     constants = flags_if_varied(mechanism(model), both)
     columns, (_, slots) = list(map(math.prod, kernel.cores(model, points))), kernel.needs(model)
     results = [np.zeros((count, p, p, width)) for width in columns]
-    which = [(k, l) for k in range(p) for l in range(k + 1)]  # noqa: E741 (a pair of parameters)
+    which = [(j, k) for j in range(p) for k in range(j + 1)]
     rows = [kernel_array(x) for x in state]
     call = Call(len(which), count, max(FIRST // (16 * model.n**2), WIDTH), workers_asked(threads, count * model.n))
 
     def part(line: int, start: int, stop: int) -> None:
-        k, l = which[line]  # noqa: E741
-        changes = (_pair(x, y, k, l) for x, y in zip(slopes, second, strict=True))
+        j, k = which[line]
+        changes = (_pair(x, y, j, k) for x, y in zip(slopes, second, strict=True))
         dm = tuple(tuple(map(kernel_array, each)) for each in zip(*changes, strict=True))
-        some = [x[start:stop] if len(x) == count else x for x in rows]
-        rest = [_of_pair(x, k, l, slice(start, stop), count) for x in fixed]
+        own = [_part(x, start, stop) for x in rows]
+        rest = [_along(x, j, k, start, stop) if isinstance(x, Curved) else x for x in fixed]
         filled = [_hyper(stop - start, width) for width in columns]
-        kernel.function(constants, dm, *some, *rest, *filled, _scratch(slots), 0, stop - start)
+        kernel.function(constants, dm, *own, *rest, *filled, _scratch(slots), 0, stop - start)
         for result, found in zip(results, filled, strict=True):
-            result[start:stop, k, l] = result[start:stop, l, k] = found.slope.slope
+            result[start:stop, j, k] = result[start:stop, k, j] = found.slope.slope
 
     call.run(part, alone_first=not compiled(kernel.function))
     return results
 
 
-def _pair(slopes: Array, second: Array, k: int, l: int) -> Change:  # noqa: E741
+def _pair(slopes: Array, second: Array, j: int, k: int) -> Change:
     """Of one set of constants, one row each."""
-    return Change(slopes[k : k + 1], slopes[l : l + 1], second[k, l][None])
+    return Change(slopes[j : j + 1], slopes[k : k + 1], second[j, k][None])
 
 
-def _of_pair(x: Any, k: int, l: int, some: slice, count: int) -> Any:  # noqa: E741
-    if isinstance(x, list):
-        return tuple(x)
-    if isinstance(x, Curved):
-        change = Change(*map(kernel_array, _pair(x.slopes, x.second, k, l)))
-        if x.rows is None:
-            return change
-        own = kernel_array(x.rows[some] if len(x.rows) == count else x.rows)
-        return HyperPair(Pair(own, change.first), Pair(change.second, change.both))
-    return x[some] if x.ndim == 2 and len(x) == count else x
+def _part(rows: Array, start: int, stop: int) -> Array:
+    """Rows of some of the states; one row, or none, serves all."""
+    return rows[start:stop] if len(rows) > 1 else rows
+
+
+def _along(x: Curved, j: int, k: int, start: int, stop: int) -> Change | HyperPair:
+    change = Change(*map(kernel_array, _pair(x.slopes, x.second, j, k)))
+    if x.rows is None:
+        return change
+    own = kernel_array(_part(x.rows, start, stop))
+    return HyperPair(Pair(own, change.first), Pair(change.second, change.both))
 
 
 def _hyper(rows: int, width: int) -> HyperPair:

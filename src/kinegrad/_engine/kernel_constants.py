@@ -144,7 +144,7 @@ def second_slopes(
     """Second slopes of the kernels' constants, (directions, directions, n·k) each in the order of :class:`Slopes`.
 
     `bent` holds second slopes of model fields, (directions, directions, *shape), of those that have any.  With f the
-    fields and c(f) the constants, ∂²c/∂k∂l is how the slope c′(f + t f_l)·(f_k + t f_kl) changes with t.  Constants are
+    fields and c(f) the constants, ∂²c/∂j∂k is how the slope c′(f + t f_k)·(f_j + t f_jk) changes with t.  Constants are
     products of at most three fields (a rotated inertia), so the slope is a polynomial of t of degree three or less, for
     which (4 D(t) − D(2t))/3 with D central is exact at any t.
     """
@@ -158,19 +158,19 @@ def second_slopes(
     def along(what: str, k: int) -> Any:
         return variation[what][k] if what in variation else 0.0
 
-    def curved(what: str, k: int, l: int) -> Any:  # noqa: E741 (a pair of parameters)
-        return bent[what][k, l] if what in bent else 0.0
+    def curved(what: str, j: int, k: int) -> Any:
+        return bent[what][j, k] if what in bent else 0.0
 
-    for k in range(directions):
-        for l in range(k + 1):  # noqa: E741
-            turned = any(moves(one, _FRAMES) and moves(two, _CARRIED) for one, two in ((k, l), (l, k)))
-            if not turned and not any(x[k, l].any() for x in bent.values()):
+    for j in range(directions):
+        for k in range(j + 1):
+            turned = any(moves(one, _FRAMES) and moves(two, _CARRIED) for one, two in ((j, k), (k, j)))
+            if not turned and not any(x[j, k].any() for x in bent.values()):
                 continue
-            step = 1.0 / max([1.0, *(float(np.abs(x[l]).max(initial=0.0)) for x in variation.values())])
+            step = 1.0 / max([1.0, *(float(np.abs(x[k]).max(initial=0.0)) for x in variation.values())])
 
-            def slope(t: float, k: int = k, l: int = l) -> list[Array]:  # noqa: E741
+            def slope(t: float, j: int = j, k: int = k) -> list[Array]:
                 moved = {
-                    what: x + t * along(what, l) + 1j * STEP * (along(what, k) + t * curved(what, k, l))
+                    what: x + t * along(what, k) + 1j * STEP * (along(what, j) + t * curved(what, j, k))
                     for what, x in fields.items()
                 }
                 constants = _mechanism(_fields_of(model, moved), moved["pitch"], model)
@@ -178,7 +178,7 @@ def second_slopes(
 
             sides = [slope(way * step) for way in (1, -1, 2, -2)]
             for whole, a, b, c, d in zip(found, *sides, strict=True):
-                whole[k, l] = whole[l, k] = (8.0 * (a - b) - (c - d)) / (12.0 * step)
+                whole[j, k] = whole[k, j] = (8.0 * (a - b) - (c - d)) / (12.0 * step)
     return tuple(found)
 
 

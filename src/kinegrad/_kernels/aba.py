@@ -73,7 +73,7 @@ def own_body(m, i, r, V, force, point, torque, scratch, at):
         store(scratch, at + k, 0.0)
     if m.massive[i]:
         own, zero = body(m, i, scratch, at), spread(0.0)
-        mass, h, I = own  # noqa: E741 (the book's symbol)
+        mass, h, I = own
         store_sym(scratch, at + THETA, I)
         store9(scratch, at + PHI, (zero, -h[2], h[1], h[2], zero, -h[0], -h[1], h[0], zero))
         store3(scratch, at + LAMBDA, (spread(mass), spread(mass), spread(mass)))

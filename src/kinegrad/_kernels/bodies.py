@@ -52,7 +52,7 @@ class Inertia(NamedTuple):
 
     mass: Any
     h: Any
-    I: Any  # noqa: E741 (the book's symbol)
+    I: Any
 
     def times(self, S):
         """I S, a force."""
@@ -88,7 +88,7 @@ def body(m, i, scratch, at):
     R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
     c = mul(R, row3(m.inertia, i, 1))
     h = scale(mass, c)
-    I = congruence(R, row6(m.inertia, i, 4))  # noqa: E741 (the book's symbol)
+    I = congruence(R, row6(m.inertia, i, 4))
     x, y, z = h[0] * c[0], h[1] * c[1], h[2] * c[2]
     xy, xz, yz = I[3] - h[0] * c[1], I[4] - h[0] * c[2], I[5] - h[1] * c[2]
     return Inertia(mass, h, (I[0] + y + z, I[1] + x + z, I[2] + x + y, xy, xz, yz))

@@ -60,7 +60,7 @@ def slots(n: int, layers: int) -> int:
 
 
 @inline
-def _displaced(I, S):  # noqa: E741 (the book's symbol)
+def _displaced(I, S):
     """Y of an inertia along a motion."""
     h, T = I.h, I.I
     x, y, z = (cross(S.w, (T[0], T[3], T[4])), cross(S.w, (T[3], T[1], T[5])), cross(S.w, (T[4], T[5], T[2])))
@@ -100,9 +100,9 @@ def _hand_on(m, i, S, layers, scratch):
         e, own = load(scratch, _step(n, k, i)), _load_rate(scratch, _rate(n, k, i))
         T = Y.I
         more = (e * T[0], e * T[1], e * T[2], e * T[3], e * T[4], e * T[5])
-        h, I = add(own.h, scale(e, Y.h)), plus(own.I, more)  # noqa: E741 (the book's symbol)
+        h, I = add(own.h, scale(e, Y.h)), plus(own.I, more)
         if m.apart[i]:
-            I = plus(I, parallel(h, load3(scratch, at + SHIFT)))  # noqa: E741
+            I = plus(I, parallel(h, load3(scratch, at + SHIFT)))
         add3(scratch, _rate(n, k, up), h)
         add_sym(scratch, _rate(n, k, up) + 3, I)
     hand_on_inertia(m, i, (up + 1) * N, at, BODY, scratch)

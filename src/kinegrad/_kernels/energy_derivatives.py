@@ -81,7 +81,7 @@ def block(m, q, v, dc_dq, dp_dq, dp_dv, dL_dq, dL_dv, r, scratch):
     c = scale(per_mass, first)
     for j in range(n):
         up, at = (m.parent[j] + 1) * N, (j + 1) * N
-        S, I = subspace(m, j, scratch, at), load_inertia(scratch, at + BODY)  # noqa: E741 (the book's symbol)
+        S, I = subspace(m, j, scratch, at), load_inertia(scratch, at + BODY)
         by_v = I.times(S)
         dc = scale(per_mass, by_v.f)
         if len(dc_dq) > 0:

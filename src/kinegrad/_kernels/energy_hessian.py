@@ -63,7 +63,7 @@ def enter(m, j, W, c, scratch):
     up, at, path = (m.parent[j] + 1) * N, (j + 1) * N, (n + 1) * N + j * PATH
     x = sub(load3(scratch, at + PLACE), c)
     back = scale(-1.0, x)
-    S, I = subspace(m, j, scratch, at), load_inertia(scratch, at + BODY)  # noqa: E741 (the book's symbol)
+    S, I = subspace(m, j, scratch, at), load_inertia(scratch, at + BODY)
     dS, here = carried(m, j, up + VELOCITY, at, scratch).cross(S), W.at(x)
     X = here.cross(S)
     t, u = I.times(S), I.times(dS) + S.cross(load_force(scratch, at + MOMENTUM))

@@ -171,7 +171,7 @@ def no_body():
 @inline
 def with_point(body, w, x):
     """A body and a point mass w at x."""
-    h, I = scale(w, x), body.I  # noqa: E741 (the book's symbol)
+    h, I = scale(w, x), body.I
     xx, yy, zz = h[0] * x[0], h[1] * x[1], h[2] * x[2]
     turned = I[0] + yy + zz, I[1] + xx + zz, I[2] + xx + yy, I[3] - h[0] * x[1], I[4] - h[0] * x[2], I[5] - h[1] * x[2]
     return Inertia(body.mass + w, add(body.h, h), turned)

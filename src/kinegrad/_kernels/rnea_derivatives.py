@@ -152,7 +152,7 @@ def load_coriolis(scratch, at):
 @inline
 def coriolis(V, body):
     """2B of a body that moves with V; of its K, the symmetric part ω×Ī − Īω× − v×h× − h×v×."""
-    w, v, h, I = V.w, V.v, body.h, body.I  # noqa: E741 (the book's symbol)
+    w, v, h, I = V.w, V.v, body.h, body.I
     x, y, z = cross(w, (I[0], I[3], I[4])), cross(w, (I[3], I[1], I[5])), cross(w, (I[4], I[5], I[2]))
     hv = dot(h, v)
     symmetric = (
@@ -269,15 +269,15 @@ def factors(m, i, at, path, loaded, scratch):
     S, dS, ddS = (
         load_motion(scratch, path + SUBSPACE), load_motion(scratch, path + RATE), load_motion(scratch, path + CURVE),
     )  # fmt: skip
-    I, B, F = load_inertia(scratch, at + BODY), load_coriolis(scratch, at), load_force(scratch, at + FORCE)  # noqa: E741
+    I, B, F = load_inertia(scratch, at + BODY), load_coriolis(scratch, at), load_force(scratch, at + FORCE)
     t = I.times(S)
     b = B.transposed_times(S)
     u = B.times(dS) + I.times(ddS) + S.cross(F)
     w = B.times(S) + I.times(dS) * 2.0
-    l = zero3()  # noqa: E741 (the symbol of the derivation)
+    l = zero3()
     if loaded:
         turn, pull = load9(scratch, at + TURN), load3(scratch, at + PULL)
-        l = add(tmul(turn, S.w), cross(pull, S.v))  # noqa: E741
+        l = add(tmul(turn, S.w), cross(pull, S.v))
         u = u + Force(mul(turn, S.w), cross(S.w, pull))
     return t, b, u, w, l
 
@@ -352,7 +352,7 @@ def inward(m, plan, q, v, a, r, loaded, place, first, tau, slots, scratch):
         S = load_motion(scratch, path + SUBSPACE)
         passive = passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
         scatter(tau, r, i, S.dot(load_force(scratch, sums + FORCE)) + passive)
-        t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
+        t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)
 
         # j = i: one entry of each matrix
         row = place[pair, 0]

@@ -239,7 +239,7 @@ def pass_on(m, i, at, up, slot, F, first, changed, scratch):
 def own_body(m, i, at, own, only, along, scratch):
     """f, h and d of link i, and how they change along a direction, to the sums of its children, if it has any."""
     R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
-    c, I = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))  # noqa: E741 (the book's symbol)
+    c, I = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
     half = 0.5 * (m.inertia[i, 4] + m.inertia[i, 5] + m.inertia[i, 6])  # ½ tr N
     w, A = load3(scratch, at + SPEED), load_motion(scratch, at + ACCELERATION)
     dc = cross(w, c)

@@ -290,7 +290,7 @@ def by_quiet_position(m, j, place, pair, u, h, first, second, scratch):
 
 
 @inline
-def by_motion(m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch):  # noqa: E741
+def by_motion(m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch):
     """What t, w, y, b, l meet there: entries by q̇_i and q̈_i; of the first derivatives, all but column i of ∂τ/∂q.
     Returns t and w likewise, and how far it has come: j, k, pair."""
     n, (_, qv, qa, vv) = len(m.parent), second
@@ -352,7 +352,7 @@ def by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch):
 def along_path(m, plan, i, stretch, place, pair, by_q, by_v, loaded, first, second, scratch):
     """All entries of joint i; of a long path stretch by stretch, since what both passes read of it is more than the
     nearest cache keeps."""
-    (u, h, r, o), (t, w, y, b, l), j, k = by_q, by_v, i, -1  # noqa: E741
+    (u, h, r, o), (t, w, y, b, l), j, k = by_q, by_v, i, -1
     if stretch == STRETCH:
         while j >= 0 and not plan[j, QUIET]:
             u, h, _, _ = by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch)
@@ -374,7 +374,7 @@ def inward(m, plan, q, v, a, r, loaded, place, start, tau, first, second, scratc
     n = len(m.parent)
     for i in range(n - 1, -1, -1):
         sums, path, pair = record(plan, i), (n + 1) * N + i * PATH, start[i]
-        t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)  # noqa: E741
+        t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)
         h, y, by_r, o = second_factors(m, i, sums, sums_at(n, plan[i, HOME]), path, chi_at(n, i), loaded, scratch)
         by_q, by_v = (u, h, by_r, o), (t, w, y, b, l)
         if (start[i - 1] if i > 0 else len(place)) - pair <= 2 * STRETCH:

@@ -58,7 +58,7 @@ def block(m, q, v, a, dq, dv, da, force, point, torque, plan, dtau, r, scratch):
     for i in range(n - 1, -1, -1):
         path, up, at = (n + 1) * N + i * PATH, base(n) + (m.parent[i] + 1) * SUM, base(n) + (i + 1) * SUM
         e, de, dde = gather(dq, r, i), gather(dv, r, i), gather(da, r, i)
-        t, b, u, w, l = factors(m, i, record(plan, i), path, loaded, scratch)  # noqa: E741
+        t, b, u, w, l = factors(m, i, record(plan, i), path, loaded, scratch)
         S, below = load_motion(scratch, path + SUBSPACE), load_force(scratch, at + FOR_S)
         change = dot(b, load3(scratch, at + FOR_B)) + load_motion(scratch, at + FOR_T).dot(t)
         change = change + dot(l, load3(scratch, at + FOR_L)) + S.dot(below)

@@ -159,7 +159,7 @@ def _second(
     second = moved_tables(design, constraints, frame_second_slopes(design), p * p)
     curved = [engine.Curved(None, x, xx.reshape(p, p, -1)) for x, xx in zip(first, second, strict=True)]
     found = engine.run_pairs(
-        _SECOND, batch, kernel_slopes(design)[0], kernel_second_slopes(design), rows, [list(tables), *curved], threads,
+        _SECOND, batch, kernel_slopes(design)[0], kernel_second_slopes(design), rows, [tuple(tables), *curved], threads,
         (constraints.m,),
     )  # fmt: skip
     return weighted_pairs(batch, found[0], weights[0]) + weighted_pairs(batch, found[1], weights[1])

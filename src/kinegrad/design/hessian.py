@@ -154,10 +154,12 @@ def _by_parameters(design: Design, state: Sequence[Any], loads: Loads | None, th
     given = named_loads(design.model, loads_of(design, loads))
     batch, rows, acting = engine.checked(_SECOND, design.model, motion, given)
     slopes, varied = kernel_slopes(design)
-    fixed: Sequence[Any] = acting
-    if varied is not None:
-        fixed = [engine.Curved(*x) for x in zip(acting, varied, load_second_slopes(design), strict=True)]
-    found = engine.run_pairs(_SECOND, batch, slopes, kernel_second_slopes(design), rows, fixed, threads)
+    loaded: list[engine.Curved] = []
+    if varied is None:
+        rows = [*rows, *acting]
+    else:
+        loaded = [engine.Curved(*x) for x in zip(acting, varied, load_second_slopes(design), strict=True)]
+    found = engine.run_pairs(_SECOND, batch, slopes, kernel_second_slopes(design), rows, loaded, threads)
     return weighted_pairs(batch, found[0], weights)
 
 

@@ -334,9 +334,13 @@ class Problem:
         for (kind, sign), rows in sides.items():
             edge = (self.low if sign > 0 else self.high) / self.limit_size
             if rows.any():
-                fun = lambda x, r=rows, e=edge, s=sign: s * (self.limits(x) - e)[r]  # noqa: E731
-                jac = lambda x, r=rows, s=sign: s * self.dlimits(x)[r]  # noqa: E731
-                pairs.append({"type": kind, "fun": fun, "jac": jac})
+                pairs.append(
+                    {
+                        "type": kind,
+                        "fun": lambda x, rows=rows, edge=edge, sign=sign: sign * (self.limits(x) - edge)[rows],
+                        "jac": lambda x, rows=rows, sign=sign: sign * self.dlimits(x)[rows],
+                    }
+                )
         return pairs
 
 

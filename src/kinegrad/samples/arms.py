@@ -38,8 +38,8 @@ def two_link(*, gravity: ArrayLike = (0.0, -9.8062, 0.0)) -> Model:
     >>> arm.joint_names, arm.link_inertia("forearm").pseudo[0, [0, 3]].round(12).tolist()
     (('shoulder', 'elbow'), [0.12, -0.1])
     """
-    L, m, I = 0.4, 0.5, 0.1  # noqa: E741  the paper's symbol
-    link = Inertia(m, [-L / 2, 0, 0], np.diag([0, I, I]))
+    L, m, moment = 0.4, 0.5, 0.1
+    link = Inertia(m, [-L / 2, 0, 0], np.diag([0, moment, moment]))
     return Model.from_dh(
         [DH(a=L), DH(a=L)],
         name="two_link",

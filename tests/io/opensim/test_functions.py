@@ -45,12 +45,12 @@ FUNCTIONS = [
 @pytest.mark.parametrize("line", [LinearFunction(1.3, 0.4), LinearFunction(-0.6, 0.1)])
 def test_functions_of_lines_and_lines_of_functions(function: object, line: LinearFunction) -> None:
     x = np.linspace(-4, 5, 67)
-    inside = compose(function, line).derivatives(x, 2)  # type: ignore[arg-type]
-    value, first, second = function.derivatives(line.multiplier * x + line.offset, 2)  # type: ignore[attr-defined]
+    inside = compose(function, line).derivatives(x, 2)
+    value, first, second = function.derivatives(line.multiplier * x + line.offset, 2)
     for found, expected in zip(inside, (value, first * line.multiplier, second * line.multiplier**2), strict=True):
         assert np.abs(found - expected).max() < 1e-12
-    outside = compose(line, function).derivatives(x, 2)  # type: ignore[arg-type]
-    value, first, second = function.derivatives(x, 2)  # type: ignore[attr-defined]
+    outside = compose(line, function).derivatives(x, 2)
+    value, first, second = function.derivatives(x, 2)
     expected_values = (line.multiplier * value + line.offset, line.multiplier * first, line.multiplier * second)
     for found, expected in zip(outside, expected_values, strict=True):
         assert np.abs(found - expected).max() < 1e-13

@@ -291,7 +291,7 @@ def test_an_impossible_inertia_is_projected_and_reported(tmp_path: Path) -> None
 )
 def test_options(tmp_path: Path, options: dict[str, object], sentence: str) -> None:
     with pytest.raises(InputError, match=sentence):
-        read(tmp_path / "m.osim", **options)  # type: ignore[arg-type]
+        read(tmp_path / "m.osim", **options)
 
 
 def test_an_axis_that_is_not_said_is_x(tmp_path: Path) -> None:

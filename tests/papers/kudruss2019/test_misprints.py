@@ -24,7 +24,7 @@ def algorithm_3(model, q, dq, *, outboard=True, sign=1.0):
     """∂H along dq; `outboard`: with what changed further out in line 13, `sign`: of [×* F] S ∂q in line 22."""
     n = model.n
     T = kg.forward_kinematics(model, q).transform
-    X, S, I = [], [], []  # noqa: E741 (the book's symbols)
+    X, S, I = [], [], []
     for i, parent in enumerate(model.parents):
         pose = np.linalg.inv(T[parent]) @ T[i] if parent >= 0 else T[i]
         X.append(motion_transform(pose))  # from body i to its parent

@@ -80,9 +80,9 @@ class Pairs:
             H += product(rows.swapaxes(1, 2), rows * values[:, self._squares, None])
         for which, one, at_one, two, at_two, computed in self._across:
             J = grid.J(x)
-            O = np.zeros((len(J), len(one), len(two)))  # noqa: E741
-            O[:, at_one, at_two] = values[:, which]
-            part = product(J[:, one].swapaxes(1, 2), product(O, J[:, two]) if computed else O)
+            across = np.zeros((len(J), len(one), len(two)))
+            across[:, at_one, at_two] = values[:, which]
+            part = product(J[:, one].swapaxes(1, 2), product(across, J[:, two]) if computed else across)
             if computed:
                 H += part + part.swapaxes(1, 2)
             else:

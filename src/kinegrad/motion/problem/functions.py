@@ -56,15 +56,16 @@ NONE = (np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64))
 
 
 class Linear:
-    """r = A y."""
+    """r = A y; a number of y that is not finite enters those rows alone that have an entry for it."""
 
     def __init__(self, names: tuple[str, ...], rows: Any, columns: Any, coefficients: Any) -> None:
         self.names = names
         self.entries = (np.asarray(rows, dtype=np.int64), np.asarray(columns, dtype=np.int64))
         self.coefficients = np.asarray(coefficients, dtype=float)
         self.pairs = NONE
-        self._sums = np.zeros((len(self.coefficients), len(names)))
-        self._sums[np.arange(len(self.coefficients)), self.entries[0]] = self.coefficients
+        self._single = np.array_equal(self.entries[0], np.arange(len(names)))  # one entry in each row, in order
+        self._by_row = np.argsort(self.entries[0], kind="stable")
+        self._filled, self._starts = np.unique(self.entries[0][self._by_row], return_index=True)
 
     @classmethod
     def of_matrix(cls, names: tuple[str, ...], matrix: Array, start: int) -> Linear:
@@ -73,7 +74,13 @@ class Linear:
         return cls(names, rows, columns + start, matrix[rows, columns])
 
     def value(self, y: Array) -> Array:
-        return product(y.take(self.entries[1], axis=1), self._sums)
+        terms = y.take(self.entries[1], axis=1) * self.coefficients
+        if self._single:
+            return terms
+        found = np.zeros((len(y), len(self.names)))
+        if len(self._starts):
+            found[:, self._filled] = np.add.reduceat(terms.take(self._by_row, axis=1), self._starts, axis=1)
+        return found
 
     def first(self, y: Array) -> Array:
         return np.broadcast_to(self.coefficients, (len(y), len(self.coefficients)))
