@@ -74,7 +74,7 @@ class Linear:
         return cls(names, rows, columns + start, matrix[rows, columns])
 
     def value(self, y: Array) -> Array:
-        terms = y.take(self.entries[1], axis=1) * self.coefficients
+        terms: Array = y.take(self.entries[1], axis=1) * self.coefficients
         if self._single:
             return terms
         found = np.zeros((len(y), len(self.names)))
