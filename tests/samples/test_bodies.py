@@ -1,10 +1,15 @@
 """Ranges and strengths of the human, the human in the sagittal plane, the five-bar arm."""
 
+import inspect
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import kinegrad as kg
 from kinegrad import InputError, samples
+from kinegrad.samples import human_limits
 
 NECK_AND_ARMS = ("neck", "shoulder", "elbow", "wrist", "clavicle")
 
@@ -99,6 +104,48 @@ def test_limits_are_kept_by_copies_and_files():
     weaker = human.replace(effort_limits={"right_knee": 50.0}, position_limits={"right_knee": (0, 1)})
     assert weaker.effort_limits[9] == 50
     assert weaker.position_limits[9].tolist() == [0, 1]
+
+
+WEIGHT, CLAVICLE = 77.5, 0.17  # kg of human43, and m
+SOURCES = {  # degrees in two directions, as printed; None is an estimate
+    "pelvis": (None, None), "hip.z": (45, 45), "hip.y": (45, 30), "hip.x": (125, 15), "knee": (0, 130),
+    "ankle.x": (35, 50), "ankle.y": (25, 35), "toes": (80, 30), "lumbar": (30, 30), "clavicle.y": (45, 10),
+    "clavicle.z": (30, 30), "shoulder.z": (90, 70), "shoulder.y": (120, None), "shoulder.x": (180, 60),
+    "elbow.x": (150, 0), "elbow.z": (80, 80), "wrist.x": (20, 30), "wrist.y": (70, 80), "neck.y": (45, 45),
+    "neck.z": (80, 80), "neck.x": (45, 45),
+}  # fmt: skip
+TORQUES = {  # N·m as printed, or from N·m/kg or N
+    "hip.z": 0.46 * WEIGHT, "hip.y": 1.29 * WEIGHT, "hip.x": 190, "knee": 168, "ankle.x": 126, "ankle.y": 34.6,
+    "toes": 14.2, "clavicle.y": 1101 / 2 * CLAVICLE, "clavicle.z": 1117 / 2 * CLAVICLE, "shoulder.z": 50.522,
+    "shoulder.y": 67.9, "shoulder.x": 92, "elbow.x": 77, "elbow.z": 16.2, "wrist.x": 11.0, "wrist.y": 12.2,
+    "neck.y": 32, "neck.z": 13, "neck.x": 51,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("joint", human_limits.LIMITS)
+def test_limits_are_the_numbers_of_their_sources(joint):
+    """Ranges as printed; torques to three digits, those by kg or N for this body."""
+    lower, upper, strength = human_limits.LIMITS[joint]
+    for found, printed in ((-lower, SOURCES[joint][0]), (upper, SOURCES[joint][1])):
+        assert printed is None or found == printed
+    assert strength == pytest.approx(TORQUES.get(joint, 143), rel=5e-3)
+    human = samples.human43()
+    clavicle = abs(human.tip[human.link_index("right_clavicle"), 0, 3])
+    assert (human.total_mass, clavicle) == pytest.approx((WEIGHT, CLAVICLE))
+    i = human.joint_index(joint if joint in human.joint_names else f"right_{joint}")
+    np.testing.assert_allclose(np.degrees(human.position_limits[i]), (lower, upper))
+    assert human.effort_limits[i] == strength
+
+
+def test_every_limit_names_a_source_in_the_bibliography_or_is_called_an_estimate():
+    text = inspect.getsource(human_limits).replace("list[", "(").replace("tuple[", "(").replace("Sequence[", "(")
+    rows = [line for line in text.splitlines() if "JointLimits(" in line and "#" in line]
+    assert len(rows) == len(human_limits.LIMITS)
+    assert all("[" in row.split("#")[1] or "estimate" in row for row in rows)
+    bibliography = (Path(__file__).parents[2] / "docs" / "references.md").read_text(encoding="utf-8")
+    keys = set(re.findall(r"\[([a-z]+\d*[a-z]?)\]", text))
+    assert len(keys) > 15
+    assert not {key for key in keys if f"**{key}**" not in bibliography}
 
 
 # --- the human in the sagittal plane ------------------------------------------------------------------------
