@@ -124,7 +124,8 @@ def test_the_same_from_c3d(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ([], "`--motion` and `--markers`: expected one of them"),
+        ([], "expected one of `--motion FILE` (coordinates) and `--markers FILE`"),
+        (["--motion", "walk.mot", "--units", "deg"], "`--units` is for CSV, NPZ and NetCDF files"),
         (["--motion", "nothing.mot"], "nothing.mot: cannot be read"),
         (["--motion", "walk.trc"], "`--motion` is walk.trc, a file of markers; expected coordinates, or `--markers`"),
         (["--markers", "other.trc"], "other.trc: no marker of it is in the model; expected the names of its markers"),
@@ -154,6 +155,27 @@ def test_impossible_inertias_name_the_option(tmp_path: Path) -> None:
     assert "or use --project-inertia for the nearest" in " ".join(said.split())
     code, said = run(tmp_path, "--motion", str(tmp_path / "walk.mot"), "--project-inertia")
     assert code == 0, said
+
+
+def test_angles_in_degrees_of_a_csv_file(tmp_path: Path) -> None:
+    """A CSV file does not say its units: --units does; columns that are missing are held if --missing allows it."""
+    recorded(tmp_path)
+    model, table = read(tmp_path / "m.osim").model, read_storage(tmp_path / "walk.mot")
+    given = [name for name in model.coordinate_names if name != "ankle"]
+    columns = [table.values[:, table.names.index(name)] for name in given]
+    header = ",".join(["time", *given])
+    np.savetxt(tmp_path / "walk.csv", np.column_stack([table.t, *columns]), delimiter=",", header=header, comments="")
+    at_rest = StorageTable(table.t, tuple(given), np.column_stack(columns), in_degrees=True)
+    write_storage(tmp_path / "walk.mot", at_rest)
+    code, text = run(tmp_path, "--motion", str(tmp_path / "walk.csv"), "--units", "deg")
+    assert (code, "ankle" in text) == (2, True), text
+    found = []
+    for name, options in (("walk.mot", []), ("walk.csv", ["--units", "deg", "--missing", "neutral"])):
+        code, text = run(tmp_path, "--motion", str(tmp_path / name), *options)
+        assert code == 0, text
+        assert f"not in {name}, held at their" in text
+        found.append(read_storage(tmp_path / "out" / "torques.sto").values)
+    assert np.abs(found[1] - found[0]).max() < 1e-9 * np.abs(found[0]).max()
 
 
 def test_degrees_taken_for_radians_are_noted(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import typer
 
 import kinegrad as kg
 from kinegrad.cli.console import find_file, open_console, plain, print_section, print_torques, text_table
+from kinegrad.cli.inverse_dynamics import Missing, Units
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +57,13 @@ def analyze(
         list[str] | None,
         typer.Option(metavar="LINK", help="The link on each plate, in their order; by default the nearest foot."),
     ] = None,
+    units: Annotated[
+        Units | None,
+        typer.Option(help="Unit of angles in CSV, NPZ and NetCDF files that do not state it; by default rad."),
+    ] = None,
+    missing: Annotated[
+        Missing, typer.Option(help="Coordinates without a column in a CSV file: an error, or their neutral value.")
+    ] = Missing.refuse,
     lowpass: Annotated[float | None, typer.Option(metavar="HZ", help="Cut-off frequency; for walking 4 to 8.")] = None,
     filter: Annotated[str, typer.Option(metavar="butterworth|opensim", help="Kind of filter.")] = "butterworth",
     up: Annotated[str, typer.Option(metavar="y|z", help="For C3D files: the axis that points upwards.")] = "y",
@@ -85,7 +93,7 @@ def analyze(
     from kinegrad.cli.analysis_page import write_everything
     from kinegrad.recordings import analyze_recording
 
-    recording = _read(model, motion, markers, marker_set, forces, foot, up, project_inertia)
+    recording = _read(model, motion, markers, marker_set, forces, foot, up, project_inertia, units, missing)
     found = analyze_recording(
         recording.model, recording.t, recording.q, lowpass=lowpass, filter=filter, plates=recording.plates,
         kinematics=recording.kinematics, marker_error=marker_error, coordinate_error=coordinate_error,
@@ -98,14 +106,16 @@ def analyze(
 
 def _read(
     model: str, motion: Path | None, markers: Path | None, marker_set: Path | None, forces: Path | None,
-    foot: list[str] | None, up: str, project: bool,
+    foot: list[str] | None, up: str, project: bool, units: Units | None, missing: Missing,
 ) -> Recording:  # fmt: skip
     """Everything that is named; errors before any work."""
     from kinegrad import io
     from kinegrad.recordings import inverse_kinematics, read_c3d
 
     if (motion is None) == (markers is None):
-        raise kg.InputError("`--motion` and `--markers`: expected one of them")
+        raise kg.InputError("expected one of `--motion FILE` (coordinates) and `--markers FILE`")
+    if units is not None and (motion is None or motion.suffix.lower() in (".mot", ".sto")):
+        raise kg.InputError("`--units` is for CSV, NPZ and NetCDF files; others state their units")
     if motion is not None and motion.suffix.lower() in (".trc", ".c3d"):
         raise kg.InputError(f"`--motion` is {motion}, a file of markers; expected coordinates, or `--markers`")
     mechanism, types, defaults, notes = _model(model, marker_set, project)
@@ -113,15 +123,17 @@ def _read(
     if motion is not None:
         if motion.suffix.lower() in (".mot", ".sto"):
             table = io.read_storage(motion)
-            q, missing, unused = table.coordinates(mechanism, motion_types=types, defaults=defaults)
+            q, held, unused = table.coordinates(mechanism, motion_types=types, defaults=defaults)
             t = table.t
             notes += _far_turns(mechanism, q)
-            if missing:
-                notes.append(f"not in {motion.name}, held at their defaults: {', '.join(missing)}")
+            if held:
+                notes.append(f"not in {motion.name}, held at their defaults: {', '.join(held)}")
             if unused:
                 notes.append(f"in {motion.name}, but no coordinate of the model: {', '.join(unused)}")
         else:
-            positions = io.read_positions(motion, mechanism)
+            positions = io.read_positions(motion, mechanism, units=units and units.value, missing=missing.value)
+            if positions.held:
+                notes.append(f"not in {motion.name}, held at their neutral values: {', '.join(positions.held)}")
             if positions.t is None:
                 raise kg.InputError(f"{motion}: has no times; expected a column `t`")
             t, q = positions.t, positions.q

@@ -90,7 +90,8 @@ def _print_rest(console: Console, found: ModelFile) -> None:
     table.add_column("for example")
     for (what, matters), notes in sorted(kinds.items(), key=lambda item: not item[0][1]):
         table.add_row(plain(what), "yes" if matters else "", str(len(notes)), plain(notes[0]))
-    title = f"{found.report.format} file, {len(found.report)} parts not in the model"
+    count = len(found.report)
+    title = f"{found.report.format} file, {count} {'part' if count == 1 else 'parts'} not in the model"
     print_section(console, title, table if kinds else Text("all of it is in the model"))
 
 

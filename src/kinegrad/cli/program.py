@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import inspect
 import os
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -81,17 +83,17 @@ def _options(
     pass
 
 
-app.command()(info)
-app.command()(convert)
-app.command()(inverse_dynamics)
-app.command()(analyze)
-app.command()(sample_trajectory)
-app.command()(demo)
-app.command(name="compile")(compile_command)
-app.command()(reproduce)
-app.command()(predict)
-app.command()(sweep)
-app.command()(view)
+def _paragraphs(command: Callable[..., None]) -> str:
+    """Its docstring with one line for each paragraph, for terminals of any width."""
+    text = inspect.getdoc(command) or ""
+    return "\n\n".join(" ".join(part.split()) for part in text.split("\n\n"))
+
+
+for _command in (
+    info, convert, inverse_dynamics, analyze, sample_trajectory, demo, compile_command, reproduce, predict, sweep, view,
+):  # fmt: skip
+    _name = "compile" if _command is compile_command else None  # compile is a function of Python
+    app.command(name=_name, help=_paragraphs(_command))(_command)
 
 
 def main() -> None:

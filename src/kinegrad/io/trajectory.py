@@ -60,6 +60,9 @@ __all__ = [
 
 Array = NDArray[np.float64]
 STORAGE = (".mot", ".sto")
+_OTHERS = dict.fromkeys(STORAGE, "positions alone are read by kinegrad.recordings.read_motion") | dict.fromkeys(
+    (".trc", ".c3d"), "markers are analysed by `kinegrad analyze --markers FILE`"
+)  # what to do with files that hold something else
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +147,8 @@ def file_format(path: str | os.PathLike[str]) -> str:
     place = checked_path(path)
     suffix = place.suffix.lower()
     if suffix not in _READERS:
-        raise InputError(f"{place}: files of kind {shown(suffix)} are unknown; expected .csv, .npz or .nc")
+        what = f"are no trajectories: {_OTHERS[suffix]}" if suffix in _OTHERS else "are unknown"
+        raise InputError(f"{place}: files of kind {shown(suffix)} {what}; expected .csv, .npz or .nc")
     return suffix
 
 

@@ -56,7 +56,8 @@ def _continue_turns(model: Model, q: Array, known: NDArray[np.bool_], made: list
         jumps = int(np.count_nonzero(np.abs(np.diff(smooth - x)) > 1))
         if jumps:
             q[known[:, i], i] = smooth
-            made.append(f"q.{layout.coordinate_names[i]}: {jumps} jumps of a whole turn removed")
+            what = "jump" if jumps == 1 else "jumps"
+            made.append(f"q.{layout.coordinate_names[i]}: {jumps} {what} of a whole turn removed")
     for _, k, _ in layout.balls:
         rows = np.flatnonzero(known[:, k])
         u = q[rows, k : k + 4]
