@@ -48,5 +48,5 @@ def large_walker(path: Path) -> OpenSimFile:
     joints.append(gimbal("head", below, "0 0.1 0", "4"))
     rng = np.random.default_rng(2)
     places = [(j.body, k, " ".join(f"{x:.3f}" for x in rng.uniform(-0.15, 0.15, 3))) for j in joints for k in range(3)]
-    path.write_text(new_layout(joints, markers="".join(MARKER.format(*place) for place in places)))
+    path.write_text(new_layout(joints, markers="".join(MARKER.format(*place) for place in places)), encoding="utf-8")
     return read(path)

@@ -244,6 +244,12 @@ def inverse_dynamics_derivatives(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    InverseDynamicsDerivatives
+        ``tau``, shape (..., n), N·m or N; ``dtau_dq``, ``dtau_dv`` and ``dtau_da`` (the mass matrix), shape (..., n,
+        n) each, where ``[..., i, j]`` is the derivative of τ_i with respect to q_j, v_j or a_j.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -329,6 +335,11 @@ def inverse_dynamics_vjp(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    InverseDynamicsGradient
+        The gradients ``dq``, ``dv`` and ``da`` of wᵀτ, shape (..., n) each.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -355,6 +366,11 @@ def inverse_dynamics_load_derivatives(
         Where the forces act and what they are; without it at the origins of the link frames, and zero.
     threads : int, optional
         See :func:`set_threads`.
+
+    Returns
+    -------
+    LoadDerivatives
+        ``dtau_dforce``, ``dtau_dtorque`` and ``dtau_dpoint``, shape (..., n, n, 3) each: torque, link, component.
 
     Examples
     --------

@@ -252,6 +252,12 @@ def inverse_dynamics_hessian(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    InverseDynamicsHessian
+        ``d2_dqdq``, ``d2_dqdv``, ``d2_dqda`` and ``d2_dvdv``, shape (..., n, n) each, where ``d2_dqdv[..., i, j]`` is
+        ∂²(wᵀτ)/∂q_i∂v_j; the derivatives with respect to (v, a) and (a, a) are zero.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -297,6 +303,12 @@ def inverse_dynamics_second_order(
         Arrays to fill and return, as in :func:`inverse_dynamics_hessian`.
     threads : int, optional
         See :func:`set_threads`.
+
+    Returns
+    -------
+    InverseDynamicsSecondOrder
+        ``tau`` and its first derivatives as of :func:`inverse_dynamics_derivatives`, and the second derivatives of
+        wᵀτ as of :func:`inverse_dynamics_hessian`.
 
     Examples
     --------
@@ -390,6 +402,11 @@ def inverse_dynamics_hessian_tensors(
         How much memory the result may take: 32 n³ bytes for each state.  2 GiB unless said otherwise.
     threads : int, optional
         See :func:`set_threads`.
+
+    Returns
+    -------
+    InverseDynamicsTensors
+        ``d2tau_dqdq``, ``d2tau_dqdv``, ``d2tau_dqda`` and ``d2tau_dvdv``, shape (..., n, n, n) each.
 
     Raises
     ------

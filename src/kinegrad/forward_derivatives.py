@@ -92,6 +92,12 @@ def forward_dynamics_derivatives(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    ForwardDynamicsDerivatives
+        ``a``, shape (..., n), rad/s² or m/s²; ``da_dq``, ``da_dv`` and ``da_dtau`` (the inverse of the mass matrix),
+        shape (..., n, n) each, where ``[..., i, j]`` is the derivative of a_i with respect to q_j, v_j or τ_j.
+
     Raises
     ------
     SingularError

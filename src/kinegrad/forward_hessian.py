@@ -67,6 +67,12 @@ def forward_dynamics_hessian(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    ForwardDynamicsHessian
+        ``d2_dqdq``, ``d2_dqdv``, ``d2_dqdtau`` and ``d2_dvdv``, shape (..., n, n) each, where ``d2_dqdtau[..., i,
+        j]`` is ∂²(wᵀa)/∂q_i∂τ_j; the derivatives with respect to (v, τ) and (τ, τ) are zero.
+
     Raises
     ------
     SingularError

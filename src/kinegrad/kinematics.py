@@ -149,6 +149,13 @@ def forward_kinematics(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    ForwardKinematics
+        ``transform``, shape (..., n, 4, 4), from link frames to the world; if v and a were given,
+        ``linear_velocity``, ``angular_velocity``, ``linear_acceleration`` and ``angular_acceleration``, shape (...,
+        n, 3) each.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -187,6 +194,12 @@ def point_motion(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    PointMotion
+        ``position`` and, if v and a were given, ``velocity`` and ``acceleration``, in the world: shape (..., 3) for
+        one point, (..., k, 3) for k points.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -216,6 +229,11 @@ def jacobian(
         Coordinates, rad or m.
     link, point, threads
         As in :func:`point_motion`.
+
+    Returns
+    -------
+    Jacobian
+        ``linear`` and ``angular``, shape (..., 3, n) each for one point, (..., k, 3, n) for k points.
 
     Examples
     --------

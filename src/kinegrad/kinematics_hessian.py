@@ -118,6 +118,11 @@ def point_motion_hessian(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    PointMotionHessian
+        ``d2_dqdq`` and, if v and a were given, ``d2_dqdv``, ``d2_dqda`` and ``d2_dvdv``, shape (..., n, n) each.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -207,6 +212,11 @@ def momentum_hessian(
         Weights in the world frame; zero where they are not given.
     threads : int, optional
         See :func:`set_threads`.
+
+    Returns
+    -------
+    MomentumHessian
+        ``d2_dqdq`` and ``d2_dqdv``, shape (..., n, n) each; the derivatives with respect to (v, v) are zero.
 
     Examples
     --------

@@ -54,7 +54,11 @@ def anonymous_memory():
     status = Path("/proc/self/status")
     if not status.exists():
         return None
-    found = [int(line.split()[1]) * 1024 for line in status.read_text().splitlines() if line.startswith("RssAnon")]
+    found = [
+        int(line.split()[1]) * 1024
+        for line in status.read_text(encoding="utf-8").splitlines()
+        if line.startswith("RssAnon")
+    ]
     return found[0] if found else None
 
 

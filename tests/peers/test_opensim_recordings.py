@@ -60,7 +60,7 @@ def walker(path: Path) -> OpenSimFile:
         for j in joints
         for k in range(3)
     )
-    path.write_text(new_layout(joints, markers=markers))
+    path.write_text(new_layout(joints, markers=markers), encoding="utf-8")
     return read(path)
 
 

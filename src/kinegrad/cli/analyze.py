@@ -206,6 +206,8 @@ def _plates(forces: Path | None, foot: list[str] | None, up: str) -> list[ForceP
         plates = read_c3d(forces, up=up)[1]
     else:
         plates = plates_of(io.read_storage(forces, missing=True))
+    if not plates:
+        raise kg.InputError(f"`--forces` is {forces}, which has no force plates; expected a file with some, or none")
     if foot and len(foot) != len(plates):
         names = ", ".join(repr(plate.name) for plate in plates)
         raise kg.InputError(f"`--foot` is given {len(foot)} times; {forces} has {len(plates)} plates: {names}")

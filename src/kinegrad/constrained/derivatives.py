@@ -142,6 +142,12 @@ def constrained_dynamics_derivatives(
     model, constraints, q, v, tau, loads, method, stabilisation, redundant, threads
         As of :func:`constrained_dynamics`.
 
+    Returns
+    -------
+    ConstrainedDynamicsDerivatives
+        ``a`` and ``forces``; ``da_dq``, ``da_dv`` and ``da_dtau``, shape (..., n, n) each; ``dforces_dq``,
+        ``dforces_dv`` and ``dforces_dtau``, shape (..., m, n) each.
+
     Raises
     ------
     SingularError
@@ -195,6 +201,12 @@ def impact_derivatives(
     model, constraints, q, v, restitution, method, redundant, threads
         As of :func:`impact`.
 
+    Returns
+    -------
+    ImpactDerivatives
+        ``v`` and ``impulses``; ``dv_dq`` and ``dv_dv``, shape (..., n, n) each; ``dimpulses_dq`` and
+        ``dimpulses_dv``, shape (..., m, n) each.
+
     Examples
     --------
     >>> import kinegrad as kg
@@ -243,6 +255,12 @@ def constrained_dynamics_load_derivatives(
         As of :func:`constrained_dynamics`.
     loads : Loads, optional
         Where the forces act and what they are; without it at the origins of the link frames, and zero.
+
+    Returns
+    -------
+    ConstrainedLoadDerivatives
+        ``da_dforce``, ``da_dtorque`` and ``da_dpoint``, shape (..., n, n, 3) each: acceleration, link, component; the
+        same of the forces of constraints, ``dforces_dforce``, …, shape (..., m, n, 3) each.
 
     Examples
     --------

@@ -113,6 +113,11 @@ def constrained_dynamics_design_derivatives(
     method, stabilisation, redundant, threads
         As of :func:`constrained_dynamics`.
 
+    Returns
+    -------
+    ConstrainedDynamicsDesignDerivatives
+        ``da_dp``, shape (..., n, p), and ``dforces_dp``, shape (..., m, p).
+
     Examples
     --------
     A crank that turns a four-bar linkage: a heavier rocker is turned more slowly.
@@ -183,6 +188,11 @@ def impact_design_derivatives(
         How they follow the parameters.
     restitution, method, redundant, threads
         As of :func:`impact`.
+
+    Returns
+    -------
+    ImpactDesignDerivatives
+        ``dv_dp``, shape (..., n, p), and ``dimpulses_dp``, shape (..., m, p).
 
     Examples
     --------

@@ -124,6 +124,12 @@ def constrained_dynamics_hessian(
     w_forces : array_like, shape (..., m), optional
         Weights of the forces of constraints; zero if not given.
 
+    Returns
+    -------
+    ConstrainedDynamicsHessian
+        ``d2_dqdq``, ``d2_dqdv``, ``d2_dqdtau`` and ``d2_dvdv``, shape (..., n, n) each; the derivatives with respect
+        to (v, τ) and (τ, τ) are zero.
+
     Raises
     ------
     SingularError

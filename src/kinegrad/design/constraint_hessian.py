@@ -87,6 +87,11 @@ def constraint_design_hessian(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    ConstraintDesignHessian
+        ``d2_dqdp`` and ``d2_dvdp``, shape (..., n, p) each, and ``d2_dpdp``, shape (..., p, p).
+
     Examples
     --------
     >>> from kinegrad import samples

@@ -91,6 +91,11 @@ def constraint_design_derivatives(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    ConstraintDesignDerivatives
+        ``derror_dp`` and, if v and a were given, ``dvelocity_dp`` and ``dacceleration_dp``, shape (..., m, p) each.
+
     Examples
     --------
     >>> from kinegrad import samples

@@ -99,6 +99,11 @@ def inverse_dynamics_design_hessian(
     threads : int, optional
         See :func:`set_threads`.
 
+    Returns
+    -------
+    InverseDynamicsDesignHessian
+        ``d2_dqdp``, ``d2_dvdp`` and ``d2_dadp``, shape (..., n, p) each, and ``d2_dpdp``, shape (..., p, p).
+
     Examples
     --------
     >>> from kinegrad import samples

@@ -93,6 +93,12 @@ def point_motion_design_derivatives(
     q, v, a, link, point, threads
         As in :func:`point_motion`.
 
+    Returns
+    -------
+    PointMotionDesignDerivatives
+        ``dposition_dp`` and, if v and a were given, ``dvelocity_dp`` and ``dacceleration_dp``: shape (..., 3, p) for
+        one point, (..., k, 3, p) for k points.
+
     Examples
     --------
     >>> from kinegrad import samples

@@ -30,8 +30,8 @@ def fail_at_three(k):
 def die_once(k, folder):
     """The process that has task 3 kills itself, the first time."""
     mark = Path(folder, f"{k}")
-    runs = len(mark.read_text()) if mark.exists() else 0
-    mark.write_text("x" * (runs + 1))
+    runs = len(mark.read_text(encoding="utf-8")) if mark.exists() else 0
+    mark.write_text("x" * (runs + 1), encoding="utf-8")
     if k == 3 and runs == 0:
         os.kill(os.getpid(), signal.SIGKILL)
     return {"square": k * k}
