@@ -32,21 +32,20 @@ def read_c3d(
     ----------
     path : path
     up : {"y", "z"}
-        Which axis of the file points upwards.  OpenSim's models stand along y: what is along z is turned by −90° about
-        x, (x, y, z) → (x, z, −y).
+        Which axis of the file points upwards.  In the result it is y, as in the models of OpenSim: a file with z upwards
+        is rotated by −90° about x, (x, y, z) → (x, z, −y).
     plates : bool
-        Whether force plates are read: of types 1 to 4.  Without, markers are, whatever the plates are.
+        Whether to read force plates, which must be of types 1 to 4.  If False, markers are read whatever the plates are.
     threshold : float
-        N: a plate that bears less across its surface bears nothing, since its centre of pressure would be a quotient of
-        noise.
+        N.  A smaller normal force is treated as zero, because its centre of pressure would be a quotient of noise.
 
     Returns
     -------
     markers : Markers
-        NaN where one was not seen.
+        NaN where a marker was not visible.
     plates : list of ForcePlate
-        At the rate of their channels.  Without links; forces are those on the foot: upwards on average.  While a plate
-        bears nothing, its point is the nearest in time that it found.
+        Sampled at the rate of their channels, and not assigned to links.  Forces are those on the foot: upwards on
+        average.  While there is no force, the centre of pressure is that of the nearest instant with a force.
 
     Raises
     ------
