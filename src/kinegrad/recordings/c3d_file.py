@@ -32,10 +32,10 @@ def read_c3d(
     ----------
     path : path
     up : {"y", "z"}
-        Which axis of the file points upwards.  In the result it is y, as in the models of OpenSim: a file with z upwards
-        is rotated by −90° about x, (x, y, z) → (x, z, −y).
+        Which axis of the file points upwards.  In the result it is y, as in the models of OpenSim: a file with z
+        upwards is rotated by −90° about x, (x, y, z) → (x, z, −y).
     plates : bool
-        Whether to read force plates, which must be of types 1 to 4.  If False, markers are read whatever the plates are.
+        Whether to read force plates, which must be of types 1 to 4.  If False, only markers are read.
     threshold : float
         N.  A smaller normal force is treated as zero, because its centre of pressure would be a quotient of noise.
 
