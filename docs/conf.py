@@ -6,10 +6,14 @@ the page of the task it is for, and pages that stand elsewhere in the repository
 
 import ast
 import importlib
+import inspect
 import re
 import textwrap
+from functools import partial
 from pathlib import Path
 from types import ModuleType
+
+from sphinx.domains.python import PyObject
 
 import kinegrad
 
@@ -28,12 +32,13 @@ html_css_files = ["site.css"]
 html_show_sphinx = False
 html_show_copyright = False
 myst_heading_anchors = 4
-myst_enable_extensions = ["attrs_inline"]
+myst_enable_extensions = ["attrs_inline", "deflist"]
+highlight_language = "none"  # a block that does not name its language is no Python
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 autodoc_typehints = "none"  # the docstring says shapes and units, and the signature would only be longer
-autodoc_default_options = {"members": True, "member-order": "bysource", "show-inheritance": False}
+autodoc_default_options = {"members": True, "member-order": "bysource"}
 autodoc_class_signature = "mixed"
 default_role = "code"
 suppress_warnings = [
@@ -49,6 +54,7 @@ LINKS = {source: f"{page}.md" for page, source in ELSEWHERE.items()} | {"README.
 
 
 DERIVATION = r"(?m)^- \[(?P<what>[^\]]+)\]\(\.\./\.\./(?P<path>src/kinegrad/[\w/]+\.py)\)$"
+MARKED = r"(``[^`]+``|(?<![\w*×])\*{1,2}[A-Za-z][\w -]*\*{1,2}(?![\w*]))"  # code, and words that are stressed
 CONTENTS = "\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
 NAVIGATION = {
     "Start": ["install", "features", "command_line"],
@@ -107,6 +113,8 @@ def write_pages(app):
 def turn_links(app, docname, source):
     """Links to files outside this folder, derivations of kernels in place, and what the first page leads to."""
     text = re.sub(DERIVATION, _derivation, source[0])
+    text = re.sub(r"\n\n```$", "\n```", text, flags=re.MULTILINE)  # the empty line that ends a doctest
+    text = re.sub(r"!\[[^\]]*\]\(([\w/.]*images/\w+)\.(svg|png)\)", partial(_with_twins, docname), text)
     if docname == "index":
         text += "".join(CONTENTS.format(title=title, pages="\n".join(pages)) for title, pages in navigation().items())
     source[0] = _turned(text)
@@ -116,6 +124,24 @@ def _derivation(link):
     """The docstring of a module, under the words of its link."""
     text = ast.get_docstring(ast.parse((ROOT / link["path"]).read_text(encoding="utf-8")))
     return f"## {link['what'][0].upper()}{link['what'][1:]}\n\nFrom `{link['path']}`:\n\n{_as_markdown(text)}\n"
+
+
+def _with_twins(docname, image):
+    """An image with those for dark pages and for phones, if there are such files: site.css shows the one that fits."""
+    folder = (HERE / docname).parent
+    twins = []
+    for shape, of_shape in (("", "wide"), ("_upright", "upright")):
+        for page, of_page in (("", "only-light"), ("_dark", "only-dark")):
+            path = f"{image[1]}{shape}{page}.{image[2]}"
+            if (folder / path).exists():
+                twins.append((path, of_shape, of_page))
+    if len(twins) == 1:
+        return image[0]
+    shapes = {of_shape for _, of_shape, _ in twins}
+    return "\n".join(
+        image[0].replace(f"{image[1]}.{image[2]}", path) + f"{{.{of_page}{f' .{of_shape}' if len(shapes) > 1 else ''}}}"
+        for path, of_shape, of_page in twins
+    )
 
 
 def _as_markdown(docstring):
@@ -134,9 +160,9 @@ def _as_markdown(docstring):
         elif any(indented) and not re.match(r"(?:\d+\.|-) ", part):  # a list of terms, aligned by spaces
             parts.append(f"```text\n{part}\n```")
         else:
-            pieces = part.split("``")  # every second one is code
+            pieces = re.split(MARKED, re.sub(r"(?<!`)`(\w[^`\n]*)`(?!`)", r"``\1``", part))
             pieces[::2] = [re.sub(r"([*_<|\[\]`])", r"\\\1", piece) for piece in pieces[::2]]
-            parts.append("`".join(pieces))
+            parts.append("".join(pieces).replace("``", "`"))
     return "\n\n".join(parts)
 
 
@@ -198,30 +224,72 @@ def page_of(thing):
 
 
 def reference(page):
-    """A page of the reference, functions before classes."""
+    """A page of the reference: what there is, in a table, then functions before classes."""
     title = PAGES[page][0]
-    lines = [title, "=" * len(title), ""]
-    names = {name: thing for name, thing in public_names().items() if page_of(thing) == page}
-    for heading, kind in (("Functions", False), ("Classes", True)):
-        chosen = sorted(name for name, thing in names.items() if isinstance(thing, type) == kind)
-        if chosen:
+    names = {name: thing for name, thing in sorted(public_names().items()) if page_of(thing) == page}
+    groups = [[name for name, thing in names.items() if isinstance(thing, type) == kind] for kind in (False, True)]
+    lines = [title, "=" * len(title), "", ".. list-table::", "   :widths: auto", "   :class: contents", ""]
+    for name in [*groups[0], *groups[1]]:
+        kind = "class" if isinstance(names[name], type) else "func"
+        lines += [f"   * - :py:{kind}:`{name.removeprefix('kinegrad.')} <{name}>`", f"     - {_first(names[name])}"]
+    lines += [""]
+    for heading, directive, group in zip(("Functions", "Classes"), ("autofunction", "autoclass"), groups, strict=True):
+        if group:
             lines += [heading, "-" * len(heading), ""]
-        for name in chosen:
-            lines += [f".. {'autoclass' if kind else 'autofunction'}:: {name}", ""]
+        for name in group:
+            bases = ["   :show-inheritance:"] if page == "errors" else []
+            lines += [f".. {directive}:: {name}", *bases, ""]
     return "\n".join(lines)
 
 
+def _first(thing):
+    """The first sentence of a docstring, on one line, up to its colon or semicolon if it is long."""
+    text = " ".join((inspect.getdoc(thing) or "").split("\n\n")[0].split())
+    text = re.split(r"(?<=[^.]\.) ", text)[0]
+    if len(text) > 120:
+        text = re.split(r"[:;] ", text)[0].rstrip(".") + "."
+    lines = [re.sub(r":\w+:`~?([\w.]+)`", r"``\1``", text)]
+    plain_signs(None, "function", "", thing, None, lines)
+    return lines[0]
+
+
 def plain_signs(app, what, name, thing, options, lines):
-    """Bars of magnitudes and stars of products are signs of mathematics in docstrings, not marks of their language."""
+    """Docstrings as they are meant: signs of mathematics, units and colons are no marks of the language of Sphinx.
+
+    Bars of magnitudes and stars of products are no marks, except in examples, which stay as they are; a unit that
+    stands alone, as in "s.", is no number of a list; a property has no type before a colon; several attributes of
+    one line are described one by one.
+    """
+    example = False
     for k, line in enumerate(lines):
-        if not line.lstrip().startswith((">>>", "...", "*", ":")):
-            parts = line.split("``")  # every second one is code
+        example = line.lstrip().startswith(">>>") or (example and bool(line.strip()))
+        if not example and not line.lstrip().startswith(("*", ":")):
+            parts = re.split(MARKED, line)
             parts[::2] = [re.sub(r"(?<![\\*`])([|*])(?=\S)(?!\*)", r"\\\1", part) for part in parts[::2]]
-            lines[k] = "``".join(parts)
+            lines[k] = re.sub(r"^(\s*)([A-Za-z]\.)$", r"\1\\\2", "".join(parts))
+    if what == "property" and lines:
+        lines[:0] = ["..", ""]  # an empty comment
+    if "Attributes" in lines:
+        lines[:] = _one_by_one(lines, lines.index("Attributes") + 2)
+
+
+def _one_by_one(lines, begin):
+    """Attributes ``a, b : type`` of a docstring as two of them, with the same text."""
+    result, k = lines[:begin], begin
+    while k < len(lines) and lines[k].strip():
+        end = next((j for j in range(k + 1, len(lines)) if not lines[j].startswith(" ")), len(lines))
+        names, colon, kind = lines[k].partition(" : ")
+        for name in names.split(", ") if colon else [names]:
+            result += [f"{name}{colon}{kind}", *lines[k + 1 : end]]
+        k = end
+    return result + lines[k:]
 
 
 def setup(app):
     """Called by Sphinx."""
+    for field in PyObject.doc_field_types:
+        if field.name == "variable":
+            field.label = "Attributes"
     app.connect("builder-inited", write_pages)
     app.connect("source-read", turn_links)
     app.connect("autodoc-process-docstring", plain_signs, priority=400)  # before napoleon's

@@ -30,6 +30,13 @@ TEXTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "examples" / "READ
 TEXTS += [page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in MADE]
 
 
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_lines_of_code_fit_on_the_page(page):
+    """116 letters are as wide as the text of the site in a window of 1280 pixels; longer lines have to be scrolled."""
+    blocks = re.findall(r"^```[^\n]*\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    assert [line for block in blocks for line in block.splitlines() if len(line) > 116] == []
+
+
 def test_pages_with_examples_are_found():
     """The test below would pass if there were none."""
     assert {"architecture.md", "conventions.md", "simulation.md", "hessian.md"} <= {page.name for page in PAGES}

@@ -97,7 +97,11 @@ def test_a_squat_moves_the_legs_alone():
 def test_walking_torques(tmp_path, capsys):
     loaded, empty = load("walking_torques").main(str(tmp_path))
     assert loaded > empty + 2 * 9.81 * 0.5 * np.sin(np.radians(20))  # more than the weight alone at half a metre
-    assert (tmp_path / "human43_walk_torques_and_derivatives.png").stat().st_size > 10_000
+    pictures = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    name = "human43_walk_torques_and_derivatives"
+    assert set(pictures) == {f"{name}{shape}{page}.svg" for shape in ("", "_upright") for page in ("", "_dark")}
+    assert all(len(text) > 10_000 for text in pictures.values())
+    assert "#000000" not in pictures[f"{name}_dark.svg"]
 
 
 def test_predict_arm(capsys):

@@ -37,6 +37,27 @@ def test_nothing_is_loaded_from_elsewhere(site):
     assert {name: loads.findall(page) for name, page in site.items() if loads.search(page)} == {}
 
 
+def test_marks_of_docstrings_are_not_printed(site):
+    """Words that are stressed, names in quotes, sections: all are what they mean, and examples as they are run."""
+    for name, page in site.items():
+        prose = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+        found = re.findall(r"\*{1,2}[A-Za-z][\w -]*\*{1,2}(?!\w)|<strong>&gt;&gt;&gt;|(?<!\w)`\w+`", prose)
+        assert found == [], name
+        assert '<dt class="field-odd">Type' not in page, f"{name}: a colon in the docstring of a property"
+        assert r"\|" not in page, name
+    assert "Bases:" not in site["reference/models.html"]
+    assert "Bases:" in site["reference/errors.html"]
+    assert '<ol class="loweralpha' not in "".join(site.values())  # "s." is a unit
+
+
+def test_figures_have_versions_for_phones_and_dark_pages(site):
+    shown = re.findall(r'<img[^>]*class="([^"]*)"[^>]*torques_and_derivatives', site["index.html"])
+    shown = shown or re.findall(r'torques_and_derivatives[^>]*class="([^"]*)"', site["index.html"])
+    assert {frozenset(names.split()) for names in shown} == {
+        frozenset((page, shape)) for page in ("only-light", "only-dark") for shape in ("wide", "upright")
+    }
+
+
 def test_derivations_of_kernels_are_on_the_theory_pages(site):
     assert "Glossary" in site["theory/inverse_dynamics.html"]
     assert "[singh2022]" in site["theory/inverse_dynamics.html"]

@@ -317,6 +317,8 @@ class Model:
         InputError
             If no controls do, as where a coordinate is not driven and its torque is not zero.
 
+        Examples
+        --------
         >>> from kinegrad.samples import cart_pendulum
         >>> cart_pendulum().replace(actuation=["track"]).controls([2.0, 0.0])
         array([2.])
