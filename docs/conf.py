@@ -29,6 +29,7 @@ html_theme = "furo"
 html_title = f"kinegrad {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+pygments_dark_style = "github-dark"
 html_show_sphinx = False
 html_show_copyright = False
 myst_heading_anchors = 4
@@ -228,7 +229,7 @@ def reference(page):
     title = PAGES[page][0]
     names = {name: thing for name, thing in sorted(public_names().items()) if page_of(thing) == page}
     groups = [[name for name, thing in names.items() if isinstance(thing, type) == kind] for kind in (False, True)]
-    lines = [title, "=" * len(title), "", ".. list-table::", "   :widths: auto", "   :class: contents", ""]
+    lines = [title, "=" * len(title), "", ".. list-table::", "   :widths: auto", "   :class: names", ""]
     for name in [*groups[0], *groups[1]]:
         kind = "class" if isinstance(names[name], type) else "func"
         lines += [f"   * - :py:{kind}:`{name.removeprefix('kinegrad.')} <{name}>`", f"     - {_first(names[name])}"]
