@@ -15,16 +15,16 @@ from kinegrad._engine.kernel_constants import mechanism
 from kinegrad._engine.pool import Call
 from kinegrad._engine.signature import Kernel, Shape
 from kinegrad._engine.threads import NO_JOINT, compiled, first_rows, scratch, scratch_pair, workers_asked
-from kinegrad._kernels import crba_tangent
-from kinegrad._kernels import design_tangent as kernels
+from kinegrad._kernels import aba_tangent, crba_tangent
+from kinegrad._kernels import design_tangent as tangent
 from kinegrad._kernels.lanes.dual import Pair
 from kinegrad._kernels.lanes.finite import FINE, NOT_FINITE
 from kinegrad._kernels.mechanism import Mechanism, Slopes
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
-_EVERYWHERE = kernels.MOVES | kernels.REACHED
-_LIFTED = kernels.RISES | kernels.REACHED
+_EVERYWHERE = tangent.MOVES | tangent.REACHED
+_LIFTED = tangent.RISES | tangent.REACHED
 _TOGETHER = 64  # directions that share values: many, yet few enough for Ctrl-C
 _MATRICES = 16  # the same where a direction takes slots for each joint: so that they stay in the caches
 
@@ -58,25 +58,25 @@ def directions(
     dm = Slopes(*slopes)
     count = len(dm.rate)
     X = dm.X.reshape(count, n, 12)
-    flags = {kernels.GEOMETRY: (dm.rate, X[..., :9]), kernels.SHIFT: (X[..., 9:],), kernels.TIP: (dm.F,),
-             kernels.INERTIA: (dm.inertia,), kernels.PASSIVE: (dm.passive,)}  # fmt: skip
+    flags = {tangent.GEOMETRY: (dm.rate, X[..., :9]), tangent.SHIFT: (X[..., 9:],), tangent.TIP: (dm.F,),
+             tangent.INERTIA: (dm.inertia,), tangent.PASSIVE: (dm.passive,)}  # fmt: skip
     what = np.zeros((count, n), dtype=np.int64)
     for flag, parts in flags.items():
         for x in parts:
             what |= flag * x.reshape(count, n, -1).any(axis=2)
-    rises = what & (kernels.GEOMETRY | kernels.SHIFT) != 0
+    rises = what & (tangent.GEOMETRY | tangent.SHIFT) != 0
     rises |= dm.gravity.any(axis=1)[:, None]
     for i, parent in enumerate(Mechanism(*constants).parent):
-        inboard = what[:, parent] & kernels.MOVES if parent >= 0 else 0
-        what[:, i] |= np.where(what[:, i] & kernels.GEOMETRY, kernels.MOVES, inboard)
+        inboard = what[:, parent] & tangent.MOVES if parent >= 0 else 0
+        what[:, i] |= np.where(what[:, i] & tangent.GEOMETRY, tangent.MOVES, inboard)
         if parent >= 0:
             rises[:, i] |= rises[:, parent]
-    what[what != 0] |= kernels.REACHED
+    what[what != 0] |= tangent.REACHED
     for x in loads or ():
-        what |= kernels.REACHED * x.reshape(count, n, -1).any(axis=2)
+        what |= tangent.REACHED * x.reshape(count, n, -1).any(axis=2)
     for i, parent in reversed(list(enumerate(Mechanism(*constants).parent))):
         if parent >= 0:
-            what[:, parent] |= what[:, i] & kernels.REACHED
+            what[:, parent] |= what[:, i] & tangent.REACHED
     moving = None if loads is None else tuple(map(kernel_array, loads))
     return Directions(constants, tuple(map(kernel_array, slopes)), moving, what, what | _LIFTED * rises)
 
@@ -89,8 +89,9 @@ def run_tangents(
     loads: Sequence[Array],
     threads: int | None,
 ) -> tuple[Array, Array]:
-    """What a kernel of ``_kernels/design_tangent.py`` finds: accelerations, if it solves for them, (states, n), and
-    slopes, (states, directions, n).  Raises what it finds of the state that is not finite, and of slopes that are not.
+    """What a kernel of ``rnea_tangent.py`` or ``aba_tangent.py`` finds: accelerations, if it solves for them,
+    (states, n), and slopes, (states, directions, n).  Raises what it finds of the state that is not finite, and of
+    slopes that are not.
 
     `state` pairs values, (states, n), with slopes, (states, directions, n) or None for zero; loads are force, point and
     torque, (states or 1, 3 n) or (0, 3 n).  Lanes run over states or over directions, whichever there are more of.
@@ -229,14 +230,14 @@ class _Todo:
         self.count, self.n = self.values[0].shape
         self.total = len(along.what)
         self.no_slopes, self.no_load_slopes = _no_slopes(self.n), (_no_slopes(3 * self.n),) * 3
-        self.solves = kernel is kernels.forward_dynamics
+        self.solves = kernel is aba_tangent.forward_dynamics
         self.what = along.what if self.solves else along.lifted
         self.found = np.empty((self.count, self.n))
         q_follows, v_follows, last_follows = (dx is not None for dx in self.slopes)  # the last is τ, or a
         if q_follows or v_follows or (last_follows and not self.solves):
             self.what = self.what | _EVERYWHERE
         elif last_follows:
-            self.what = self.what | kernels.REACHED
+            self.what = self.what | tangent.REACHED
 
 
 class _Layered(_Todo):

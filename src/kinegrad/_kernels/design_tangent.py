@@ -1,4 +1,5 @@
-"""Slopes of torques and of accelerations along many directions of the constants, the state and the loads, O(n) each.
+"""Slopes along many directions of the constants, the state and the loads, O(n) each: what ``rnea_tangent.py`` (torques)
+and ``aba_tangent.py`` (accelerations) share.
 
 What the duals of ``lanes/dual.py`` make of ``rnea.py`` and ``aba.py``, by hand: the values are computed once for all
 directions, and of a product that has none of its own slope nothing is left to do.
@@ -28,14 +29,8 @@ The force f = I A + V ×* I V on a link has the slope I A° + p, of which p hold
     c° = R δc    s° = v° + ω°×c + ω×c°    b° = α×c° + ω°×s + ω×s°             (s, b: motion of the centre of mass)
     f° = m b° + δm b        n° = ω°×Nω + ω×Nω° + N° α + ω×N°ω + c×f° + c°×f
 
-less what loads do, whose forces do not turn with the link.  Forces of subtrees add up, F_p° = Σ (F° + ξ ×* F), and
-
-    δτ = S·F° + S°·F + spring, damper, rotor                                             (inverse dynamics)
-    u = δτ − S°·F − passive − S·p,    p_parent += p + I c° + U (u − U·c°)/D + ξ ×* F      (forward dynamics)
-    δq̈ = (u − U·A_p°)/D
-
-with I, U, D of the articulated bodies of ``aba.py``: (62)–(70) of [anderson2002], fully recursive, no matrix formed.
-There F = I A + p of the articulated body, too: the sum of what the links of a long chain need has lost digits.
+less what loads do, whose forces do not turn with the link.  Forces of subtrees add up, F_p° = Σ (F° + ξ ×* F).  What is
+left depends on whether accelerations are given or sought, and is in the two files named above.
 
 Directions are layers, and lanes are states; or there is one layer, and lanes are directions of one state.
 
@@ -48,16 +43,13 @@ Glossary (world axes, about the reference point of link i; as in aba.py, then)
                    whether it is REACHED: inboard of anything that does          (layers, n): sums of GEOMETRY, …
 """
 
-from kinegrad._kernels import aba
-from kinegrad._kernels.aba import ACCELERATION, BIAS, PIVOT, ROD, VELOCITY, N, articulated
-from kinegrad._kernels.bodies import inertia_force, link_point, load_on, store_sym
-from kinegrad._kernels.compiler.jit import inline, kernel
-from kinegrad._kernels.compiler.width import lane_count
-from kinegrad._kernels.joints import FRAME, axis, carried, falling, frames, handed_on, move, rest, subspace
-from kinegrad._kernels.lanes.finite import finite, with_results
-from kinegrad._kernels.lanes.lane import gather, layer, load, scatter, store
-from kinegrad._kernels.lanes.slots import Slots
-from kinegrad._kernels.mechanism import COLUMNS, Slopes, unpack
+from kinegrad._kernels.aba import ACCELERATION, VELOCITY, N
+from kinegrad._kernels.bodies import link_point, store_sym
+from kinegrad._kernels.compiler.jit import inline
+from kinegrad._kernels.joints import FRAME, axis, carried, handed_on, subspace
+from kinegrad._kernels.lanes.finite import with_results
+from kinegrad._kernels.lanes.lane import gather, layer
+from kinegrad._kernels.mechanism import COLUMNS, Slopes
 from kinegrad._kernels.spatial import (
     Force,
     Motion,
@@ -84,7 +76,6 @@ from kinegrad._kernels.spatial import (
     zero3,
 )
 
-_aba = aba.block
 GEOMETRY, SHIFT, TIP, INERTIA, PASSIVE = 1, 2, 4, 8, 16  # of `what`: rate or turn of X, its shift, F, inertia, passive
 MOVES, RISES = 32, 64  # ξ (but for shifts), V° or A° ≠ 0; where accelerations are given, the linear part of A° alone
 REACHED = 128  # p or u of the joint can differ from zero; else they are neither stored nor read
@@ -93,21 +84,21 @@ V, A, DRIFT, MOVED, PUSH, TURN, ACTING, WAY = 0, 6, 12, 18, 24, 30, 33, 34
 
 
 @inline
-def _link(n, i):
+def link_slots(n, i):
     """Where what all directions share of link i begins."""
     return (n + 1) * N + i * LINK
 
 
 @inline
-def _way(n, i):
+def way_slots(n, i):
     """Where what the present direction has of link i begins, of the world for i = −1."""
     return (n + 1) * N + n * LINK + (i + 1) * WAY
 
 
 @inline
-def _found(n):
+def found_slots(n):
     """Where accelerations begin that were found."""
-    return _way(n, n)
+    return way_slots(n, n)
 
 
 def slots(n: int) -> int:
@@ -116,13 +107,13 @@ def slots(n: int) -> int:
 
 
 @inline
-def _of(dm, k):
+def of_layer(dm, k):
     """The slopes of layer k."""
     return Slopes(*[layer(x, k) for x in dm])
 
 
 @inline
-def _last(x, k):
+def layer_or_only(x, k):
     """Layer k, or the only one."""
     return layer(x, min(k, len(x) - 1))
 
@@ -131,9 +122,9 @@ def _last(x, k):
 
 
 @inline
-def _share(m, i, n, scratch):
+def share(m, i, n, scratch):
     """What all directions need of link i, once V and A are there; returns the force that its motion takes."""
-    at, own = (i + 1) * N, _link(n, i)
+    at, own = (i + 1) * N, link_slots(n, i)
     R, V_, A_ = load9(scratch, at + FRAME), load_motion(scratch, at + VELOCITY), load_motion(scratch, at + ACCELERATION)
     c, T = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
     s = V_.at(c).v
@@ -148,51 +139,12 @@ def _share(m, i, n, scratch):
 
 
 @inline
-def _any(what, i):
+def by_any(what, i):
     """What any direction does to link i."""
     flags = what[0, i]
     for k in range(1, len(what)):
         flags = flags | what[k, i]
     return flags
-
-
-@inline
-def _needed(m, what, force, point, torque, r, scratch):
-    """F, the sum of what links need, where directions lift them; links outboard of those are lifted, too."""
-    n = len(m.parent)
-    for i in range(n):
-        own, flags = _link(n, i), _any(what, i)
-        F = Force(zero3(), zero3())
-        if m.massive[i]:
-            if flags & (MOVES | INERTIA):
-                F = _share(m, i, n, scratch)
-            elif flags & RISES:  # of such a link c is all that directions need
-                at = (i + 1) * N
-                R, V_ = load9(scratch, at + FRAME), load_motion(scratch, at + VELOCITY)
-                F = inertia_force(m, i, R, V_, load_motion(scratch, at + ACCELERATION))
-                store3(scratch, own + C, mul(R, row3(m.inertia, i, 1)))
-        if flags & (MOVES | RISES):
-            if len(force) > 0:
-                F = F - load_on(m, i, r, force, point, torque, scratch, N)
-            put(scratch, own + FORCE, F)
-    for i in range(n - 1, -1, -1):
-        if m.parent[i] >= 0 and _any(what, m.parent[i]) & (MOVES | RISES):
-            F = load_force(scratch, _link(n, i) + FORCE)
-            increase(scratch, _link(n, m.parent[i]) + FORCE, handed_on(m, i, (i + 1) * N, F, scratch))
-
-
-@inline
-def _transmitted(m, what, scratch):
-    """F = I A + p of the articulated body, which keeps its digits where the sum of many links loses them; where
-    directions move links."""
-    n = len(m.parent)
-    for i in range(n):
-        at, flags = (i + 1) * N, _any(what, i)
-        if m.massive[i] and flags & (MOVES | INERTIA):
-            _share(m, i, n, scratch)
-        if flags & (MOVES | SHIFT):
-            F = articulated(scratch, at, load_motion(scratch, at + ACCELERATION)) + load_force(scratch, at + BIAS)
-            put(scratch, _link(n, i) + FORCE, F)
 
 
 # --- one direction ----------------------------------------------------------------------------------------------
@@ -214,7 +166,7 @@ def _turn_of(X, dX):
 def _displace(m, dm, i, r, varies, q, v, a, dq, dv, scratch):
     """ξ, V° and c° of link i, stored, and the angle of Ξ."""
     n = len(m.parent)
-    up, at, before, now = (m.parent[i] + 1) * N, (i + 1) * N, _way(n, m.parent[i]), _way(n, i)
+    up, at, before, now = (m.parent[i] + 1) * N, (i + 1) * N, way_slots(n, m.parent[i]), way_slots(n, i)
     z, S = axis(scratch, at), subspace(m, i, scratch, at)
     angle, speed, rate = gather(q, r, i), gather(v, r, i), gather(a, r, i)
     e, de = gather(dq, r, i), gather(dv, r, i)
@@ -242,7 +194,7 @@ def _displace(m, dm, i, r, varies, q, v, a, dq, dv, scratch):
 def _shift(m, dm, i, r, moves, scratch):
     """What the shift of joint i adds to its ξ and c°."""
     n = len(m.parent)
-    up, now = (m.parent[i] + 1) * N, _way(n, i)
+    up, now = (m.parent[i] + 1) * N, way_slots(n, i)
     d = mul(load9(scratch, up + FRAME), gather3(dm.X, r, COLUMNS.X * i + 9))
     w, dw = load3(scratch, up + VELOCITY), load3(scratch, up + ACCELERATION)
     xi, drift = Motion(zero3(), d), Motion(zero3(), add(cross(dw, d), cross(w, cross(w, d))))
@@ -255,7 +207,7 @@ def _shift(m, dm, i, r, moves, scratch):
 @inline
 def _by_motion(m, i, n, scratch):
     """What V° adds to p."""
-    at, own, now = (i + 1) * N, _link(n, i), _way(n, i)
+    at, own, now = (i + 1) * N, link_slots(n, i), way_slots(n, i)
     w, c, slope = load3(scratch, at + VELOCITY), load3(scratch, own + C), load_motion(scratch, now + V)
     b = add(cross(slope.w, load3(scratch, own + SPEED)), cross(w, slope.at(c).v))
     f = scale(m.inertia[i, 0], b)
@@ -266,7 +218,7 @@ def _by_motion(m, i, n, scratch):
 @inline
 def _by_inertia(m, dm, i, r, n, scratch):
     """What the slopes of mass, centre of mass and inertia add to p."""
-    at, own, k = (i + 1) * N, _link(n, i), COLUMNS.inertia * i
+    at, own, k = (i + 1) * N, link_slots(n, i), COLUMNS.inertia * i
     R = load9(scratch, at + FRAME)
     w, dw = load3(scratch, at + VELOCITY), load3(scratch, at + ACCELERATION)
     c, b, mass = load3(scratch, own + C), load3(scratch, own + LIFT), m.inertia[i, 0]
@@ -280,7 +232,7 @@ def _by_inertia(m, dm, i, r, n, scratch):
 @inline
 def _by_load(m, dm, i, r, varies, force, point, torque, dforce, dpoint, dtorque, n, scratch):
     """The slope of the load on link i: its force does not turn with the link."""
-    at, turn = (i + 1) * N, load3(scratch, _way(n, i) + TURN)
+    at, turn = (i + 1) * N, load3(scratch, way_slots(n, i) + TURN)
     f, t, local = gather3(force, r, 3 * i), gather3(torque, r, 3 * i), gather3(point, r, 3 * i)
     x = link_point(m, i, scratch, N, local)
     df = sub(gather3(dforce, r, 3 * i), cross(turn, f))
@@ -295,13 +247,13 @@ def _by_load(m, dm, i, r, varies, force, point, torque, dforce, dpoint, dtorque,
 
 
 @inline
-def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoint, dtorque, r, scratch):
+def outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoint, dtorque, r, scratch):
     """Everything of the present direction that does not need A°."""
     n = len(m.parent)
     for j in range(0, ACTING, 3):
-        store3(scratch, _way(n, -1) + j, zero3())
+        store3(scratch, way_slots(n, -1) + j, zero3())
     for i in range(n):
-        now = _way(n, i)
+        now = way_slots(n, i)
         if what[k, i] & REACHED:
             p = Force(zero3(), zero3())
             if what[k, i] & MOVES:
@@ -323,7 +275,7 @@ def _outward(m, dm, what, k, q, v, a, dq, dv, force, point, torque, dforce, dpoi
 
 
 @inline
-def _passive(m, dm, i, r, flags, n, q, v, a, dq, dv, scratch):
+def passive(m, dm, i, r, flags, n, q, v, a, dq, dv, scratch):
     """Slopes of what spring, damper and rotor take, without δq̈; and S°·F."""
     t = zero3()[0]
     if flags & MOVES:  # as all links do where dq or dv is not zero
@@ -333,155 +285,29 @@ def _passive(m, dm, i, r, flags, n, q, v, a, dq, dv, scratch):
         t = t + gather(dm.passive, r, c) * away - m.passive[i, 0] * gather(dm.passive, r, c + 1)
         t = t + gather(dm.passive, r, c + 2) * gather(v, r, i) + gather(dm.passive, r, c + 3) * gather(a, r, i)
     if flags & GEOMETRY:
-        z, F, c = axis(scratch, (i + 1) * N), load_force(scratch, _link(n, i) + FORCE), COLUMNS.rate * i
+        z, F, c = axis(scratch, (i + 1) * N), load_force(scratch, link_slots(n, i) + FORCE), COLUMNS.rate * i
         t = t + gather(dm.rate, r, c) * dot(z, F.n) + gather(dm.rate, r, c + 1) * dot(z, F.f)
     return t
 
 
 @inline
-def _hand_on(m, i, n, moving, p, scratch):
+def hand_on(m, i, n, moving, p, scratch):
     """p + ξ ×* F to the parent."""
-    own, now, up = _link(n, i), _way(n, i), _way(n, m.parent[i])
+    own, now, up = link_slots(n, i), way_slots(n, i), way_slots(n, m.parent[i])
     if moving:
         p = p + load_motion(scratch, now + MOVED).cross(load_force(scratch, own + FORCE))
     increase(scratch, up + PUSH, handed_on(m, i, (i + 1) * N, p, scratch))
 
 
 @inline
-def _accelerated_base(dm, r, n, scratch):
+def accelerate_base(dm, r, n, scratch):
     """A° of the world: −δg."""
-    put(scratch, _way(n, -1) + A, Motion(zero3(), scale(-1.0, gather3(dm.gravity, r, 0))))
+    put(scratch, way_slots(n, -1) + A, Motion(zero3(), scale(-1.0, gather3(dm.gravity, r, 0))))
 
 
 @inline
-def _torques(m, dm, what, k, q, v, a, dq, dv, da, r, dtau, scratch):
-    """δτ, once p is there."""
-    n = len(m.parent)
-    _accelerated_base(dm, r, n, scratch)
-    for i in range(n):
-        at, own, before, now = (i + 1) * N, _link(n, i), _way(n, m.parent[i]), _way(n, i)
-        if what[k, i] & MOVES:
-            slope = carried(m, i, before + A, at, scratch) + subspace(m, i, scratch, at) * gather(da, r, i)
-            slope = slope + load_motion(scratch, now + DRIFT)
-            put(scratch, now + A, slope)
-            if m.massive[i]:
-                c = load3(scratch, own + C)
-                f = scale(m.inertia[i, 0], slope.at(c).v)
-                turned = add(symmul(load6(scratch, own + TENSOR), slope.w), cross(c, f))
-                increase(scratch, now + PUSH, Force(turned, f))
-        elif what[k, i] & RISES:  # as by another gravity: linear, and the same for all points
-            lift = load3(scratch, before + A + 3)
-            if what[k, i] & SHIFT:
-                lift = add(lift, load3(scratch, now + DRIFT + 3))
-            put(scratch, now + A, Motion(zero3(), lift))
-            if m.massive[i]:
-                f = scale(m.inertia[i, 0], lift)
-                increase(scratch, now + PUSH, Force(cross(load3(scratch, own + C), f), f))
-    for i in range(n - 1, -1, -1):
-        if what[k, i] & REACHED:
-            p = load_force(scratch, _way(n, i) + PUSH)
-            t = _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch) + m.passive[i, 3] * gather(da, r, i)
-            scatter(dtau, r, i, t + subspace(m, i, scratch, (i + 1) * N).dot(p))
-            if m.parent[i] >= 0:
-                _hand_on(m, i, n, what[k, i] & (MOVES | SHIFT), p, scratch)
-        else:
-            scatter(dtau, r, i, zero3()[0])
-
-
-@inline
-def _accelerations(m, dm, what, k, q, v, a, dq, dv, dtau, r, da, scratch):
-    """δq̈, once p is there."""
-    n = len(m.parent)
-    for i in range(n - 1, -1, -1):
-        at, now = (i + 1) * N, _way(n, i)
-        if what[k, i] & REACHED:
-            p = load_force(scratch, now + PUSH)
-            u = gather(dtau, r, i) - _passive(m, dm, i, r, what[k, i], n, q, v, a, dq, dv, scratch)
-            u = u - subspace(m, i, scratch, at).dot(p)
-            store(scratch, now + ACTING, u)
-            if m.parent[i] >= 0:
-                U = load_force(scratch, at + ROD)
-                moved = what[k, i] & (MOVES | SHIFT)
-                if moved:
-                    c = load_motion(scratch, now + DRIFT)
-                    p, u = p + articulated(scratch, at, c), u - c.dot(U)
-                _hand_on(m, i, n, moved, p + U * (u * load(scratch, at + PIVOT)), scratch)
-        else:
-            store(scratch, now + ACTING, zero3()[0])
-    _accelerated_base(dm, r, n, scratch)
-    for i in range(n):
-        at, now = (i + 1) * N, _way(n, i)
-        slope = carried(m, i, _way(n, m.parent[i]) + A, at, scratch)
-        if what[k, i] & (MOVES | SHIFT):
-            slope = slope + load_motion(scratch, now + DRIFT)
-        ddq = (load(scratch, now + ACTING) - slope.dot(load_force(scratch, at + ROD))) * load(scratch, at + PIVOT)
-        put(scratch, now + A, slope + subspace(m, i, scratch, at) * ddq)
-        scatter(da, r, i, ddq)
-
-
-# --- kernels ----------------------------------------------------------------------------------------------------
-
-
-@inline
-def _with_layers(ok, slopes, start, stop):
+def with_layers(ok, slopes, start, stop):
     """The status `ok`, or LARGE if a slope, (layers, rows, n), is beyond what is ordinary."""
     for k in range(len(slopes)):
         ok = with_results(ok, (layer(slopes, k),), start, stop)
     return ok
-
-
-@kernel
-def inverse_dynamics(
-    m, dm, what, q, v, a, dq, dv, da, force, point, torque, dforce, dpoint, dtorque, dtau, scratch, start, stop
-):
-    """δτ, (layers, rows, n)."""
-    ok = finite((q, v, a, force, point, torque), start, stop)
-    if not ok:
-        return ok
-    m = unpack(m)
-    n = len(m.parent)
-    for r in range(start, stop, lane_count()):
-        frames(m, q, r, scratch, N)
-        rest(scratch, VELOCITY)
-        falling(m, scratch, ACCELERATION)
-        for i in range(n):
-            up, at = (m.parent[i] + 1) * N, (i + 1) * N
-            move(m, i, up, at, scratch, VELOCITY, ACCELERATION, gather(v, r, i), gather(a, r, i))
-        _needed(m, what, force, point, torque, r, scratch)
-        for k in range(len(dtau)):
-            d, e, de, dde = _of(dm, k), _last(dq, k), _last(dv, k), _last(da, k)
-            df, dx, dt = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
-            _outward(m, d, what, k, q, v, a, e, de, force, point, torque, df, dx, dt, r, scratch)
-            _torques(m, d, what, k, q, v, a, e, de, dde, r, layer(dtau, k), scratch)
-    return _with_layers(ok, dtau, start, stop)
-
-
-@kernel
-def forward_dynamics(
-    m, dm, what, q, v, tau, dq, dv, dtau, force, point, torque, dforce, dpoint, dtorque, a, da, status, scratch,
-    start, stop
-):  # fmt: skip
-    """q̈, (rows or 1, n), and δq̈, (layers, rows, n).
-
-    status, (2,): where nothing resists a joint, its number and the row, else left alone.
-    """
-    ok = finite((q, v, tau, force, point, torque), start, stop)
-    if not ok:
-        return ok
-    m = unpack(m)
-    n = len(m.parent)
-    found = Slots(scratch, _found(n), n)
-    for r in range(start, stop, lane_count()):
-        joint, w = _aba(m, q, v, tau, force, point, torque, found, r, scratch)
-        if joint >= 0:
-            status[0], status[1] = joint, min(r + w, stop - 1)
-            return ok
-        for i in range(n):
-            scatter(a, r, i, gather(found, r, i))
-        _transmitted(m, what, scratch)
-        for k in range(len(da)):
-            d, e, de, dt = _of(dm, k), _last(dq, k), _last(dv, k), _last(dtau, k)
-            df, dx, turn = _last(dforce, k), _last(dpoint, k), _last(dtorque, k)
-            _outward(m, d, what, k, q, v, found, e, de, force, point, torque, df, dx, turn, r, scratch)
-            _accelerations(m, d, what, k, q, v, found, e, de, dt, r, layer(da, k), scratch)
-    return _with_layers(ok, da, start, stop)

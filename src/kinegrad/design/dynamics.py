@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import design_tangent, rnea_reverse
+from kinegrad._kernels import aba_tangent, design_tangent, rnea_reverse, rnea_tangent
 from kinegrad._kernels import dual_kernels as kernels
 from kinegrad.design import coordinates, elements
 from kinegrad.design.parameters import (
@@ -43,14 +43,14 @@ def _slots(model: Model, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], i
 
 
 _TORQUES = engine.Kernel(
-    design_tangent.inverse_dynamics,
+    rnea_tangent.inverse_dynamics,
     engine.QVA,
     (engine.Result("dtau_dp", (engine.Axis.TORQUE,)),),
     tables=_slots,
     loads=True,
 )
 _ACCELERATIONS = engine.Kernel(
-    design_tangent.forward_dynamics,
+    aba_tangent.forward_dynamics,
     engine.QVTAU,
     (engine.Result("da_dp", (engine.Axis.ACCELERATION,)),),
     tables=_slots,
