@@ -110,7 +110,6 @@ from kinegrad._kernels.spatial import (
 )  # fmt: skip
 
 VIRTUAL, SYMMETRIC, PUSH, DRAG, LEAN, SUM = 0, 6, 12, 18, 21, 30  # Y | of 2B_Y | H | D | Q | slots for each joint
-STRETCH = 12  # joints of a path whose slots the nearest cache keeps from one of both passes over it to the other
 CHI = 6  # path slots for each joint, after all of those
 
 
@@ -239,133 +238,75 @@ def hand_on_virtual(m, plan, i, loaded, scratch):
 
 
 @inline
-def by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch):
-    """What u, h, r, o of joint i meet on a stretch of its path from joint j on, k before it: entries by q_i; of the
-    first derivatives, column i of ∂τ/∂q.  Returns u and h about the reference point of the last joint, and how far it
-    has come: j, pair."""
-    n, (qq, qv, qa, _) = len(m.parent), second
-    path, end = (n + 1) * N + max(j, k) * PATH, pair + stretch
-    while j >= 0 and not plan[j, QUIET] and pair < end:
+def along_path(m, plan, i, place, pair, factors, second_factors, loaded, first, second, scratch):
+    """All entries of joint i with a joint on its path to the root, itself included: in one pass, so that what is read
+    of each joint of the path is read once."""
+    (t, b, u, w, l), (h, y, r, o) = factors, second_factors
+    n, (qq, qv, qa, vv) = len(m.parent), second
+    k, j, path = -1, i, (n + 1) * N + i * PATH
+    while j >= 0 and not plan[j, QUIET]:
         if k >= 0 and m.apart[k]:
             d = load3(scratch, path + STEP)
-            u, h = u.before(d), h.before(d)
+            t, u, w, h = t.before(d), u.before(d), w.before(d), h.before(d)
         path = (n + 1) * N + j * PATH
         row, column = place[pair, 0], place[pair, 1]
-        z, dS, X = (
-            load3(scratch, path + SUBSPACE),
-            load_motion(scratch, path + RATE),
-            load_motion(scratch, chi_at(n, j)),
-        )
-        entry = X.dot(u) + load_motion(scratch, path + CURVE).dot(h) + dot(dS.w, r)
+        z = load3(scratch, path + SUBSPACE)
+        zt, zu, zw, zh = dot(z, t.n), dot(z, u.n), dot(z, w.n), dot(z, h.n)
+        if m.rate[j, 1] != 0.0:
+            s = load3(scratch, path + SUBSPACE + 3)
+            zt, zu, zw, zh = zt + dot(s, t.f), zu + dot(s, u.f), zw + dot(s, w.f), zh + dot(s, h.f)
+        store(scratch, qa + row, zh)
+        store(scratch, vv + row, dot(z, y))
+        if first is not None:
+            by_q, by_v, by_a = first
+            store(scratch, by_q + column, zu)
+            store(scratch, by_v + column, zw)
+            store(scratch, by_a + row, zt)
+        dS = load_motion(scratch, path + RATE)
+        store(scratch, qv + row, dot(z, r) + 2.0 * dS.dot(h))
+        if first is not None and j != i:
+            store(scratch, by_v + row, dot(z, b) + 2.0 * dS.dot(t))
+        X = load_motion(scratch, chi_at(n, j))
+        store(scratch, qa + column, X.dot(t))
+        store(scratch, qv + column, X.dot(w) + dot(dS.w, y))
+        ddS = load_motion(scratch, path + CURVE)
+        entry = X.dot(u) + dot(dS.w, r) + ddS.dot(h)
         if loaded:
             entry = entry + dot(z, o)
         store(scratch, qq + row, entry)
-        store(scratch, qv + row, 2.0 * dS.dot(h) + dot(z, r))
-        zh, zu = dot(z, h.n), dot(z, u.n)
-        if m.rate[j, 1] != 0.0:
-            s = load3(scratch, path + SUBSPACE + 3)
-            zh, zu = zh + dot(s, h.f), zu + dot(s, u.f)
-        store(scratch, qa + row, zh)
-        if first is not None:
-            store(scratch, first[0] + column, zu)
+        if first is not None and j != i:
+            entry = dot(dS.w, b) + ddS.dot(t)
+            if loaded:
+                entry = entry + dot(z, l)
+            store(scratch, by_q + row, entry)
         pair += 1
         k, j = j, m.parent[j]
-    return u, h, j, pair
+    along_quiet_path(m, i, j, place, pair, t, u, w, h, first, second, scratch)
 
 
 @inline
-def by_quiet_position(m, j, place, pair, u, h, first, second, scratch):
+def along_quiet_path(m, i, j, place, pair, t, u, w, h, first, second, scratch):
     """The same of the quiet joints from j on: z = 0, and ψ̇ = ψ̈ = χ = 0."""
-    n, (qq, qv, qa, _) = len(m.parent), second
+    n, (qq, qv, qa, vv) = len(m.parent), second
     while j >= 0:
         s = load3(scratch, (n + 1) * N + j * PATH + SUBSPACE + 3)
         row, column = place[pair, 0], place[pair, 1]
         store(scratch, qq + row, 0.0)
         store(scratch, qv + row, 0.0)
-        store(scratch, qa + row, dot(s, h.f))
-        if first is not None:
-            store(scratch, first[0] + column, dot(s, u.f))
-        pair += 1
-        j = m.parent[j]
-
-
-@inline
-def by_motion(m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch):
-    """What t, w, y, b, l meet there: entries by q̇_i and q̈_i; of the first derivatives, all but column i of ∂τ/∂q.
-    Returns t and w likewise, and how far it has come: j, k, pair."""
-    n, (_, qv, qa, vv) = len(m.parent), second
-    path, end = (n + 1) * N + max(j, k) * PATH, pair + stretch
-    while j >= 0 and not plan[j, QUIET] and pair < end:
-        if k >= 0 and m.apart[k]:
-            d = load3(scratch, path + STEP)
-            t, w = t.before(d), w.before(d)
-        path = (n + 1) * N + j * PATH
-        row, column = place[pair, 0], place[pair, 1]
-        z, X = load3(scratch, path + SUBSPACE), load_motion(scratch, chi_at(n, j))
-        store(scratch, qv + column, X.dot(w) + dot(load3(scratch, path + RATE), y))
-        entry = dot(z, y)
-        store(scratch, vv + row, entry)
-        store(scratch, qa + column, X.dot(t))
-        if first is not None:
-            by_q, by_v, by_a = first
-            zw, entry = dot(z, w.n), dot(z, t.n)
-            if m.rate[j, 1] != 0.0:
-                s = load3(scratch, path + SUBSPACE + 3)
-                zw, entry = zw + dot(s, w.f), entry + dot(s, t.f)
-            store(scratch, by_a + row, entry)
-            store(scratch, by_v + column, zw)
-            if j != i:
-                dS = load_motion(scratch, path + RATE)
-                entry = dot(b, dS.w) + load_motion(scratch, path + CURVE).dot(t)
-                if loaded:
-                    entry = entry + dot(l, z)
-                store(scratch, by_q + row, entry)
-                store(scratch, by_v + row, dot(b, z) + 2.0 * dS.dot(t))
-        pair += 1
-        k, j = j, m.parent[j]
-    return t, w, j, k, pair
-
-
-@inline
-def by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch):
-    """The same of the quiet joints from j on."""
-    n, (_, qv, qa, vv) = len(m.parent), second
-    while j >= 0:
-        row, column = place[pair, 0], place[pair, 1]
-        store(scratch, qv + column, 0.0)
         store(scratch, vv + row, 0.0)
+        store(scratch, qa + row, dot(s, h.f))
+        store(scratch, qv + column, 0.0)
         store(scratch, qa + column, 0.0)
         if first is not None:
             by_q, by_v, by_a = first
-            s = load3(scratch, (n + 1) * N + j * PATH + SUBSPACE + 3)
-            entry = dot(s, t.f)
+            store(scratch, by_a + row, dot(s, t.f))
+            store(scratch, by_q + column, dot(s, u.f))
             store(scratch, by_v + column, dot(s, w.f))
-            store(scratch, by_a + row, entry)
             if j != i:
                 store(scratch, by_q + row, 0.0)
                 store(scratch, by_v + row, 0.0)
         pair += 1
         j = m.parent[j]
-
-
-@inline
-def along_path(m, plan, i, stretch, place, pair, by_q, by_v, loaded, first, second, scratch):
-    """All entries of joint i; of a long path stretch by stretch, since what both passes read of it is more than the
-    nearest cache keeps."""
-    (u, h, r, o), (t, w, y, b, l), j, k = by_q, by_v, i, -1
-    if stretch == STRETCH:
-        while j >= 0 and not plan[j, QUIET]:
-            u, h, _, _ = by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch)
-            t, w, j, k, pair = by_motion(
-                m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch
-            )
-        by_quiet_position(m, j, place, pair, u, h, first, second, scratch)
-        by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch)
-        return
-    u, h, quiet, done = by_position(m, plan, j, k, stretch, place, pair, u, h, r, o, loaded, first, second, scratch)
-    by_quiet_position(m, quiet, place, done, u, h, first, second, scratch)
-    t, w, j, k, pair = by_motion(m, plan, i, j, k, stretch, place, pair, t, w, y, b, l, loaded, first, second, scratch)
-    by_quiet_motion(m, i, j, place, pair, t, w, first, second, scratch)
 
 
 @inline
@@ -375,12 +316,8 @@ def inward(m, plan, q, v, a, r, loaded, place, start, tau, first, second, scratc
     for i in range(n - 1, -1, -1):
         sums, path, pair = record(plan, i), (n + 1) * N + i * PATH, start[i]
         t, b, u, w, l = factors(m, i, sums, path, loaded, scratch)
-        h, y, by_r, o = second_factors(m, i, sums, sums_at(n, plan[i, HOME]), path, chi_at(n, i), loaded, scratch)
-        by_q, by_v = (u, h, by_r, o), (t, w, y, b, l)
-        if (start[i - 1] if i > 0 else len(place)) - pair <= 2 * STRETCH:
-            along_path(m, plan, i, 2 * STRETCH, place, pair, by_q, by_v, loaded, first, second, scratch)
-        else:
-            along_path(m, plan, i, STRETCH, place, pair, by_q, by_v, loaded, first, second, scratch)
+        more = second_factors(m, i, sums, sums_at(n, plan[i, HOME]), path, chi_at(n, i), loaded, scratch)
+        along_path(m, plan, i, place, pair, (t, b, u, w, l), more, loaded, first, second, scratch)
         if first is not None:
             S, row = load_motion(scratch, path + SUBSPACE), place[pair, 0]
             passive = passive_force(m, i, gather(q, r, i), gather(v, r, i), gather(a, r, i))
