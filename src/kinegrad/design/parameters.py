@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.design.circles import confirms
 from kinegrad.design.function import Built, built_fields, call, check_call, check_slopes, check_structure, slopes_of
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import PARTS, Loads, named_frames
@@ -303,8 +304,10 @@ class Design:
     def _variation(self) -> dict[str, Array]:
         """Slopes of fields of the model and of the loads along each parameter, (p, *shape of the field)."""
         if self._function is not None:
-            slopes = slopes_of(self._function, self._keywords, self.values, Built(self.model, self.loads))
-            check_slopes(self._function, self._keywords, self.values, self.names, slopes)
+            asked = self._function, self._keywords, self.values
+            built = Built(self.model, self.loads)
+            slopes = slopes_of(*asked, built)
+            check_slopes(*asked, self.names, slopes, lambda k: confirms(*asked, built, k, slopes))
             return slopes
         if self._origin is not None:
             return field_slopes(*self._origin)

@@ -18,7 +18,7 @@ from kinegrad.model.lengths import link_length
 from kinegrad.model.model import Model
 from kinegrad.model.names import closest
 from kinegrad.model.numbers import STEP, carry_slopes, slope
-from kinegrad.model.placement import rotate
+from kinegrad.model.placement import rotate, turning
 
 Array = NDArray[np.float64]
 
@@ -144,7 +144,7 @@ class Constant:
         if self.turns:
             now = placements(model.frames) if self.what == "frames" else getattr(model, self.what)
             full = np.zeros(now.shape)
-            full[self.where[0]] = now[self.where[0]] @ _turn(self.where[1])
+            full[self.where[0]] = now[self.where[0]] @ turning(self.where[1])
             return {self.what: full}
         unit = np.zeros(self._shape(model))
         unit[self.where] = 1.0
@@ -346,20 +346,10 @@ def dh_row(model: Model, i: int, table: DHTable | None = None) -> tuple[DH, str]
     return row, table.convention
 
 
-def _turn(axis: int) -> Array:
-    """Slope of a small turn about an axis."""
-    slope = np.zeros((4, 4))
-    j, k = (axis + 1) % 3, (axis + 2) % 3
-    slope[j, k], slope[k, j] = -1.0, 1.0
-    return slope
-
-
 def _dh_slopes(model: Model, i: int, what: str) -> dict[str, Array]:
     row, convention = dh_row(model, i)
     P, F = row.placement(convention)
-    turn_z, turn_x, shift = np.zeros((4, 4)), np.zeros((4, 4)), np.zeros((4, 4))
-    turn_z[0, 1], turn_z[1, 0] = -1.0, 1.0
-    turn_x[1, 2], turn_x[2, 1] = -1.0, 1.0
+    turn_x, turn_z, shift = turning(0), turning(2), np.zeros((4, 4))
     if what == "theta":
         field, slope = "tip", turn_z @ F
     elif what == "d":

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.coordinates import HINGES
 from kinegrad.model.names import check_name
-from kinegrad.model.numbers import LARGEST, real_array, real_number, too_large
+from kinegrad.model.numbers import LARGEST, far_from_real, real_array, real_number, too_large
 from kinegrad.model.placement import check_transform, rotate
 from kinegrad.results import frozen
 
@@ -146,7 +146,7 @@ class SpringDamper(_Element):
             object.__setattr__(self, what, _numbers(f"`{what}` of a SpringDamper", getattr(self, what), 3))
         for what in ("stiffness", "damping", "rest_length"):
             value = real_number(f"`{what}` of a SpringDamper", getattr(self, what))
-            if what != "stiffness" and not np.real(value) >= 0:
+            if what != "stiffness" and not (np.real(value) >= 0 or far_from_real()):
                 raise ModelError(f"`{what}` of a SpringDamper is {value}; expected zero or more")
             object.__setattr__(self, what, value)
 
@@ -215,7 +215,7 @@ class Bushing(_Element):
             object.__setattr__(self, what, frozen(T))
         for what in ("stiffness", "damping"):
             values = _numbers(f"`{what}` of a Bushing", getattr(self, what), 6)
-            if what == "damping" and not (np.real(values) >= 0).all():
+            if what == "damping" and not ((np.real(values) >= 0).all() or far_from_real()):
                 raise ModelError(f"`damping` of a Bushing is {values.tolist()}; expected six numbers, zero or more")
             object.__setattr__(self, what, values)
 

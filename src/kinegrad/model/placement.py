@@ -74,11 +74,19 @@ def rotate(axis: str | ArrayLike, angle: float) -> Array:
     return T
 
 
+def turning(axis: int) -> Array:
+    """Slope of a turn about x, y or z (0, 1, 2) where the angle is zero: the matrix [z]× of that axis, (4, 4)."""
+    slope = np.zeros((4, 4))
+    j, k = (axis + 1) % 3, (axis + 2) % 3
+    slope[j, k], slope[k, j] = -1.0, 1.0
+    return slope
+
+
 def _cos_sin(angle: float) -> tuple[float, float]:
     """cos and sin, exact at whole multiples of π/2."""
     if isinstance(angle, complex):
-        (c, s), slope = _cos_sin(angle.real), 1j * angle.imag
-        return c - s * slope, s + c * slope  # type: ignore[return-value]
+        (c, s), (ch, sh) = _cos_sin(angle.real), (math.cosh(angle.imag), 1j * math.sinh(angle.imag))
+        return c * ch - s * sh, s * ch + c * sh  # type: ignore[return-value]
     quarters = round(angle / (math.pi / 2))
     if abs(quarters) < 1_000 and angle == quarters * (math.pi / 2):
         return ((1.0, 0.0), (0.0, 1.0), (-1.0, 0.0), (0.0, -1.0))[quarters % 4]
