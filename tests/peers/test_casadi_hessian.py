@@ -74,4 +74,4 @@ def test_by_design_parameters():
         np.testing.assert_allclose(slopes, expected[3 * n :, 0], rtol=0, atol=1e-12 * np.abs(expected).max())
         found = kg.inverse_dynamics_design_hessian(design, q, v, a, weights)
         blocks = np.concatenate([found.d2_dqdp, found.d2_dvdp, found.d2_dadp, found.d2_dpdp])
-        np.testing.assert_allclose(blocks, whole[:, 3 * n :], rtol=0, atol=1e-12 * size)
+        np.testing.assert_allclose(blocks, whole[:, 3 * n :], rtol=0, atol=1e-13 * size)

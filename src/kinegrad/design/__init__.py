@@ -1,7 +1,11 @@
 """Design parameters of a mechanism, and derivatives with respect to them.
 
 parameters    Design: which quantities vary, and how the constants of the model follow from them
+given         names, combinations and loads as they are given to it
 function      functions that build a model, differentiated and checked: Design.from_function
+circles       their second slopes, from what they give on circles in the complex plane
+transforms    transforms that follow parameters, by the product rule
+declared      second slopes of a model along constants by name
 dynamics      derivatives of torques, accelerations and the mass matrix
 hybrid        of hybrid dynamics
 quantities    derivatives of poses, points and energies

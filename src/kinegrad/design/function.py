@@ -16,7 +16,7 @@ from numpy.exceptions import ComplexWarning
 from numpy.typing import NDArray
 
 from kinegrad._engine import variable_fields
-from kinegrad.errors import InputError, KinegradError, shown
+from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
 from kinegrad.model.elements import element_numbers
@@ -145,8 +145,9 @@ def _fields_beside(
     moved = values.copy()
     moved[k] += change
     try:
-        return built_fields(call(function, names, moved))
-    except KinegradError:  # beyond what a model can be, such as a negative mass
+        with np.errstate(all="ignore"):
+            return built_fields(call(function, names, moved))
+    except Exception:  # beyond what a model can be, such as a negative mass, or what the function takes
         return None
 
 

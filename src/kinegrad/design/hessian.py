@@ -83,9 +83,9 @@ def inverse_dynamics_design_hessian(
     O(n) for each parameter, of any kind, and for each pair of them.  With respect to quaternions, derivatives are those
     by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
 
-    How constants of the model depend on two parameters is known exactly where they are linear in them (masses, lengths,
-    inertias, loads); for angles, and for functions that build a model, it is an eighth-order difference of their exact
-    slopes, which for angles is accurate to about 1e-14.
+    How constants of the model depend on two parameters is known in closed form where these are constants by name
+    (masses, lengths, inertias, loads, turns, Denavit–Hartenberg rows, elements).  Where a function builds the model, it
+    follows to rounding from what that gives on circles in the complex plane (:meth:`Design.from_function`).
 
     Parameters
     ----------

@@ -8,7 +8,7 @@ are in :mod:`kinegrad.design.dynamics` and :mod:`kinegrad.design.quantities`, se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -20,10 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.design.circles import confirms
 from kinegrad.design.function import Built, built_fields, call, check_call, check_slopes, check_structure, slopes_of
+from kinegrad.design.given import check_load_constant, check_loads, check_still_frames, read_terms, real_numbers
 from kinegrad.errors import InputError, shown
-from kinegrad.loads import PARTS, Loads, named_frames
+from kinegrad.loads import PARTS, Loads
 from kinegrad.model import Model
-from kinegrad.model.constants import Constant, check_apart, find_constant
+from kinegrad.model.constants import Constant, check_apart
 from kinegrad.model.elements import NUMBERS
 from kinegrad.model.numbers import STEP, carry_slopes, slope
 from kinegrad.results import frozen
@@ -97,7 +98,7 @@ class Design:
         engine.check_model(self.model)
         if self.model.carries_slopes:
             raise InputError("`model` is made of numbers that carry slopes; expected one of plain numbers")
-        _check_loads(self.loads)
+        check_loads(self.loads)
         given = self.parameters
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
             raise InputError(f"`parameters` is {shown(given)}; expected a list of names, or a dictionary")
@@ -107,10 +108,10 @@ class Design:
         named = dict(given) if isinstance(given, Mapping) else {name: name for name in given}
         if not named or len(named) != len(given):
             raise InputError(f"`parameters` is {shown(given)}; expected at least one, and no name twice")
-        terms = {name: list(_terms(self.model, name, spec)) for name, spec in named.items()}
+        terms = {name: list(read_terms(self.model, name, spec)) for name, spec in named.items()}
         for term in terms.values():
             for constant, _ in term:
-                _check_load_constant(constant, self.model, self.loads)
+                check_load_constant(constant, self.model, self.loads)
         touched = [key for term in terms.values() for c, _ in term for key in c.touches(self.model)]
         moved = {where[0] for what, where in touched if what == "frames"}
         check_still_frames([name for k, name in enumerate(self.model.frames) if k in moved], self.model, self.loads)
@@ -153,6 +154,10 @@ class Design:
         - whose tree, joint kinds or joint axes depend on the values (turn a joint's placement instead of its axis);
         - that give different models for the same values.
 
+        For second derivatives it is called on circles in the complex plane around the values, where its numbers form a
+        Fourier series: exact to rounding for analytic functions.  Circles shrink until no kink, jump or pole is within
+        reach; if the error cannot be told to be below 1e-9, the function is refused, which names the parameter.
+
         Examples
         --------
         >>> from kinegrad import samples
@@ -165,7 +170,7 @@ class Design:
         if not callable(function):
             raise InputError(f"`function` is a {type(function).__name__}; expected one that returns a Model")
         names = tuple(map(str, values)) if isinstance(values, Mapping) else None
-        at = _real("values", list(values.values()) if isinstance(values, Mapping) else values)
+        at = real_numbers("values", list(values.values()) if isinstance(values, Mapping) else values)
         if at.ndim != 1 or not len(at) or not np.isfinite(at).all():
             raise InputError(f"`values` is {shown(values)}; expected at least one finite number, in a row or by name")
         check_call(function, names)
@@ -211,7 +216,7 @@ class Design:
 
     def at(self, values: ArrayLike) -> Design:
         """The same parameters of the model that has these values, shape (p,)."""
-        target = _real("values", values)
+        target = real_numbers("values", values)
         if target.shape != (self.p,):
             raise InputError(f"`values` has shape {target.shape}; this design has {self.p} parameters")
         if not np.isfinite(target).all():
@@ -355,26 +360,6 @@ class Design:
         return f"Design({self.model.name}: {pairs})"
 
 
-def _terms(model: Model, name: str, spec: Any) -> Iterator[tuple[Constant, float]]:
-    if isinstance(spec, str):
-        yield find_constant(model, spec), 1.0
-        return
-    if not isinstance(spec, Mapping) or not spec:
-        found = f"`parameters[{shown(name)}]` is {shown(spec)}"
-        raise InputError(f"{found}; expected a constant's name, or a dictionary of them")
-    for constant, coefficient in spec.items():
-        factor = _real(f"parameters[{shown(name)}][{shown(constant)}]", coefficient)
-        if factor.shape != () or not np.isfinite(factor):
-            found = f"`parameters[{shown(name)}][{shown(constant)}]` is {shown(coefficient)}"
-            raise InputError(f"{found}; expected a finite number")
-        yield find_constant(model, constant), float(factor)
-
-
-def _real(name: str, value: Any) -> Array:
-    with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
-        return engine.real(name, value)
-
-
 def _set(value: float, _: float) -> float:
     return value
 
@@ -446,29 +431,3 @@ def directions(design: Design) -> engine.Directions:
 def sparse_slopes(design: Design) -> Any:
     """Slopes of all constants and loads, (p, columns), as a sparse array: a parameter moves few of them."""
     return design._sparse_slopes
-
-
-def check_still_frames(moved: Collection[str], model: Model, loads: Loads | None) -> None:
-    """Refuse loads at frames that vary: constant loads do not follow parameters by name."""
-    both = sorted(named_frames(loads, model).intersection(moved)) if loads is not None and moved else ()
-    if both:
-        raise InputError(
-            f"`loads` name frame {shown(both[0])}, which parameters of the design move, and loads do not follow them; "
-            "expected the point in its link, which can be a parameter (link.load.point.x), or Design.from_function "
-            "with a function that returns model and loads"
-        )
-
-
-def _check_loads(loads: Any) -> None:
-    if loads is not None and not isinstance(loads, Loads):
-        raise InputError(f"`loads` is a {type(loads).__name__}; expected Loads(force=…, point=…, torque=…)")
-
-
-def _check_load_constant(constant: Constant, model: Model, loads: Loads | None) -> None:
-    """A load that varies must be there, once for all states."""
-    if constant.of_load and loads is None:
-        found = f"constant {shown(constant.name)} is of a load, and there are none"
-        raise InputError(f"{found}; expected Design(…, loads=…)")
-    if constant.of_load and loads is not None and loads.arrays(model)[constant.what].ndim != 2:
-        found = f"constant {shown(constant.name)} is of loads with batch axes"
-        raise InputError(f"{found}; expected one load for all states")

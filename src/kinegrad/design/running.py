@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.design.given import check_still_frames
 from kinegrad.design.parameters import (
     Design,
-    check_still_frames,
     frame_slopes,
     kernel_slopes,
 )
