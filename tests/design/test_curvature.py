@@ -44,7 +44,7 @@ def second(f, values):
 
         found = np.zeros((p, p, 4, 4))
         for k in range(p):
-            for l in range(k + 1):  # noqa: E741
+            for l in range(k + 1):
                 four = moved((k, 1), (l, 1)) - moved((k, 1), (l, -1)) - moved((k, -1), (l, 1)) + moved((k, -1), (l, -1))
                 found[k, l] = found[l, k] = np.array((four / (4 * h * h)).tolist(), dtype=float)
         return found
