@@ -17,6 +17,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.errors import said
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 
@@ -33,7 +34,10 @@ def mujoco_acceleration(model: Model, loads: Loads | None) -> Callable[[Array, A
     why = _refused(model)
     if why:
         return why
-    simulated = mujoco.MjModel.from_xml_string(mujoco_xml(model))
+    try:
+        simulated = mujoco.MjModel.from_xml_string(mujoco_xml(model))
+    except ValueError as error:  # as of point masses, which have no inertia
+        return said(error)
     data = mujoco.MjData(simulated)
     order = [simulated.joint(name).dofadr[0] for name in model.joint_names]
     pushes = [] if loads is None else _pushes(model, loads, simulated)

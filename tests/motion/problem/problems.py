@@ -160,3 +160,12 @@ def actuated_by_a_belt():
     requirements = [Boundary("start", q=0, v=0), limits]
     objective = [Effort(0.1, by={"belt": 2.0}), Power(0.1)]
     return MotionProblem(model, Phase(segments=6, nodes=1, duration=(0.3, 1.5)), requirements, objective)
+
+
+def cart_without_a_hinge_motor():
+    """Nothing supplies the torque of the hinge: rows at instants of their own."""
+    model = kg.samples.cart_pendulum()
+    requirements = [Boundary("start", q=0, v=0), Boundary("end", q={"hinge": 1.0}), Limits(tau=20.0)]
+    objective = [Time(), Effort(0.1), Jerk(1e-6)]
+    phase = Phase(segments=[0, 0.2, 0.5, 0.6, 1], degree=5, duration=(0.3, 2))
+    return MotionProblem(model, phase, requirements, objective, actuated=["track"])

@@ -19,6 +19,7 @@ CASES = {
     "five-bar with design": (lambda: problems.five_bar(design=True), 2e-8),
     "symmetric": (problems.crouching_pair, 2e-8),
     "belt": (problems.actuated_by_a_belt, 2e-8),
+    "cart": (problems.cart_without_a_hinge_motor, 2e-8),
 }
 
 

@@ -120,7 +120,10 @@ def fine_grid(program: MotionProgram, p: int, s: Array | None = None) -> FineGri
     here, own = parts.variables.phases[p], own_grid(program, p)
     part = parts.parts[p]
     mechanics = Mechanics(part.model, parts.phases[p].loads, design=part.design) if own is None else own.mechanics
-    blocks = [] if own is None else own.rows
+    blocks = [] if own is None else [*own.rows]
+    for other in program.grids:
+        if other.grid.name == "unsupplied" and other.grid.variables is here:
+            blocks += other.grid.rows
     forces = parts.variables.forces[p]
     orders = 3 if own is None else own.orders
     grid = FineGrid(parts.phases[p].basis, s, mechanics, here, forces, orders, blocks, "fine")

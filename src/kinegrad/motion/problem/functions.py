@@ -122,8 +122,10 @@ class Powers:
 class SquaredDistance:
     """r = |M e|² / d², of e = three numbers of y; M leaves out the axis of a cylinder."""
 
+    UNIT = " (squared distance by the least)"  # of what messages say about a row
+
     def __init__(self, name: str, start: int, distance: float, axis: Any = None) -> None:
-        self.names = (name,)
+        self.names, self.distance = (name + self.UNIT,), distance
         self._columns = start + np.arange(3)
         M = np.eye(3) if axis is None else np.eye(3) - np.outer(axis, axis)
         self._M = M / distance**2

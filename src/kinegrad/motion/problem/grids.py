@@ -11,7 +11,7 @@ from kinegrad.constraints import ConstraintSet, Contact
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.cones import cone_rows
 from kinegrad.motion.problem.functions import Linear, Powers, SquaredDistance
-from kinegrad.motion.problem.instants import node_instants
+from kinegrad.motion.problem.instants import collocation_instants, node_instants
 from kinegrad.motion.problem.kept_rows import Selected, named
 from kinegrad.motion.problem.nodes import Block, Grid
 from kinegrad.motion.problem.places import Above, Apart
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 LENGTH = 0.1  # m: size of rows of positions, and lever of moments
+INTEGRALS = {3: 2, 4: 2, 5: 4}  # parts of a segment that integrals of squares of accelerations take, by the degree
 
 
 def grids_of(parts: Transcription, p: int) -> list[Grid]:
@@ -96,11 +97,8 @@ def _dynamics(parts: Transcription, p: int) -> list[Grid]:
     jerk = any(isinstance(term, Jerk) for term in parts.terms)
     layout, K, u = mechanics.layout(4 if jerk else 3), len(part.nodes), parts.actuators
     blocks: list[Block] = []
-    if len(u.N):
-        names = tuple(f"unactuated torque {name}" for name in u.row_names)
-        zero = np.zeros((K, len(names)))
-        sizes = np.array([_row_size(parts, row) for row in u.N])
-        blocks.append(Block(Linear.of_matrix(names, u.N, layout.tau.start), zero, zero, sizes, label="dynamics"))
+    if len(u.N) and part.forced is not None:
+        blocks.append(_unsupplied(parts, layout, K))
     lower, upper = effort_limits(parts, p)
     bounded = np.isfinite(lower) | np.isfinite(upper)
     if bounded.any():
@@ -113,15 +111,30 @@ def _dynamics(parts: Transcription, p: int) -> list[Grid]:
     blocks += _power_limits(parts, p, layout, K)
     if part.forced is not None and part.feet:
         blocks += cone_rows(part, layout, K, parts.force_size)
-    apart = phase.nodes == 1 and not layout.forces
+    fine = INTEGRALS[phase.degree]
+    apart = phase.nodes < fine and not layout.forces
     if not apart:
         blocks += term_blocks(parts, p, layout, part.nodes, phase.nodes)
     here = parts.variables.phases[p], parts.variables.forces[p], layout.orders
     grids = [Grid(phase.basis, part.nodes, mechanics, *here, blocks, "dynamics")]
-    if apart:  # limits at the breakpoints alone; integrals take the middles, too
-        s = node_instants(phase, 2)
-        grids.append(Grid(phase.basis, s, mechanics, *here, term_blocks(parts, p, layout, s, 2), "integrals"))
+    if len(u.N) and part.forced is None:  # no force is unknown at each node: as many equations as accelerations have
+        s = collocation_instants(phase)  # freedoms in time, and no more
+        free = parts.variables.phases[p], np.zeros((len(s), 0), dtype=np.int64), 3
+        rows = [_unsupplied(parts, mechanics.layout(3), len(s))]
+        grids.append(Grid(phase.basis, s, mechanics, *free, rows, "unsupplied"))
+    if apart:  # limits at the nodes alone; integrals take more instants
+        s = node_instants(phase, fine)
+        grids.append(Grid(phase.basis, s, mechanics, *here, term_blocks(parts, p, layout, s, fine), "integrals"))
     return grids
+
+
+def _unsupplied(parts: Transcription, layout: Any, K: int) -> Block:
+    """Torques that no motor supplies are zero."""
+    u = parts.actuators
+    names = tuple(f"unactuated torque {name}" for name in u.row_names)
+    zero = np.zeros((K, len(names)))
+    sizes = np.array([_row_size(parts, row) for row in u.N])
+    return Block(Linear.of_matrix(names, u.N, layout.tau.start), zero, zero, sizes, label="dynamics")
 
 
 def _row_size(parts: Transcription, row: Array) -> float:

@@ -1,4 +1,6 @@
-"""What it takes to rest where a motion begins and ends: said before anything is solved.
+"""What is known of postures that are given where phases begin and end: said before anything is solved.
+
+A point that is nearer to an obstacle there than it may be stays so, whatever the motion is.
 
 Where all of q is given and v = 0, the torques that hold the body there follow from q alone, τ = inverse dynamics of
 (q, 0, 0).  If they exceed their limits, the body can pass through that posture and cannot stay in it: a fact worth
@@ -14,6 +16,7 @@ from numpy.typing import NDArray
 
 from kinegrad.dynamics import inverse_dynamics
 from kinegrad.errors import InputError
+from kinegrad.motion.problem.functions import SquaredDistance
 from kinegrad.motion.problem.term_functions import effort_limits
 
 if TYPE_CHECKING:
@@ -53,6 +56,32 @@ def torques_at_rest(parts: Transcription) -> list[str]:
                                  "another posture, or no condition on a")  # fmt: skip
             found.append(f"{takes}: the body can pass there, but not stay")
     return found
+
+
+def check_clear(parts: Transcription) -> None:
+    """Refuse postures, given at ends of phases, in which points are where they must not be."""
+    for grid in parts.grids:
+        p = next(k for k, here in enumerate(parts.variables.phases) if here is grid.variables)
+        if grid.name != "clearance" or parts.parts[p].design is not None:
+            continue
+        for end, name in enumerate(("start", "end")):
+            q = _posture(parts, p, end)
+            if q is None or end not in grid.s:
+                continue
+            y = grid.mechanics.values(grid.layout, q[None])
+            for block in grid.rows:
+                assert block.lower is not None
+                found, least = float(block.function.value(y)[0, 0]), float(block.lower[0, 0])
+                if not found < least - TOUCH:
+                    continue
+                row, d = block.function.names[0], getattr(block.function, "distance", None)
+                if d is not None:
+                    found, least, row = d * float(np.sqrt(found)), d, row.removesuffix(SquaredDistance.UNIT)
+                raise InputError(
+                    f"{row} is at {found:.4g} m in the posture that is given for the {name} of phase "
+                    f"{parts.phases[p].name!r}, and {least:.4g} m is the least; expected another posture, or `during` "
+                    "without that instant"
+                )
 
 
 def _posture(parts: Transcription, p: int, end: int) -> Array | None:

@@ -45,9 +45,9 @@ def term_blocks(parts: Transcription, p: int, layout: Any, s: Array, nodes: int)
         if isinstance(term, Time) or p not in phase_numbers(parts.phases, term.phase, type(term).__name__):
             continue
         function = _function(parts, term, p, layout, s)
-        blocks.append(
-            Block(function, weights=term.weight * quadrature(parts.phases[p], nodes), label=type(term).__name__)
-        )
+        steps = isinstance(term, Jerk) and parts.phases[p].degree == 3
+        weights = quadrature(parts.phases[p], nodes, steps=steps)
+        blocks.append(Block(function, weights=term.weight * weights, label=type(term).__name__))
     return blocks
 
 

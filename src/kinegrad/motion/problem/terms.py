@@ -1,6 +1,7 @@
 """Terms of the objective: J = Σ weight · ∫ ψ dt over all phases, or over one.
 
-Descriptions know no model.  Integrals are sums over the nodes of each phase, by the trapezoid rule.
+Descriptions know no model.  Integrals are sums over the nodes of each phase, by the rules of Newton and Cotes in each
+segment: Simpson's for one or two nodes in it, and at four parts of it for splines of degree 5.
 """
 
 from __future__ import annotations

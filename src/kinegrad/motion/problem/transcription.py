@@ -29,7 +29,7 @@ from kinegrad.motion.problem.kept_rows import (
 )
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
-from kinegrad.motion.problem.rest import torques_at_rest
+from kinegrad.motion.problem.rest import check_clear, torques_at_rest
 from kinegrad.motion.problem.variables import (
     Coordinates,
     Variables,
@@ -80,6 +80,7 @@ class Transcription:
         self.spline_rows = spline_rows(self)
         self.grids = [grid for p in range(len(self.phases)) for grid in grids_of(self, p)]
         self.check_counts()
+        check_clear(self)
         self.at_rest = torques_at_rest(self)
         self.notes += self.at_rest
 

@@ -1,0 +1,197 @@
+"""Problems whose answers are known in closed form, or from another method."""
+
+import numpy as np
+import pytest
+
+import kinegrad as kg
+from kinegrad.motion import (
+    Acceleration,
+    Apart,
+    Boundary,
+    Effort,
+    Foot,
+    Jerk,
+    Limits,
+    MotionProblem,
+    Phase,
+    Time,
+)
+
+
+def cart(mass=1.0, axis="x", gravity=(0, 0, 0), **joint):
+    builder = kg.ModelBuilder("cart", gravity=gravity)
+    builder.add(
+        "slide", None, kg.prismatic(axis), link="cart", inertia=kg.Inertia(mass, (0, 0, 0), np.zeros((3, 3))), **joint
+    )
+    return builder.build()
+
+
+def ends(q=1.0, **more):
+    return [Boundary("start", q=0.0, v=0.0, **more), Boundary("end", q=q, v=0.0, **more)]
+
+
+@pytest.mark.parametrize("segments", [20, [0, 0.05, 0.2, 0.5, 0.65, 0.9, 1]])
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_least_effort_of_a_mass(segments, degree):
+    """∫ F² dt = 12 m² L² / T³, of a force that falls linearly: a cubic, so that every spline has it."""
+    found = MotionProblem(cart(2.0), Phase(duration=1.5, segments=segments, degree=degree), ends(), Effort()).solve()
+    assert found.success
+    assert found.objective == pytest.approx(12 * 4 / 1.5**3, rel=1e-9)
+
+
+@pytest.mark.parametrize("nodes", range(1, 13))
+def test_more_nodes_do_not_make_integrals_worse(nodes):
+    phase = Phase(duration=1.5, segments=6, nodes=nodes)
+    assert MotionProblem(cart(2.0), phase, ends(), Effort()).solve().objective == pytest.approx(
+        12 * 4 / 1.5**3, rel=1e-10
+    )
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+def test_the_jerk_of_cubic_splines_is_integrated_in_steps(nodes):
+    """It jumps at breakpoints; a rule that took one side of them would prefer motions that are not symmetric."""
+    phase = Phase(duration=1.0, segments=[0, 0.1, 0.3, 0.5, 0.7, 0.9, 1], nodes=nodes)
+    found = MotionProblem(cart(), phase, ends(a=0.0), Jerk()).solve()
+    middle = (phase.basis.breakpoints[1:] + phase.basis.breakpoints[:-1]) / 2
+    jerk = (found.motion(middle + 0.01).a - found.motion(middle - 0.01).a)[:, 0] / 0.02
+    assert found.objective == pytest.approx(np.diff(phase.basis.breakpoints) @ jerk**2, rel=1e-6)
+    np.testing.assert_allclose(found.motion(1 - middle[::-1]).q[::-1], 1 - found.motion(middle).q, atol=1e-8)
+
+
+@pytest.mark.parametrize(("degree", "within"), [(3, 0.06), (4, 2e-4), (5, 1e-8)])
+def test_least_jerk(degree, within):
+    """720 L² / T⁵, of q = 10 s³ − 15 s⁴ + 6 s⁵; cubic splines have a jerk of steps."""
+    found = MotionProblem(cart(), Phase(duration=1.0, segments=10, degree=degree), ends(a=0.0), Jerk()).solve()
+    assert found.success
+    assert found.objective == pytest.approx(720, rel=within)
+    s = found.motion.t
+    np.testing.assert_allclose(found.motion.q[:, 0], 10 * s**3 - 15 * s**4 + 6 * s**5, atol=within / 5)
+
+
+def test_least_time_of_a_mass_and_how_it_changes():
+    """T = 2 √(m L / F), so dT/dm = T / 2m and dT/dF = −T / 2F; splines round the corner of the force off."""
+    found = MotionProblem(cart(2.0, effort_limits=3.0), Phase(duration=(0.1, 5)), ends(), Time()).solve()
+    T = found.duration
+    assert found.success
+    assert 0 < T / (2 * np.sqrt(2 / 3)) - 1 < 2e-3
+    change = found.sensitivity({"m": "cart.mass"})
+    assert change["m"][1] == pytest.approx(T / 4, rel=1e-6)
+    assert change["limit of slide"][1] == pytest.approx(-T / 6, rel=1e-5)
+
+
+def test_a_load_that_is_taken_between_two_phases():
+    """1 kg is lifted by 0.5 m in 1 s; then, with 2 kg more, by 1.5 m in 2 s: ∫ F² = M² (g² T + 12 h² / T³) of each."""
+    g = 9.81
+    hoist = cart(axis="z", gravity=(0, 0, -g))
+    phases = [
+        Phase("up", duration=1.0, segments=8),
+        Phase("on", duration=2.0, segments=8, attached={"cart": 2.0}, continuity=1),
+    ]
+    between = Boundary("end", phase="up", q=0.5, v=0.0)
+    found = MotionProblem(hoist, phases, [*ends(2.0), between], Effort()).solve()
+    assert found.success
+    expected = (g**2 + 12 * 0.5**2) + 9 * (2 * g**2 + 12 * 1.5**2 / 2**3)
+    assert found.objective == pytest.approx(expected, rel=1e-10)
+    assert found.verify(mujoco=False).departure < 1e-9
+
+
+def test_three_phases_in_a_wind():
+    """Within ±3 N: with the wind (1 N), against it, without it.  The fastest brakes from half of the second on."""
+    wind = [kg.Loads(force={"cart": [f, 0, 0]}) for f in (1.0, -1.0, 0.0)]
+    phases = [Phase(name, duration=(0.05, 3), segments=8, loads=load, continuity=1)
+              for name, load in zip("abc", wind, strict=True)]  # fmt: skip
+    places = [Boundary("end", phase=name, q=q) for name, q in (("a", 1.0), ("b", 2.0))]
+    found = MotionProblem(cart(), phases, [*ends(3.0), *places, Limits(tau=3.0)], Time()).solve()
+    fast = np.sqrt(
+        8 + 4 * 0.5
+    )  # after half of the second metre, from v² = 2·4·1 with 2 m/s²; then −4 m/s² to v² = 2·3·1
+    T = [np.sqrt(8) / 4, (fast - np.sqrt(8)) / 2 + (fast - np.sqrt(6)) / 4, np.sqrt(6) / 3]
+    assert found.success
+    np.testing.assert_allclose(found.durations, T, rtol=3e-3)
+    assert 0 < found.duration - sum(T) < 1e-3
+
+
+# --- fewer motors than coordinates, and nothing else that pushes ---------------------------------------------
+
+
+@pytest.mark.parametrize(("degree", "within"), [(3, 3e-3), (5, 1e-4)])
+def test_a_cart_swings_its_pendulum_up(degree, within):
+    """The hinge has no motor.  52.49185 is ∫F² dt by Hermite–Simpson collocation with 400 intervals (CasADi, IPOPT)."""
+    model = kg.samples.cart_pendulum()
+    swing = [Boundary("start", q=[0, 0], v=0), Boundary("end", q=[0, np.pi], v=0)]
+    phase = Phase(duration=2.0, segments=24, degree=degree)
+    found = MotionProblem(model, phase, swing, Effort(), actuated=["track"]).solve(refine=True)
+    assert found.success
+    assert found.objective == pytest.approx(52.49185, rel=within)
+    assert found.verify().in_segments < 1e-4
+
+
+def satellite():
+    builder = kg.ModelBuilder("satellite", gravity=(0, 0, 0))
+    builder.add("base", None, kg.free(), link="bus", inertia=kg.Inertia(20, (0, 0, 0), np.diag([1.0, 1.2, 0.8])))
+    arm = kg.Inertia.cylinder(2, 0.03, (0, 0, 0), (0.5, 0, 0))
+    builder.add("yaw", "bus", kg.revolute("z"), link="upper", placement=[0.3, 0, 0], inertia=arm)
+    builder.add("pitch", "upper", kg.revolute("y"), link="lower", placement=[0.5, 0, 0], inertia=arm)
+    return builder.build()
+
+
+@pytest.mark.parametrize("degree", [3, 4, 5])
+def test_an_arm_turns_its_satellite(degree):
+    """Nothing pushes the satellite: its momentum stays zero, and the bus turns against its arm."""
+    model = satellite()
+    move = [Boundary("start", q=0, v=0), Boundary("end", q={"yaw": 1.2, "pitch": -0.7}, v={"yaw": 0, "pitch": 0})]
+    objective = [Effort(), Acceleration(1e-6)]
+    found = MotionProblem(model, Phase(duration=2.0, segments=12, degree=degree), move, objective).solve(refine=True)
+    assert found.success
+    fine = found.motion(np.linspace(0, 2, 41))
+    at_most = np.abs(fine.v[:, 6:]).max() * 0.3  # of the arm alone, kg·m²/s
+    momentum = kg.momentum(model, fine.q, fine.v)
+    assert np.abs(momentum.linear).max() < 4e-3 * at_most
+    assert np.abs(momentum.angular).max() < 4e-3 * at_most
+    assert fine.q[-1, 3] < -0.1
+
+
+# --- contacts, obstacles, other programs -------------------------------------------------------------------------
+
+
+def test_a_box_on_a_slope():
+    """Of its weight, cos is pressure and sin is friction; with too little friction the message says what is missing."""
+    builder = kg.ModelBuilder("box")
+    builder.add("base", None, kg.free(), link="box", inertia=kg.Inertia(2.0, (0, 0, 0.1), 0.02 * np.eye(3)))
+    model, angle = builder.build(), np.radians(20)
+    slope = np.eye(4)
+    slope[:3, :3] = kg.rotate("y", angle)[:3, :3]
+    still, phase = [Boundary("start", v=0)], Phase(duration=0.5, segments=4)
+    found = {}
+    for friction in (0.5, 0.3):
+        foot = Foot("box", (0, 0, 0), size=(0.4, 0.4), friction=friction, at=slope, faces=8)
+        found[friction] = MotionProblem(model, phase, [foot, *still], Acceleration()).solve()
+    assert found[0.5].success
+    weight = 2 * np.linalg.norm(model.gravity)
+    force = weight * np.array([-np.sin(angle), 0, np.cos(angle)])
+    np.testing.assert_allclose(found[0.5].motion.forces[:, :3], np.broadcast_to(force, (9, 3)), atol=1e-6)
+    assert not found[0.3].success  # tan 20° = 0.36
+    assert "unactuated torque base.t" in found[0.3].message
+
+
+def test_a_posture_inside_an_obstacle_is_refused():
+    """Before anything is solved: no motion can begin there.  Where the obstacle is asked for later, it can."""
+    arm = kg.samples.two_link()
+    there = [Boundary("start", q=[0.0, -2.0], v=0), Boundary("end", q=[1.0, -1.0], v=0)]
+    hand = kg.point_motion(arm, [1.0, -1.0], link="forearm").position
+    beside = hand + np.array([0.06, 0, 0])
+    ball = Apart("forearm", 0.1, center=beside)
+    with pytest.raises(kg.InputError, match=r"apart forearm is at 0\.06 m in the posture that is given for the end"):
+        MotionProblem(arm, Phase(segments=4), [*there, ball])
+    early = Apart("forearm", 0.1, center=beside, during=(0.0, 0.5))
+    assert MotionProblem(arm, Phase(segments=8), [*there, early]).solve().success
+
+
+def test_what_mujoco_cannot_hold_is_said():
+    """Point masses have no inertia, which its bodies need."""
+    pytest.importorskip("mujoco")
+    pendulum = kg.samples.double_pendulum()
+    proof = MotionProblem(pendulum, Phase(duration=1.0, segments=6), ends([0.3, -0.2]), Effort()).solve().verify()
+    assert proof.departure < 1e-6
+    assert np.isnan(proof.mujoco)
+    assert "not with MuJoCo: " in proof.message
