@@ -406,6 +406,18 @@ def test_out_is_filled_and_returned_even_over_an_input():
     desired = kg.inverse_dynamics(model, q, v, a)
     assert kg.inverse_dynamics(model, q, v, a, out=a) is a
     assert np.array_equal(a, desired)
-    M = np.full((4, model.n, model.n), np.nan)
+
+
+@pytest.mark.parametrize("batch", [(), (1,), (4,), (9,), (3, 11)])
+@pytest.mark.parametrize("name", ["human43", "tree", "chain"])
+def test_mass_matrix_fills_all_of_out(name, batch):
+    """Its zeros, too, whatever was there before."""
+    model = {"human43": samples.human43, "tree": lambda: tree(5), "chain": lambda: samples.spatial_chain(5)}[name]()
+    q = random_state(model, batch=batch)[0]
+    M = np.full((*batch, model.n, model.n), np.nan)
     kg.mass_matrix(model, q, out=M)
-    assert np.array_equal(M, kg.mass_matrix(model, q))
+    expected = kg.inverse_dynamics_derivatives(model, q, 0 * q, 0 * q).dtau_da
+    np.testing.assert_allclose(M, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+    apart = np.ones((model.n, model.n), bool)
+    apart[model.topology.pattern.rows, model.topology.pattern.cols] = False
+    assert not M[..., apart].any()

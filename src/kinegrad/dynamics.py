@@ -34,7 +34,7 @@ METHODS = {
 MASS_MATRIX = engine.Kernel(
     crba.crba,
     engine.Q,
-    (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION), zero=True),),
+    (engine.Result("M", (Axis.TORQUE, Axis.PER_ACCELERATION)),),
     crba.N,
     with_elements=engine.indifferent,
 )
@@ -127,7 +127,7 @@ def _by_mass_matrix(
     (q, v, tau), (a,), n = state, results, batch.n
     batch.check_finite()
     engine.fill(METHODS["spatial"], batch, threads, (q, v, np.zeros((1, n)), *loads), [a])
-    _, M = batch.output((n, n), zero=True)  # not before `a` is filled: each run looks at all results there are
+    _, M = batch.output((n, n))  # not before `a` is filled: each run looks at all results there are
     engine.fill(MASS_MATRIX, batch, threads, [q], [M])
     with np.errstate(all="ignore"):
         np.subtract(tau, a, out=a)

@@ -15,7 +15,7 @@ from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FREE, axis, frames, handed_on, subspace
 from kinegrad._kernels.lanes.finite import finite
-from kinegrad._kernels.lanes.lane import scatter, store
+from kinegrad._kernels.lanes.lane import clear, scatter, store
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.spatial import dot
 
@@ -24,7 +24,7 @@ BODY, N = FREE, FREE + INERTIA  # I
 
 @inline
 def block(m, q, M, r, scratch):
-    """M of the states r … r+W−1."""
+    """M of the states r … r+W−1, zero on entry where topology says zero."""
     n = len(m.parent)
     frames(m, q, r, scratch, N)
     for i in range(n):
@@ -54,11 +54,17 @@ def block(m, q, M, r, scratch):
 
 @kernel
 def crba(m, q, M, scratch, start, stop):
-    """M, (states, n·n), zero on entry where topology says zero."""
+    """M, (states, n·n).  Zeros of topology are written here, block by block: by the thread and into the cache that the
+    entries are then written to."""
     ok = finite((q,), start, stop)
     if not ok:
         return ok
     m = unpack(m)
+    branches = False
+    for i in range(len(m.parent)):
+        branches = branches or m.parent[i] != i - 1
     for r in range(start, stop, lane_count()):
+        if branches:  # or all joints are on one path
+            clear(M, r)
         block(m, q, M, r, scratch)
     return ok

@@ -9,6 +9,7 @@ same kernel source can be stepped through, measured for coverage, and differenti
     layer(x, s)                         the array (rows, columns) number s of a three-dimensional one
     scatter_all(x, r, k, u)             W columns of those rows at once, from k on
     unload(x, r, scratch, slot)         all columns, from slots slot, slot+1, …
+    clear(x, r)                         zero in all columns
     spread(c)                           the number c in every lane
     pick(u, w), put(u, w, c)            one lane out, one lane in
     within(u, bound)                    are all |u| ≤ bound?  (False for NaN)
@@ -280,6 +281,21 @@ def unload_part(x, r, k, count, scratch, slot):
 def unload(x, r, scratch, slot):
     """Write scratch slots slot, slot+1, … as the columns of rows r … r+W−1 of x."""
     unload_part(x, r, 0, x.shape[1], scratch, slot)
+
+
+@inline
+def clear(x, r):
+    """Zero in all columns of rows r … r+W−1 of x."""
+    columns = x.shape[1]
+    if x.shape[0] == 1:  # and so all lanes are alike
+        for k in range(columns):
+            x[0, k] = 0.0
+        return
+    whole = columns - columns % lane_count()
+    for k in range(0, whole, lane_count()):
+        scatter_all(x, r, k, (spread(0.0),) * lane_count())
+    for k in range(whole, columns):
+        scatter(x, r, k, spread(0.0))
 
 
 # --- single lanes, comparison -----------------------------------------------------------------------------------
