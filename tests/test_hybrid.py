@@ -12,7 +12,7 @@ from kinegrad import Design, InputError, SingularError, samples
 from kinegrad import _engine as engine
 from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import assert_close, difference, parts, random_loads, random_state, tree
-from tests.design.test_design import CLOSE, all_constants, h, kinds_of_constants, stepped, worst
+from tests.design.stepped import CLOSE, all_constants, h, kinds_of_constants, stepped, worst
 from tests.reference import oracle
 from tests.test_forward_dynamics import MODELS, conditioned, crane, hinges_in_line, reach, same_bits, size
 

@@ -9,8 +9,8 @@ import pytest
 import kinegrad as kg
 from kinegrad import Design, InputError, samples
 from tests.conftest import parts, random_loads, random_state, some_now, tree
-from tests.design.test_design import kinds_of_constants
-from tests.design.test_design import stepped as with_steps
+from tests.design.stepped import kinds_of_constants
+from tests.design.stepped import stepped as with_steps
 from tests.kernels.child import child, output
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
 from tests.reference import elements, oracle

@@ -16,6 +16,8 @@ from tests.limits import LIMIT
 
 SOURCE = Path(kinegrad.__file__).parents[1]
 ROOT = Path(__file__).parents[2]
+# from 3.12 on Python warns of every fork of a process with threads, which are what is tested
+WARNINGS = ("-W", "error::RuntimeWarning", "-W", "ignore:This process:DeprecationWarning")
 
 
 def child(script: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
@@ -25,7 +27,7 @@ def child(script: str, *arguments: object, **environment: str) -> subprocess.Pop
     """
     own = {k: v for k, v in os.environ.items() if not k.startswith(("KINEGRAD_", "NUMBA_"))}
     env = own | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{ROOT}"} | environment
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", script, *map(str, arguments)]
+    command = [sys.executable, *WARNINGS, "-c", script, *map(str, arguments)]
     pipe = subprocess.PIPE
     return subprocess.Popen(command, env=env, text=True, stdout=pipe, stderr=pipe, start_new_session=True)
 

@@ -5,37 +5,19 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import Design, samples
-from kinegrad.errors import InputError, ModelError, SolveError
 from kinegrad.simulate import (
     DesignIterate,
-    Feedback,
     KineticEnergy,
     Limit,
     Objective,
     Simulated,
     TorqueEffort,
-    Tracking,
     objective_value,
     optimize_design,
     simulate_fixed,
 )
+from tests.optimize.objectives import CONSTRAINED, MASSES, METHODS, TIGHT, bowl
 from tests.simulate.models import everything, feedback, pendulum
-
-METHODS = ["SLSQP", "trust-constr", "L-BFGS-B"]
-CONSTRAINED = METHODS[:2]
-MASSES = Design(samples.double_pendulum(MP=1.0, MQ=2.0), ["P.mass", "Q.mass"])
-TIGHT = {"tolerance": 1e-12, "max_iterations": 500}
-
-
-def bowl(centre, stretch=((3.0, 1.0), (1.0, 2.0))):
-    """½ (p − centre)ᵀ H (p − centre) of a design of constants."""
-    H = np.array(stretch)
-
-    def value_and_gradient(design):
-        away = design.values - centre
-        return 0.5 * away @ H @ away, H @ away
-
-    return value_and_gradient
 
 
 def central(function, design, h=1e-4):
@@ -49,9 +31,6 @@ def central(function, design, h=1e-4):
         )
         rows.append((4 * fine - coarse) / 3)
     return np.array(rows)
-
-
-# --- optima that are known --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -171,9 +150,6 @@ def test_scale_is_used():
     assert first["other"][1] > 0.1
 
 
-# --- gradients --------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("gradient", ["adjoint", "direct"])
 @pytest.mark.parametrize("states", [1, 3])
 def test_simulated_is_the_objective_of_its_motion(gradient, states):
@@ -270,163 +246,6 @@ def test_torque_effort_keeps_the_motion_it_was_given():
     assert effort(design)[0] == before
 
 
-# --- where there is no model ------------------------------------------------------------------------------------------
-
-
-def narrow(edge, centre):
-    """J falls steadily towards a centre; what is beyond an edge cannot be evaluated."""
-
-    def function(design):
-        if design.values[0] > edge:
-            raise SolveError("the motion diverged")
-        away = design.values - centre
-        return away @ away, 2 * away
-
-    return function
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_failed_steps_are_taken_back(method):
-    """The first step would go to 3 at once; beyond 1.5 there is nothing, but the optimum is before it."""
-    function = narrow(1.5, np.array([1.4, 2.0]))
-    found = optimize_design(MASSES, function, method=method, scale=[10.0, 10.0], **TIGHT)
-    assert found.failures > 0
-    assert found.success
-    np.testing.assert_allclose(found.values, [1.4, 2.0], atol=2e-6)
-    assert f"{found.failures} of {found.evaluations} evaluations failed, the last: the motion diverged" in found.message
-    assert all(record.values[0] <= 1.5 for record in found.history)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_an_optimum_behind_a_wall_is_approached_and_reported(method):
-    """J wants to be beyond the edge: the method gets close to it, cannot say that it converged there unless it takes
-    the edge for a minimum, and the result is the best design that exists."""
-    found = optimize_design(MASSES, narrow(1.5, np.array([1.9, 2.0])), method=method, max_iterations=60)
-    assert 1.0 < found.values[0] <= 1.5
-    assert found.value < narrow(1.5, np.array([1.9, 2.0]))(MASSES)[0]
-    assert found.value <= min(record.value for record in found.history)
-    assert found.failures > 0
-    assert "evaluations failed" in found.message
-    assert not found.success  # whatever the method says
-    assert found.stationarity == pytest.approx(abs(found.gradient[0]) / 1.8, rel=1e-9)  # 1.8 at the start
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_masses_that_cannot_be(method):
-    """Less mass, less J: the steps go below zero, where Design.at raises a ModelError."""
-    with pytest.raises(ModelError):
-        MASSES.at([-1.0, 1.0])
-
-    def lighter(design):
-        return (design.values**2 + 4 * design.values).sum(), 2 * design.values + 4
-
-    found = optimize_design(MASSES, lighter, method=method, max_iterations=60)
-    assert found.failures > 0
-    assert (found.values >= 0).all()
-    assert found.value < 0.5 * lighter(MASSES)[0]
-    assert "mass" in found.message
-
-
-@pytest.mark.parametrize("gradient", ["adjoint", "direct"])
-@pytest.mark.parametrize("method", METHODS)
-def test_diverging_motions(method, gradient):
-    """A torque that grows with speed makes light pendulums explode within the time simulated, and light ones end
-    nearest to their target: the optimiser runs into that and comes back."""
-    push = Feedback(lambda t, q, v: v**3, None, lambda t, q, v: 3 * np.eye(2) * v[..., None] ** 2)
-    design = Design(samples.double_pendulum(MP=6.0, MQ=6.0), ["P.mass", "Q.mass"])
-    swing = Simulated(
-        Objective(end=[Tracking([-8.0, -8.0])]),
-        [0.5, 0.2],
-        [0.0, 0.0],
-        step=0.04,
-        steps=30,
-        tau=push,
-        gradient=gradient,
-    )
-    with pytest.raises(SolveError, match="diverged at t = "):
-        swing(design.at([0.5, 0.5]))
-    bounds = [(0.1, 10.0), (0.1, 10.0)]
-    found = optimize_design(design, swing, bounds=bounds, method=method, max_iterations=15)
-    assert found.failures > 0
-    assert found.value < 0.97 * swing(design)[0]
-    assert np.isfinite(found.gradient).all()
-    assert "diverged at t = " in found.message
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_cliffs_are_not_taken_for_convergence(method):
-    """Beyond 1.5 J rises to 1e200: to a line search that interpolates, a reason to go back to where it was, and to say
-    that it has converged there."""
-
-    def cliff(design):
-        x = design.values[0]
-        steep = 10.0 ** (400 * min(x - 1.5, 0.5))
-        away = design.values - [1.4, 2.0]
-        return away @ away + steep, 2 * away + [steep * 400 * np.log(10) * (x < 2.0), 0.0]
-
-    found = optimize_design(MASSES, cliff, method=method, scale=[10.0, 10.0], **TIGHT)
-    assert found.success
-    np.testing.assert_allclose(found.values, [1.4, 2.0], atol=2e-6)
-
-
-def test_values_that_are_not_numbers_are_failed_steps():
-    def function(design):
-        value, gradient = bowl([1.4, 2.0])(design)
-        return (np.nan, gradient) if design.values[0] > 1.5 else (value, gradient)
-
-    found = optimize_design(MASSES, function, scale=[10.0, 10.0])
-    assert found.success
-    assert found.failures > 0
-    assert "not finite" in found.message
-
-
-def test_a_start_that_cannot_be_evaluated_is_an_error():
-    with pytest.raises(SolveError, match="the motion diverged"):
-        optimize_design(MASSES, narrow(0.5, np.zeros(2)))
-    with pytest.raises(SolveError, match="`objective` has values or gradients that are not finite at Design"):
-        optimize_design(MASSES, lambda design: (np.inf, np.zeros(2)))
-    with pytest.raises(SolveError, match="`constraints` has values or gradients that are not finite"):
-        optimize_design(MASSES, bowl([1, 1]), constraints=[Limit(lambda design: (np.nan, np.zeros(2)), 0, 1)])
-
-
-def test_a_method_that_loses_its_way_returns_the_best_so_far(monkeypatch):
-    def lost(fun, x0, *, jac, **_):
-        jac(x0 + 0.1)
-        jac(x0 * np.nan)
-
-    monkeypatch.setattr("kinegrad.optimize.optimum.minimize", lost)
-    found = optimize_design(MASSES, bowl([2.0, 2.0]))
-    assert not found.success
-    assert found.status == 2
-    assert "lost its way" in found.message
-    assert found.iterations == 1
-    np.testing.assert_allclose(found.values, [1.1, 2.2])
-
-
-@pytest.mark.parametrize("method", CONSTRAINED)
-def test_limits_that_cannot_be_kept(method):
-    impossible = Limit(lambda design: (design.values @ design.values, 2 * design.values), upper=-1.0)
-    found = optimize_design(MASSES, bowl([1.0, 2.0]), constraints=[impossible], method=method, max_iterations=50,
-                            bounds=[(0.1, 5)] * 2)  # fmt: skip
-    assert not found.success
-    assert found.status == 3
-    assert found.message.startswith("nothing within the limits was found")
-    assert found.violation >= 1.0
-
-
-def test_the_result_is_the_best_within_the_limits():
-    """A start within the limits, and one iteration that leaves them for a lower J: the start is the result."""
-    curved = Limit(lambda design: (design.values[0] ** 4, [4 * design.values[0] ** 3, 0.0]), 1.0, 1.0)
-    far = bowl([1.0, 40.0], [[1.0, 5.0], [5.0, 30.0]])
-    found = optimize_design(MASSES, far, constraints=[curved], max_iterations=1)
-    within = [record for record in found.history if record.violation < 1e-7]
-    assert found.value == min(record.value for record in within)
-    assert found.status == 1
-
-
-# --- bookkeeping ------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_history_and_progress(method):
     seen = []
@@ -497,100 +316,3 @@ def test_objective_is_evaluated_once_at_each_point():
         found = optimize_design(MASSES, counted, constraints=[limit], method=method, tolerance=1e-6)
         assert len(asked) == found.evaluations
         assert len(asked) == len(set(asked))
-
-
-# --- malformed arguments ----------------------------------------------------------------------------------------------
-
-FINE = bowl([1.0, 1.0])
-WHOLE = Limit(lambda design: (0.0, np.zeros(2)), 0.0, 1.0)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"design": samples.two_link()}, "`design` is a Model; expected a Design"),
-        ({"objective": 3}, "`objective` is a int; expected a callable"),
-        ({"objective": Objective()}, r"Simulated\(objective, q0, v0, step=…, steps=…\) makes one"),
-        ({"objective": lambda design: 1.0}, "`objective` gives float; expected two things"),
-        ({"objective": lambda design: (1.0, np.zeros(3))}, r"gives shapes \(\) and \(3,\); expected \(\) and \(2,\)"),
-        ({"objective": lambda design: (np.ones(1), np.zeros((1, 2)))}, r"gives shapes \(1,\) and \(1, 2\); expected"),
-        ({"objective": lambda design: (1j, np.zeros(2))}, "`value of objective` holds complex numbers"),
-        ({"method": "Nelder-Mead"}, "`method` is 'Nelder-Mead'; expected one of 'SLSQP', 'trust-constr', 'L-BFGS-B'"),
-        ({"method": "L-BFGS-B", "constraints": [WHOLE]}, "takes no `constraints`"),
-        ({"constraints": WHOLE}, "`constraints` is a Limit; expected a list of Limit"),
-        ({"constraints": [3]}, r"`constraints\[0\]` is a int; expected Limit"),
-        ({"constraints": [Limit(lambda design: (np.zeros(3), np.zeros((2, 2))))]}, r"`constraints\[0\]` gives shapes"),
-        ({"constraints": [Limit(WHOLE.function, [0, 0, 0])]}, r"`lower` of constraints\[0\] has shape \(3,\)"),
-        ({"tolerance": 0}, "`tolerance` is 0; expected a number between 0 and 1"),
-        ({"tolerance": "tight"}, "`tolerance` is 'tight'"),
-        ({"max_iterations": 0}, "`max_iterations` is 0; expected a whole number"),
-        ({"max_iterations": 2.5}, "`max_iterations` is 2.5"),
-        ({"progress": 1}, "`progress` is a int"),
-        ({"bounds": {"R.mass": (0, 1)}}, "`bounds` has 'R.mass'; expected names of parameters: P.mass, Q.mass"),
-        ({"bounds": [(0, 1)]}, "expected pairs .*, one for each of the 2 parameters"),
-        ({"bounds": 3}, "`bounds` is 3"),
-        ({"bounds": {"P.mass": 3}}, "`bounds` of 'P.mass' is 3; expected \\(lower, upper\\)"),
-        ({"bounds": {"P.mass": (2, 3)}}, "`bounds` of 'P.mass' are 2 and 3; the design has 1"),
-        ({"bounds": {"P.mass": (3, 0)}}, "`bounds` of 'P.mass' are 3 and 0; the design has 1"),
-        ({"bounds": {"P.mass": (np.nan, 3)}}, "`bounds` of 'P.mass' are nan and 3"),
-        ({"bounds": [(1, 1), (2, 2)]}, "`bounds` leave no parameter free"),
-        ({"scale": [1.0]}, "`scale` is .*; expected positive numbers, one for each"),
-        ({"scale": {"P.mass": 0}}, "`scale` of 'P.mass' is 0; expected a positive number"),
-    ],
-)  # fmt: skip
-def test_malformed(arguments, message):
-    given = {"design": MASSES, "objective": FINE} | arguments
-    with pytest.raises(InputError, match=message):
-        optimize_design(given.pop("design"), given.pop("objective"), **given)
-
-
-def test_malformed_limits():
-    with pytest.raises(InputError, match="`function` of a Limit is 3"):
-        Limit(3)
-    for edges in ((2.0, 1.0), (np.nan, 1.0), ([[0.0]], 1.0)):
-        with pytest.raises(InputError, match="expected numbers, lower ≤ upper"):
-            Limit(FINE, *edges)
-    with pytest.raises(InputError, match="no number is within them"):
-        Limit(FINE, np.inf, np.inf)
-
-    def changing(design):
-        k = 1 if design.values[0] == 1.0 else 2
-        return np.zeros(k), np.zeros((k, 2))
-
-    with pytest.raises(InputError, match=r"give \(2,\) numbers .* expected \(1,\), as at the start"):
-        optimize_design(MASSES, bowl([0.7, 3.1]), constraints=[Limit(changing, -1.0, 1.0)])
-
-
-def test_malformed_objectives():
-    with pytest.raises(InputError, match="`objective` is a KineticEnergy; expected an Objective"):
-        Simulated(KineticEnergy(), [0, 0], [0, 0], step=0.1, steps=1)
-    with pytest.raises(InputError, match="`gradient` is 'backward'; expected 'adjoint' or 'direct'"):
-        Simulated(Objective(), [0, 0], [0, 0], step=0.1, steps=1, gradient="backward")
-    good = np.zeros((3, 2))
-    with pytest.raises(InputError, match="`t` has shape"):
-        TorqueEffort(good, good, good, [0, 0, 1])
-    with pytest.raises(InputError, match=r"`v` has shape \(3, 3\); expected \(3, 2\)"):
-        TorqueEffort(good, np.zeros((3, 3)), good, [0, 1, 2])
-    with pytest.raises(InputError, match=r"`q` has shape \(3, 2\); expected \(4, 2\)"):
-        TorqueEffort(good, good, good, [0, 1, 2, 3])
-    with pytest.raises(InputError, match=r"`weight` has shape \(3,\); expected a number, or \(2,\) of them"):
-        TorqueEffort(good, good, good, [0, 1, 2], weight=[1, 2, 3])
-
-
-def test_an_effort_that_overflows_is_refused():
-    """Without a warning, and by the objective itself."""
-    design, q = Design(samples.double_pendulum(), ["gravity.z"]), np.ones((3, 2))
-    for hold in (TorqueEffort(q, q, q, [0, 1, 2], weight=1e308), TorqueEffort(q, q, 1e200 * q, [0, 1, 2])):
-        with pytest.raises(SolveError, match="not finite"):
-            hold(design)
-
-
-class _Refuses:
-    def __iter__(self):
-        raise RuntimeError("no")
-
-
-@pytest.mark.parametrize("bounds", [_Refuses(), [_Refuses()] * 2, [(1j, 2)] * 2, [("0", "9")] * 2, [(0, [9, 9])] * 2])
-def test_bounds_that_are_no_numbers_are_named(bounds):
-    with pytest.raises(InputError, match="`bounds`"):
-        optimize_design(MASSES, lambda design: (0.0, [0.0, 0.0]), bounds=bounds)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from kinegrad._kernels.compiler import compiling, jit
-from tests.kernels.child import SOURCE
+from tests.kernels.child import SOURCE, WARNINGS
 from tests.limits import LIMIT
 
 pytestmark = [
@@ -26,7 +26,7 @@ def program(script, **environment):
     """A process group of its own, with nothing in its cache; all of it is killed when it is not over in time."""
     own = {k: v for k, v in os.environ.items() if not k.startswith(("KINEGRAD_", "NUMBA_"))}
     env = own | {"PYTHONPATH": f"{SOURCE}{os.pathsep}{os.getcwd()}"} | environment
-    command = [sys.executable, "-X", "faulthandler", "-c", script]
+    command = [sys.executable, *WARNINGS, "-X", "faulthandler", "-c", script]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     process = subprocess.Popen(command, env=env, text=True, start_new_session=True, **pipes)
     end = threading.Timer(LIMIT, os.killpg, [process.pid, signal.SIGKILL])

@@ -2,48 +2,21 @@
 
 import math
 import threading
-from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 import pytest
-from numba.core import event, types
-from numba.core.errors import TypingError
+from numba.core import event
 
 import kinegrad as kg
 from kinegrad._kernels.compiler import jit
 from kinegrad._kernels.compiler.jit import exact, inline
-from kinegrad._kernels.compiler.trace import operation
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.lanes.dual import Dual, Pair, make
-from kinegrad._kernels.lanes.lane import load, pick, spread, store, within
-from kinegrad._kernels.lanes.slots import Slots
+from tests.kernels.compiler.blocks import agrees, compiled
 
 pytestmark = pytest.mark.skipif(not jit.JIT, reason="nothing is traced without the JIT")
 
 THREE = 3
-
-
-def compiled(block):
-    """A compiled function that does nothing but call `block`, with up to three arguments."""
-    count = block.py_func.__code__.co_argcount
-    if count == 1:
-        return numba.njit(lambda x: block(x), _nrt=False, error_model="numpy")
-    if count == 2:
-        return numba.njit(lambda x, y: block(x, y), _nrt=False, error_model="numpy")
-    return numba.njit(lambda x, y, z: block(x, y, z), _nrt=False, error_model="numpy")
-
-
-def agrees(block, *calls):
-    """The block, compiled, gives what its source gives, in type too, for each of the argument lists."""
-    function = compiled(block)
-    for args in calls:
-        found, expected = function(*args), block.py_func(*args)
-        assert found == expected or (math.isnan(found) and math.isnan(expected)), args
-        assert type(found) is type(expected), args
-
-
-# --- branches -----------------------------------------------------------------------------------------------
 
 
 @inline
@@ -133,9 +106,6 @@ def test_and_or_do_not_evaluate_what_python_does_not():
         compiled(short_cuts)(found)
         short_cuts.py_func(expected)
         np.testing.assert_array_equal(found, expected)
-
-
-# --- loops --------------------------------------------------------------------------------------------------
 
 
 @inline
@@ -273,194 +243,6 @@ def test_a_name_may_be_used_again_for_something_else():
     agrees(reused, (0, 1.0), (4, 1.0))
 
 
-# --- values -------------------------------------------------------------------------------------------------
-
-
-class Rod(NamedTuple):
-    length: Any
-    ends: Any
-
-    def middle(self):
-        return (self.ends[0] + self.ends[1]) / 2.0
-
-
-@inline
-def stretched(rod, by=2.0):
-    return Rod(rod.length * by, (rod.ends[0], rod.ends[1] * by))
-
-
-@inline
-def rods(x, y):
-    rod = stretched(stretched(Rod(x, (0.0, y))), by=3.0)
-    return rod.middle() + rod.length
-
-
-@numba.njit
-def rod_outside(x, y):
-    rod = stretched(Rod(x, (x, y)), by=3.0)
-    return stretched(rod).length + rod.ends[1]
-
-
-def test_named_tuples_arguments_by_name_and_defaults():
-    agrees(rods, (1.0, 2.0))
-    assert rod_outside(1.0, 2.0) == 12.0
-
-
-@inline
-def element(k, x):
-    values = (x, 2.0 * x, 3.0 * x)
-    pairs = ((x, 1), (x + 1.0, 2))
-    return values[k] + pairs[k % 2][0] + pairs[-1][1]
-
-
-def test_elements_of_tuples_by_numbers_known_at_run_time():
-    agrees(element, (0, 1.5), (1, 1.5), (2, 1.5))
-
-
-@numba.njit
-def halved(x):
-    return x / 2
-
-
-@inline
-def known_to_numba(x, k):
-    y = abs(x) + math.sqrt(abs(x)) + np.cos(x) + halved(x)
-    return y + min(k, 3) + max(1, k, 2) + min(x, 0.5, y) + float(k) + x**2 + k % 3 + k // 2 + (k & 1) + -k + +x
-
-
-def test_functions_and_operators_that_numba_knows():
-    for args in ((0.3, 2), (-4.0, 7), (100.0, -1)):
-        # Numba's powers and trigonometric functions may differ from Python's in the last bit
-        assert compiled(known_to_numba)(*args) == pytest.approx(known_to_numba.py_func(*args), rel=1e-15)
-
-
-HALF, TWO = np.float64(0.5), np.int64(2)
-
-
-@inline
-def numpy_constants(x, k):
-    return HALF * x + x * HALF + TWO * k + k * TWO
-
-
-def test_constants_of_numpy():
-    assert compiled(numpy_constants)(3.0, 4) == 19.0
-
-
-@inline
-def array_access(x, y, k):
-    n = len(x) + y.shape[1] * x.size
-    y[k, 0] = x[-1] + x[k]
-    y[-1, 1] = n
-    layer = y[k]
-    layer[2] += 1.0
-    return layer[0] + y[k, 2]
-
-
-def test_arrays():
-    function = compiled(array_access)
-    for k in range(3):
-        x, y, z = np.arange(3.0), np.ones((3, 4)), np.ones((3, 4))
-        assert function(x, y, k) == array_access.py_func(x, z, k)
-        np.testing.assert_array_equal(y, z)
-
-
-def test_arrays_that_are_not_contiguous():
-    x, y = np.arange(6.0)[::2], np.asfortranarray(np.ones((3, 4)))
-    expected = array_access.py_func(x, y.copy(order="F"), 1)
-    assert compiled(array_access)(x, y, 1) == expected
-
-
-# --- lanes, duals, slots --------------------------------------------------------------------------------------
-
-
-@inline
-def on_lanes(x, n, out):
-    u, total = load(x, 0), spread(0.0)
-    for k in range(n):
-        if pick(u, 0) > k:
-            total = total + u * load(x, k)
-        elif not within(u, 1.0):
-            total = total - 1.0
-    store(out, 0, total / 2.0 if n > 2 else -total)
-
-
-def test_lanes_in_branches_and_loops():
-    x = np.random.default_rng(8).normal(size=(4, WIDTH)) * 2
-    for n in range(5):
-        found, expected = np.empty((2, 1, WIDTH))
-        compiled(on_lanes)(x, n, found)
-        on_lanes.py_func(x, n, expected)
-        np.testing.assert_allclose(found, expected, rtol=1e-15)
-
-
-@inline
-def power(x, n, slope):
-    u = make(load(x, 0), slope)
-    y = u
-    for _ in range(n):
-        y = y * u + 1.0 / (2.0 - u) - 3.0
-    return y
-
-
-@numba.njit
-def dual_power(x, n, out):
-    pair = Pair(out, out)
-    y = -power(x, n, spread(1.0)) + 0.0
-    store(out, 0, y.value)
-    store(out, 1, y.slope)
-    return pair.value[0, 0]
-
-
-def test_duals_are_traced_as_pairs_of_lanes():
-    x, out = np.random.default_rng(9).uniform(-1, 1, size=(1, WIDTH)), np.empty((2, WIDTH))
-    dual_power(x, 3, out)
-    h = 2.0**-100  # the complex step of duals without the JIT
-    expected = -power.py_func(x + 0j, 3, np.ones(WIDTH))
-    np.testing.assert_allclose(out[0], expected.real, rtol=1e-14)
-    np.testing.assert_allclose(out[1], expected.imag / h, rtol=1e-13)
-    assert numba.typeof(Dual(1.0, 2.0)) == types.NamedUniTuple(types.float64, 2, Dual)
-
-
-@inline
-def through_slots(scratch, k):
-    constants = Slots(scratch, k, 2)
-    store(scratch, 0, constants[1, 0] * 2.0)
-
-
-def test_slots_are_read_by_index():
-    found, expected = np.arange(2 * 6.0 * WIDTH).reshape(2, 6, WIDTH)
-    expected[:] = found
-    compiled(through_slots)(found, 1)
-    through_slots.py_func(expected, 1)
-    np.testing.assert_array_equal(found, expected)
-
-
-# --- operations -----------------------------------------------------------------------------------------------
-
-
-@operation
-def doubled(x):
-    return x + x
-
-
-@doubled.register(Rod)
-def _(x):
-    return Rod(doubled(x.length), x.ends)
-
-
-@numba.njit
-def doubled_outside(x):
-    return doubled(Rod(x, x)).length + doubled(x)
-
-
-def test_an_operation_is_decided_by_its_first_argument():
-    assert doubled(Rod(2.0, 3.0)) == Rod(4.0, 3.0)
-    assert doubled_outside(1.5) == 6.0
-
-
-# --- what it is for: one function, with the flags of each block ----------------------------------------------------
-
-
 @inline
 def summed(x, y, z):
     return (x + y) + z
@@ -518,114 +300,3 @@ def test_blocks_are_traced_in_several_threads():
     for thread in threads:
         thread.join()
     assert found == {0: 1, 1: 111, 2: 6, 3: 12.0}
-
-
-# --- what cannot be traced ----------------------------------------------------------------------------------------
-
-
-@inline
-def tries(x):
-    try:
-        return x
-    finally:
-        pass
-
-
-@inline
-def with_else(x):
-    while x > 0.0:
-        x = x - 1.0
-    else:
-        x = 5.0
-    return x
-
-
-@inline
-def half_assigned(x):
-    if x > 0:
-        y = x
-    return y
-
-
-@inline
-def mixed(x):
-    y = (x, x) if x > 0 else x
-    return y[0]
-
-
-@inline
-def mixed_in_loop(x):
-    y = (1.0, 2.0)
-    for _ in range(x):
-        y = y[0]
-    return 1
-
-
-@inline
-def returns_mixed(x):
-    if x > 0:
-        return (x, x)
-    return x
-
-
-@inline
-def compares_lanes(x):
-    return load(x, 0) == 0.0
-
-
-@inline
-def decides_by_lanes(x):
-    if load(x, 0):
-        return 1
-    return 2
-
-
-@inline
-def unknown_step(x):
-    for k in range(0, 10, x):
-        x = x + k
-    return x
-
-
-@pytest.mark.parametrize(
-    ("block", "x", "reason"),
-    [
-        (tries, 1.0, "a building block cannot have: try"),
-        (with_else, 1.0, "a building block cannot have: while with else"),
-        (half_assigned, 1, "name 'y' is not defined"),
-        (mixed, 1.0, r"'the value' has no single type here: UniTuple\(float64, 2\) or float64|UniTuple"),
-        (mixed_in_loop, 1, "'y' has no single type here"),
-        (returns_mixed, 1.0, "has no single type here"),
-        (compares_lanes, np.zeros((1, WIDTH)), "lane"),
-        (decides_by_lanes, np.zeros((1, WIDTH)), "lane"),
-        (unknown_step, 1, "the step of a range must be known while tracing"),
-    ],
-)
-def test_what_cannot_be_traced_is_an_error_that_says_why(block, x, reason):
-    with pytest.raises(TypingError, match=reason) as caught:
-        compiled(block)(x)
-    assert block.__name__ in str(caught.value)
-
-
-def test_an_error_names_file_and_line():
-    line = half_assigned.py_func.__code__.co_firstlineno + 4
-    with pytest.raises(TypingError, match=rf"test_trace.py, line {line}\)"):
-        compiled(half_assigned)(1)
-
-
-@inline
-def unused_mix(x):
-    y = (x, x) if x > 0 else x
-    y = x + 1
-    return y
-
-
-def test_a_variable_of_no_single_type_is_no_error_unless_used():
-    agrees(unused_mix, (1,), (-1,))
-
-
-def test_without_a_source_it_says_so():
-    space = {}
-    exec("def without(x):\n    return x\n", space)
-    with pytest.raises(TypingError, match="the source of without is not found"):
-        compiled(inline(space["without"]))(1.0)

@@ -9,7 +9,7 @@ import pytest
 from kinegrad import Design, forward_dynamics, mass_matrix, mass_matrix_design_derivatives
 from kinegrad.papers.anderson2002.chain import chain_of, outward
 from kinegrad.papers.anderson2002.misprints import MISPRINTS
-from tests.papers.anderson2002.test_anderson2002 import random_chain, random_state
+from tests.papers.anderson2002.chains import random_chain, random_state
 from tests.reference import oracle
 
 N = 4
