@@ -10,6 +10,7 @@ from kinegrad.motion import (
     Boundary,
     Effort,
     Foot,
+    Guided,
     Jerk,
     Limits,
     MotionProblem,
@@ -185,6 +186,43 @@ def test_a_posture_inside_an_obstacle_is_refused():
         MotionProblem(arm, Phase(segments=4), [*there, ball])
     early = Apart("forearm", 0.1, center=beside, during=(0.0, 0.5))
     assert MotionProblem(arm, Phase(segments=8), [*there, early]).solve().success
+
+
+def test_an_obstacle_between_two_nodes_is_not_forgotten():
+    """`during` has no node within it: the point is looked at where the interval begins and ends."""
+    arm = kg.samples.two_link()
+    there = [Boundary("start", q=[0.0, -2.0], v=0), Boundary("end", q=[1.0, -1.0], v=0)]
+    phase = Phase(duration=1.0, segments=6)
+    where = MotionProblem(arm, phase, there, Effort()).solve().motion([0.52]).q[0]
+    ball = Apart("forearm", 0.1, center=kg.point_motion(arm, where, link="forearm").position, during=(0.51, 0.53))
+    problem = MotionProblem(arm, phase, [*there, ball], Effort())
+    assert "2 clearance" in problem.describe()
+    found = problem.solve(problem.guess(noise=0.05, seed=1))
+    assert found.success
+    hand = kg.point_motion(arm, found.motion([0.51, 0.53]).q, link="forearm").position
+    assert np.linalg.norm(hand - np.array(ball.center), axis=1).min() > 0.1 - 1e-6
+
+
+def test_a_hand_along_a_line_keeps_its_elbow():
+    """Only the posture at the start is given; the end is looked for near it, and not beyond a stretched arm.
+
+    Without gravity torques are those of one second over T², so the least time follows from them.
+    """
+    arm = kg.samples.two_link(gravity=(0, 0, 0))
+    start, end = np.array([0.2, -1.8]), np.array([1.0, -1.6])
+    here, there = kg.point_motion(arm, np.array([start, end]), link="forearm").position
+
+    def line(s):
+        return here + (there - here) * (s**2 * (3 - 2 * s))[:, None]
+
+    held = [Boundary("start", q=start, v=0), Guided("forearm", line, directions="xy")]
+    found = MotionProblem(arm, Phase(duration=(0.1, 2), segments=16), held, Time()).solve()
+    assert found.success
+    np.testing.assert_allclose(found.motion.q[-1], end, atol=1e-9)
+    second = found.motion.t * 0.5 / found.duration  # the same path in half a second
+    fixed = MotionProblem(arm, Phase(duration=0.5, segments=16), [*held, Limits(tau=100.0)], Effort()).solve()
+    torque = np.abs(fixed.motion(second).tau).max() if fixed.success else np.nan
+    assert found.duration == pytest.approx(0.5 * np.sqrt(torque / 10), rel=1e-6)
 
 
 def test_what_mujoco_cannot_hold_is_said():

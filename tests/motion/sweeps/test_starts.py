@@ -83,6 +83,18 @@ def start(number, objective, x, success=True):
     return Start(number, "optimal", "", success, objective, 0.0, 0.0, 1.0, 1, 0.0, np.array(x, float))
 
 
+def test_why_guesses_failed_is_said():
+    """How many with which status, and the first error."""
+    found = multi_start(Wells(), 3, x0=[0.5, 0.5], draw=lambda random: 1 / 0)
+    assert "2 of 3 guesses failed (error: 2; division by zero)" in str(found)
+
+
+def test_arguments_that_solve_does_not_have_are_refused():
+    """At once, not by every task."""
+    with pytest.raises(InputError, match="`noise` is no argument of solve; expected some of solver"):
+        multi_start(Wells(), 3, x0=[0.5, 0.5], noise=1.0)
+
+
 def test_what_is_the_same():
     """Near in objective and in every variable, by their scales; a failure is no optimum."""
     starts = [

@@ -11,7 +11,7 @@ from kinegrad.constraints import ConstraintSet, Contact
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.cones import cone_rows
 from kinegrad.motion.problem.functions import Linear, Powers, SquaredDistance
-from kinegrad.motion.problem.instants import collocation_instants, node_instants
+from kinegrad.motion.problem.instants import clearance_instants, collocation_instants, node_instants
 from kinegrad.motion.problem.kept_rows import Selected, named
 from kinegrad.motion.problem.nodes import Block, Grid
 from kinegrad.motion.problem.places import Above, Apart
@@ -64,9 +64,8 @@ def _clearance(parts: Transcription, p: int) -> list[Grid]:
     groups: dict[tuple[float, ...], list[Any]] = {}
     for number, one in enumerate(parts.requirements):
         if isinstance(one, Above | Apart) and p in phase_numbers(parts.phases, one.phase, type(one).__name__):
-            s = part.nodes[(part.nodes >= one.during[0] - 1e-12) & (part.nodes <= one.during[1] + 1e-12)]
-            if len(s):
-                groups.setdefault(tuple(s.tolist()), []).append((one, parts.label_of(one, number)))
+            s = clearance_instants(part.nodes, one.during)
+            groups.setdefault(tuple(s.tolist()), []).append((one, parts.label_of(one, number)))
     for instants, members in groups.items():
         contacts = []
         for one, label in members:

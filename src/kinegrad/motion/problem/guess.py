@@ -1,8 +1,9 @@
 """Where a search begins: postures where phases begin and end, and straight lines between them.
 
-A posture fulfils, as well as it can, the rows that hold there (least squares within the limits of q), near a
-hint.  Control points lie on the straight line between two postures, at the means of their knots, so that the guess
-*is* that line but for conditions at its ends.  The feet that stand share the weight.
+A posture fulfils, as well as it can, the rows that hold there (least squares within the limits of q), near a hint: one
+of the caller's, or the next posture that is given, or zero.  Control points lie on the straight line between two
+postures, at the means of their knots, so that the guess *is* that line but for conditions at its ends.  The feet that
+stand share the weight.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.motion.motion import Motion
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.program import MotionProgram
+from kinegrad.motion.problem.rest import given_posture
 from kinegrad.motion.problem.transcription import Transcription
 
 Array = NDArray[np.float64]
@@ -69,7 +71,7 @@ def fill_forces(parts: Transcription, p: int, x: Array) -> None:
 def _hints(parts: Transcription, postures: Any) -> list[Array]:
     """A posture near which to look, for the start and the end of each phase."""
     names, count = parts.model.coordinate_names, len(parts.phases) + 1
-    found = [np.zeros(parts.model.nv) for _ in range(count)]
+    found = _neighbours(parts)
     if postures is None:
         return found
     keys = {"start": 0, "end": count - 1} | {phase.name: k + 1 for k, phase in enumerate(parts.phases)}
@@ -78,9 +80,24 @@ def _hints(parts: Transcription, postures: Any) -> list[Array]:
         raise InputError(f"`postures` is {shown(postures)}; expected a dictionary from {shown(list(keys))}, the "
                          "ends of phases by their names, to coordinates")  # fmt: skip
     for key, q in given.items():
+        found[keys[key]][:] = 0.0
         for i, value in checks.per_name(f"postures[{key!r}]", q, names, parts.model.name).items():
             found[keys[key]][i] = checks.number(f"postures[{key!r}], {names[i]}", value)
     return found
+
+
+def _neighbours(parts: Transcription) -> list[Array]:
+    """Of each corner: the nearest posture that is given, or zero: an elbow that is bent one way stays so."""
+    count = len(parts.phases) + 1
+    known = {k: q for k in range(count) for q in [_given(parts, k)] if q is not None}
+    near = [min(known, key=lambda k, here=here: abs(k - here), default=None) for here in range(count)]  # type: ignore[misc]
+    return [np.zeros(parts.model.nv) if k is None else known[k].copy() for k in near]
+
+
+def _given(parts: Transcription, corner: int) -> Array | None:
+    """All coordinates where phases meet, if they are given there."""
+    found = [given_posture(parts, p, end) for p, end in ((corner, 0), (corner - 1, 1)) if 0 <= p < len(parts.phases)]
+    return next((q for q in found if q is not None), None)
 
 
 def _durations(parts: Transcription, durations: Any) -> Array:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from kinegrad.motion.problem.requirements import Phase
 
 Array = NDArray[np.float64]
+NEAR = 1e-12  # parts of a phase that are the same instant
 
 
 def node_instants(phase: Phase, nodes: int) -> Array:
@@ -16,6 +17,18 @@ def node_instants(phase: Phase, nodes: int) -> Array:
     inner = np.arange(nodes) / nodes
     s = (edges[:-1, None] + np.diff(edges)[:, None] * inner).ravel()
     return np.append(s, 1.0)
+
+
+def clearance_instants(nodes: Array, during: tuple[float, float]) -> Array:
+    """The nodes of an interval, and its ends, of which nodes may be far.
+
+    >>> clearance_instants(np.linspace(0, 1, 5), (0.3, 1.0))
+    array([0.3 , 0.5 , 0.75, 1.  ])
+    """
+    inside = nodes[(nodes > during[0] + NEAR) & (nodes < during[1] - NEAR)]
+    near = [float(nodes[np.argmin(np.abs(nodes - end))]) for end in during]
+    ends = [x if abs(x - end) <= NEAR else end for x, end in zip(near, during, strict=True)]
+    return np.unique(np.concatenate([[ends[0]], inside, [ends[1]]]))
 
 
 def collocation_instants(phase: Phase) -> Array:

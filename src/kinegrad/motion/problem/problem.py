@@ -167,7 +167,8 @@ class MotionProblem:
         Parameters
         ----------
         postures : mapping of str to array_like or mapping, optional
-            Where to look for postures: at ``"start"``, ``"end"``, and at the ends of phases by their names.
+            Where to look for postures: at ``"start"``, ``"end"``, and at the ends of phases by their names.  Near the
+            next posture that Boundary gives, or near zero, if not given.
         durations : array_like or mapping of str to float, optional
             Of the phases, s; 1 s within their limits if not given.
         motion : Motion, optional

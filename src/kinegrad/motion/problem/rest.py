@@ -34,7 +34,7 @@ def torques_at_rest(parts: Transcription) -> list[str]:
             continue  # forces of contacts, parameters or accelerations are unknown there
         lower, upper = effort_limits(parts, p)
         for end, name in enumerate(("start", "end")):
-            q = _posture(parts, p, end)
+            q = given_posture(parts, p, end)
             if q is None or not _given_zero(parts, p, end, 1):
                 continue
             zero = np.zeros(part.model.nv)
@@ -65,7 +65,7 @@ def check_clear(parts: Transcription) -> None:
         if grid.name != "clearance" or parts.parts[p].design is not None:
             continue
         for end, name in enumerate(("start", "end")):
-            q = _posture(parts, p, end)
+            q = given_posture(parts, p, end)
             if q is None or end not in grid.s:
                 continue
             y = grid.mechanics.values(grid.layout, q[None])
@@ -84,7 +84,7 @@ def check_clear(parts: Transcription) -> None:
                 )
 
 
-def _posture(parts: Transcription, p: int, end: int) -> Array | None:
+def given_posture(parts: Transcription, p: int, end: int) -> Array | None:
     """All coordinates at an end of a phase, where they are given."""
     where, q = parts.where, np.array(parts.where.offset, dtype=float)
     for i in np.flatnonzero(where.spline >= 0):

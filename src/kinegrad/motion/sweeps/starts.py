@@ -15,8 +15,10 @@ wherever, whenever and in whatever order it is solved.  Of a motion problem, nor
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -130,7 +132,12 @@ class MultiStart(Result):
             f"{each.objective:11.6g}  {each.duration:13.6g}  {each.count:5d}" for each in self.optima
         )]  # fmt: skip
         same = f"the same: objectives within {self.same_objective:g}, variables within {self.same_x:g} of their scales"
-        return "\n".join([*lines, f"{len(self.failures)} of {len(self.starts)} guesses failed; {same}"])
+        failed = f"{len(self.failures)} of {len(self.starts)} guesses failed"
+        if self.failures:
+            counts = Counter(start.status for start in self.failures)
+            error = next((start.message for start in self.failures if start.status == "error"), "")
+            failed += f" ({', '.join(f'{status}: {n}' for status, n in counts.items())}{error and f'; {error}'})"
+        return "\n".join([*lines, f"{failed}; {same}"])
 
 
 @dataclass(frozen=True)
@@ -241,6 +248,7 @@ def multi_start(
     program = problem.program if is_motion_problem(problem) else problem
     check_program(program)
     refuse_checkpoint(options)
+    check_options(options, problem.solve if is_motion_problem(problem) else solve)
     if x0 is None and not is_motion_problem(problem):
         raise InputError("`x0` is None, and `problem` is a NonlinearProgram; expected a guess of shape (n,)")
     first = None if x0 is None else check_start(program, x0)
@@ -278,6 +286,15 @@ def refuse_checkpoint(options: Mapping[str, Any]) -> None:
     """Many solves cannot share one file."""
     if "checkpoint" in options:
         raise InputError("`checkpoint` is for a single solve; expected `record`, to which all results are written")
+
+
+def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) -> None:
+    """Refuse arguments that none of these functions has, before they fail in every task."""
+    each = [signature(function).parameters.items() for function in functions]
+    known = dict.fromkeys(name for one in each for name, what in one if what.kind is what.KEYWORD_ONLY)
+    for name in options:
+        if name not in known:
+            raise InputError(f"`{name}` is no argument of solve; expected some of {', '.join(known)}")
 
 
 def is_motion_problem(problem: Any) -> bool:

@@ -11,12 +11,14 @@ from typing import Any
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
+from kinegrad.motion.problem import MotionProblem
 from kinegrad.motion.sweeps.progress import telling
 from kinegrad.motion.sweeps.records import Records, plain
 from kinegrad.motion.sweeps.starts import (
     Guesses,
     Optimum,
     Start,
+    check_options,
     distinct_optima,
     outcome,
     refuse_checkpoint,
@@ -132,6 +134,7 @@ def sweep(
     others = words("fixed", fixed)
     check_parameters(make, vary, others)
     refuse_checkpoint(options)
+    check_options(options, MotionProblem.solve)
     starts, retries = engine.whole("starts", starts), engine.whole("retries", retries, least=0)
     tolerances = (engine.positive("same_objective", same_objective), engine.positive("same_x", same_x))
     guesses = Guesses(seed, spread, stretch, words("guess", guess))
