@@ -49,9 +49,12 @@ def test_options_of_files(arm):
     assert "'root' is an option of files; 'two_link' is a sample" in run("info", "two_link", "--root", "free").stderr
     arm.write_text(ARM.replace('izz="1"', 'izz="3"'))
     assert "violate the triangle inequality" in run("info", arm).stderr
+    assert "or use --project-inertia" in run("info", arm).stderr
+    assert "or use kinegrad convert --project-inertia" in run("view", arm, "--png", "x.png").stderr
     assert run("info", arm, "--project-inertia").exit_code == 0
     arm.write_text(robot(link("base"), link("upper", ""), joint("a", "base", "upper")))
     assert "moves and has no mass" in run("info", arm).stderr
+    assert "or use --massless" in run("info", arm).stderr
     assert run("info", arm, "--massless").exit_code == 0
 
 

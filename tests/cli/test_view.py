@@ -31,6 +31,16 @@ def test_a_page_a_picture_and_a_film(tmp_path, walk):
     assert gif.read_bytes()[:3] == b"GIF"
 
 
+def test_coordinates_that_are_not_in_the_file(tmp_path):
+    (tmp_path / "part.csv").write_text("time,shoulder\n" + "\n".join(f"{k / 50},{k / 100}" for k in range(20)))
+    given = "two_link", "--motion", tmp_path / "part.csv", "--png", tmp_path / "arm.png"
+    done = run(*given)
+    assert done.exit_code == 2
+    assert "column 'q.elbow' is missing" in done.output
+    assert "--missing neutral" in done.output
+    assert run(*given, "--missing", "neutral").exit_code == 0
+
+
 def test_a_model_from_a_file(tmp_path):
     kg.save(kg.samples.puma560(), tmp_path / "puma.toml")
     done = run(tmp_path / "puma.toml", "--png", tmp_path / "puma.png")

@@ -179,7 +179,7 @@ def _model(
     try:
         file = find_file(name, **options)
     except kg.FileError as error:
-        said = [text.replace("read with inertia='project'", "use --project-inertia") for text in error.problems]
+        said = [text.replace("use --massless", "use kinegrad convert --massless") for text in error.problems]
         raise kg.FileError(error.path, said) from None
     if file is None:
         return kg.samples.SAMPLES[name](), None, None, []

@@ -62,7 +62,11 @@ def text_table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
 
 def find_model(name: str) -> kg.Model:
     """The sample model of this name, or the model in the file of this name; says on stderr what is not in it."""
-    found = find_file(name)
+    try:
+        found = find_file(name)
+    except kg.FileError as error:
+        problems = [text.replace("use --", "use kinegrad convert --") for text in error.problems]
+        raise kg.FileError(error.path, problems) from None
     if found is None:
         return kg.samples.SAMPLES[name]()
     left_out = [f"{count} × {what}" for what, count in found.report.counts.items()]
@@ -85,9 +89,19 @@ def find_file(name: str, **options: Any) -> ModelFile | None:
         return None
     suffix = os.path.splitext(name)[1].lower()
     if suffix or os.sep in name or os.path.exists(name):
-        return kg.io.read_model(name, **options)
+        try:
+            return kg.io.read_model(name, **options)
+        except kg.FileError as error:
+            raise kg.FileError(error.path, [_in_options(text) for text in error.problems]) from None
     known_name("model", name, samples)
     return None
+
+
+def _in_options(problem: str) -> str:
+    """What a problem of a file advises, as options of commands instead of arguments of Python."""
+    for argument, option in (("inertia='project'", "--project-inertia"), ("massless=True", "--massless")):
+        problem = problem.replace(f"read with {argument}", f"use {option}")
+    return problem
 
 
 def known_name(what: str, name: str, names: Collection[str]) -> str:

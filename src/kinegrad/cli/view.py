@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,7 @@ from rich.console import Console
 import kinegrad as kg
 from kinegrad.cli.console import find_model, open_console, plain
 from kinegrad.cli.info import ModelName
-from kinegrad.cli.inverse_dynamics import Units
+from kinegrad.cli.inverse_dynamics import Missing, Units
 
 __all__ = ["view"]
 
@@ -31,6 +32,9 @@ def view(
     units: Annotated[
         Units | None, typer.Option(help="Unit of angles if the file does not state it; by default rad.")
     ] = None,
+    missing: Annotated[
+        Missing, typer.Option(help="Coordinates without a column in a CSV file: an error, or their neutral value.")
+    ] = Missing.refuse,
     dark: Annotated[bool, typer.Option("--dark", help="Light on dark; else pages are as the reader's system.")] = False,
     port: Annotated[int, typer.Option(metavar="N", help="Port of the server; 0 takes a free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
@@ -43,7 +47,7 @@ def view(
     from kinegrad import view
 
     mechanism, console = find_model(model), open_console()
-    played = None if motion is None else _played(motion, mechanism, units)
+    played = None if motion is None else _played(motion, mechanism, units, missing)
     written = []
     try:
         if png is not None:
@@ -64,7 +68,7 @@ def view(
         raise kg.InputError(str(error)) from error
 
 
-def _played(path: Path, model: kg.Model, units: Units | None) -> kg.Motion:
+def _played(path: Path, model: kg.Model, units: Units | None, missing: Missing) -> kg.Motion:
     """The motion of a file, of its positions alone if that is all it has."""
     from kinegrad import io
     from kinegrad.io.trajectory import STORAGE
@@ -73,10 +77,10 @@ def _played(path: Path, model: kg.Model, units: Units | None) -> kg.Motion:
     unit = None if units is None else units.value
     if path.suffix.lower() in STORAGE:
         return read_motion(path, model, missing="neutral")
-    try:
-        return io.read_trajectory(path, model, units=unit).motion()
-    except io.PositionsAloneError:
-        return read_motion(path, model, units=unit)
+    if missing is Missing.refuse:
+        with contextlib.suppress(io.PositionsAloneError):
+            return io.read_trajectory(path, model, units=unit).motion()
+    return read_motion(path, model, units=unit, missing=missing.value)
 
 
 def _serve(viewer: kg.view.Viewer, console: Console, browser: bool, port: int) -> None:

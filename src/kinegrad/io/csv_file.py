@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, said, shown
-from kinegrad.io.names import PositionsAloneError, check_names
+from kinegrad.io.names import HOLD, PositionsAloneError, check_names
 from kinegrad.io.units import default_factor, joint_factor, time_factor
 from kinegrad.model import Model
 
@@ -168,9 +168,9 @@ def _columns(
     if partly:
         required, others = [], [*kinds]
     elif wanted == "qva" and not any(name in kinds and kinds[name][0] != "q" for name in names):
-        check_names(path, "column", names, required[: model.nq], optional=["t"])
+        check_names(path, "column", names, required[: model.nq], optional=["t"], remedy=HOLD)
         raise PositionsAloneError(path, "columns")
-    check_names(path, "column", names, required, optional=["t", *others])
+    check_names(path, "column", names, required, optional=["t", *others], remedy=HOLD if wanted == "q" else "")
     if partly and not any(name in kinds and kinds[name][0] == "q" for name in names):
         raise InputError(f"{path}: has no column of a coordinate; expected some, such as {shown(next(iter(kinds)))}")
     return names, None if (factors == 1).all() else factors

@@ -12,9 +12,10 @@ from kinegrad.errors import LONGEST, InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.names import closest
 
-__all__ = ["PositionsAloneError", "check_names", "joint_order", "joint_texts"]
+__all__ = ["HOLD", "PositionsAloneError", "check_names", "joint_order", "joint_texts"]
 
 SEARCHED = 1000  # names that are looked through for a similar one
+HOLD = "read_motion(missing='neutral') or --missing neutral holds what is missing at its neutral value"
 
 
 class PositionsAloneError(InputError):
@@ -33,8 +34,9 @@ def check_names(
     *,
     optional: Sequence[str] = (),
     others: bool = False,
+    remedy: str = "",
 ) -> None:
-    """An InputError at the first name that is there twice, unknown (unless `others` may be), or missing."""
+    """An InputError at the first name that is there twice, unknown (unless `others` may be), or missing (`remedy`)."""
     listed, seen = [*wanted, *optional], set[str]()
     expected = set(listed)
     for name in found:
@@ -50,7 +52,7 @@ def check_names(
             candidates = [each[:LONGEST] for each in found[:SEARCHED]]
             close = closest(name, candidates) or candidates
             hint = f"expected {_listed(wanted)}; found {_listed(close) or 'none'}"
-            raise InputError(f"{path}: {what} {shown(name)} is missing; {hint}")
+            raise InputError(f"{path}: {what} {shown(name)} is missing; {hint}{remedy and '; ' + remedy}")
 
 
 def joint_order(path: Any, names: Sequence[str], model: Model, x: str = "q") -> NDArray[np.int64] | None:

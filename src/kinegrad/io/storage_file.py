@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
-from kinegrad.io.names import check_names
+from kinegrad.io.names import HOLD, check_names
 from kinegrad.io.number_table import MOST_HEADER, Lines, check_columns, check_times, opened, rows_of
 from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.model import Model
@@ -138,6 +138,7 @@ class StorageTable(Result):
             [*where, *unused, *(name for name in given if name not in where)],
             model.coordinate_names,
             others=True,
+            remedy=HOLD,
         )
         q = np.empty((len(self.t), model.nq))
         for i, (name, kind) in enumerate(zip(model.coordinate_names, model.layout.coordinate_kinds, strict=True)):
