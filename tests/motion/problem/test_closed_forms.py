@@ -112,6 +112,19 @@ def test_three_phases_in_a_wind():
     assert 0 < found.duration - sum(T) < 1e-3
 
 
+@pytest.mark.parametrize(("mass", "force", "way"), [(1e-6, 1e-6, 1e-3), (1e4, 1e5, 100.0), (1e6, 1e3, 1e3)])
+def test_grams_and_ships(mass, force, way):
+    """Tolerances are about the problem, not about N and kg: a straight guess of an effort of 1e-17 is no optimum."""
+    T = 2 * np.sqrt(mass * way / force)
+    found = MotionProblem(cart(mass), Phase(duration=T, segments=8), ends(way), Effort()).solve()
+    assert found.success
+    assert found.objective == pytest.approx(12 * (mass * way) ** 2 / T**3, rel=1e-9)
+    strong = cart(mass, effort_limits=force)
+    fast = MotionProblem(strong, Phase(duration=(T / 10, 10 * T), segments=16), ends(way), Time()).solve()
+    assert fast.success
+    assert fast.duration == pytest.approx(T, rel=5e-3)
+
+
 # --- fewer motors than coordinates, and nothing else that pushes ---------------------------------------------
 
 
@@ -155,10 +168,11 @@ def test_an_arm_turns_its_satellite(degree):
 # --- contacts, obstacles, other programs -------------------------------------------------------------------------
 
 
-def test_a_box_on_a_slope():
+@pytest.mark.parametrize("mass", [2.0, 2e-4])
+def test_a_box_on_a_slope(mass):
     """Of its weight, cos is pressure and sin is friction; with too little friction the message says what is missing."""
     builder = kg.ModelBuilder("box")
-    builder.add("base", None, kg.free(), link="box", inertia=kg.Inertia(2.0, (0, 0, 0.1), 0.02 * np.eye(3)))
+    builder.add("base", None, kg.free(), link="box", inertia=kg.Inertia(mass, (0, 0, 0.1), 0.01 * mass * np.eye(3)))
     model, angle = builder.build(), np.radians(20)
     slope = np.eye(4)
     slope[:3, :3] = kg.rotate("y", angle)[:3, :3]
@@ -168,9 +182,9 @@ def test_a_box_on_a_slope():
         foot = Foot("box", (0, 0, 0), size=(0.4, 0.4), friction=friction, at=slope, faces=8)
         found[friction] = MotionProblem(model, phase, [foot, *still], Acceleration()).solve()
     assert found[0.5].success
-    weight = 2 * np.linalg.norm(model.gravity)
+    weight = mass * np.linalg.norm(model.gravity)
     force = weight * np.array([-np.sin(angle), 0, np.cos(angle)])
-    np.testing.assert_allclose(found[0.5].motion.forces[:, :3], np.broadcast_to(force, (9, 3)), atol=1e-6)
+    np.testing.assert_allclose(found[0.5].motion.forces[:, :3], np.broadcast_to(force, (9, 3)), atol=1e-6 * weight)
     assert not found[0.3].success  # tan 20° = 0.36
     assert "unactuated torque base.t" in found[0.3].message
 

@@ -253,6 +253,7 @@ class MotionProblem:
         for note in self.parts.at_rest:
             warnings.warn(note, KinegradWarning, stacklevel=2)
         x0, warm = self._start(guess)
+        self.program.scale_objective(x0)
         how: dict[str, Any] = {
             "solver": solver, "hessian": hessian, "gradient": gradient, "tolerance": tolerance,
             "max_iterations": max_iterations, "progress": progress, "keep_iterates": keep_iterates, "options": options,
@@ -265,6 +266,7 @@ class MotionProblem:
                 break
             finer = refined(found.problem, found)
             x0 = carried(found.problem.program, found.x, finer.program)
+            finer.program.f_scale = self.program.f_scale
             if solver in ("ipopt", "cyipopt"):
                 how["options"] = NEARBY | dict(options or {})
             how["checkpoint"] = file and file.with_name(f"{file.stem}.refined{count}{file.suffix}")

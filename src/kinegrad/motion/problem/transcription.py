@@ -42,6 +42,7 @@ from kinegrad.motion.problem.variables import (
 )  # fmt: skip
 
 Array = NDArray[np.float64]
+SLOW = 1.0  # m/s²: an acceleration of bodies without weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +75,8 @@ class Transcription:
         self.limits = limits_of(self.model, self.phases, self.where, self.requirements)
         self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits)
         self.spline_conditions()
-        self.force_size = max(0.5 * self.model.total_mass * float(np.linalg.norm(self.model.gravity)), 1.0)
+        half, g = 0.5 * self.model.total_mass, float(np.linalg.norm(self.model.gravity))
+        self.force_size = max(half * g, min(half * SLOW, 1.0)) or 1.0  # N: half the weight, as a foot carries
         self.parts = [self._phase_parts(p) for p in range(len(self.phases))]
         self.variables = self._variables()
         self.spline_rows = spline_rows(self)
