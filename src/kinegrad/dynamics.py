@@ -244,7 +244,8 @@ def forward_dynamics(
     Raises
     ------
     SingularError
-        If nothing resists a joint: a massless leaf, or a slender rod turned about itself.
+        If a joint has no inertia: a massless link at the end of the tree, or a slender rod that rotates about its own
+        axis.
 
     Examples
     --------
@@ -298,10 +299,10 @@ def bias_forces(
     out: Array | None = None,
     threads: int | None = None,
 ) -> Array:
-    """What inverse dynamics gives at rest in acceleration: c(q, v) + g(q) − loads, so that M a + bias = τ.
+    """The torques at zero acceleration: c(q, v) + g(q) − loads, so that M a + bias = τ.
 
-    Parameters, units and batch rules are those of :func:`inverse_dynamics`; springs and dampers, and force
-    elements, are included.
+    Parameters, units and batch rules are those of :func:`inverse_dynamics`.  Springs and dampers, and force elements,
+    are included.
 
     Examples
     --------

@@ -101,7 +101,7 @@ def forward_dynamics_derivatives(
     Raises
     ------
     SingularError
-        If nothing resists a joint; see :func:`forward_dynamics`.
+        If a joint has no inertia; see :func:`forward_dynamics`.
 
     Examples
     --------

@@ -37,14 +37,14 @@ MODEL_SUFFIXES = tuple(_FORMATS)
 
 
 def load(path: str | os.PathLike[str], **options: Any) -> Model:
-    """The model in a file.
+    """Read the model in a file.
 
     Parameters
     ----------
     path : path
         A .toml, .urdf, .osim, .xml or .mjcf file.
     **options
-        Of its format: see :func:`kinegrad.io.read_model`.
+        Options of the format, such as ``root="free"`` for URDF: see :func:`kinegrad.io.read_model`.
 
     Returns
     -------
@@ -58,8 +58,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     Warns
     -----
     LeftOutWarning
-        If the file describes what moves the mechanism and is not in the model: friction, muscles, constraints, loads.
-        :func:`kinegrad.io.read_model` returns them, or a report of them, and does not warn.
+        If the file contains something that affects the motion and is not in the model: friction, muscles, constraints,
+        loads.  :func:`kinegrad.io.read_model` returns them, or a report of them, and does not warn.
 
     Examples
     --------

@@ -44,8 +44,8 @@ STANDARD_GRAVITY = (0.0, 0.0, -9.81)
 class Model:
     """An open tree of n one-degree-of-freedom joints, each moving one link, with its coordinates and speeds.
 
-    Usually made by :class:`ModelBuilder`, :meth:`from_dh` or a function of :mod:`kinegrad.samples`.
-    Arrays are read-only; models compare and hash by value, and pickle.
+    Usually created by :func:`kinegrad.load`, :class:`ModelBuilder`, :meth:`from_dh` or a function of
+    :mod:`kinegrad.samples`.  Arrays are read-only; models are compared and hashed by value and can be pickled.
 
     Parameters
     ----------
@@ -70,23 +70,23 @@ class Model:
     velocity_limits, effort_limits : array_like, shape (n,)
         Largest magnitude, rad/s or m/s, and N·m or N.
     stiffness, rest, damping, armature : array_like, shape (n,)
-        A spring of each joint and where it rests, a viscous damper, the inertia of a rotor.  These and the limits may
-        also be one value for all joints, or a mapping from names of joints to values.
+        Stiffness and rest position of a spring, viscous damping, and rotor inertia of each joint.  These and the limits
+        may also be one value for all joints, or a mapping from names of joints to values.
     dh : DHTable, optional
         The Denavit–Hartenberg rows that :meth:`from_dh` was given, so that ``joint.a`` and the like can be design
-        parameters.  A row is dropped once its joint is placed otherwise.
+        parameters.  The row of a joint is dropped if its placement is changed in another way.
     frames : mapping of str to Frame, optional
-        Frames fixed in links, by names that no link has; they can be named wherever a link can.
+        Frames fixed in links, by name; names of links and frames differ.  Frames can be used wherever a link can.
     shapes : sequence of Shape, optional
-        What to draw.
+        Shapes for drawing.
     coordinates : sequence of CoupledCoordinate or Quaternion, optional
-        Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  All other
-        joints are their own coordinates.
+        Coordinates that are not joints: see :meth:`ModelBuilder.couple` and ``spherical(quaternion=True)``.  Every
+        other joint has one coordinate.
     elements : mapping of str to SpringDamper or Bushing, optional
-        Force elements between two links, or a link and the world, by names that no joint, link or frame has.
+        Force elements between two links, or a link and the world, by name; no joint, link or frame has the same name.
     actuation : Actuation, sequence of str, or mapping, optional
-        What is driven: names of driven speeds, each an actuator; or for each actuator by name its torques for one unit
-        of control, (nv,), or a dictionary from speeds to them.  Without it every speed is driven by itself.
+        The actuators: names of driven speeds, one actuator each; or, for each actuator by name, its torques per unit of
+        control, shape (nv,), or a dictionary from speeds to torques.  By default every speed has its own actuator.
 
     Examples
     --------

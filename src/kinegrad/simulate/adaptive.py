@@ -150,77 +150,78 @@ def simulate(
     progress: bool | Callable[[float], None] | None = None,
     unfinished: str = "warn",
 ) -> Simulation:
-    """The motion from an initial state, with error control; with a design, how it changes with the parameters.
+    """Simulate the motion from an initial state, with error control; with a design, also its sensitivities.
 
     Parameters
     ----------
     model : Model
     q0, v0 : array_like, shape (n,)
-        Initial coordinates and speeds; at prescribed joints those of the motion, to 1e-9, or NaN.
+        Initial coordinates and speeds; at prescribed joints they must agree with the motion to 1e-9, or be NaN.
     t : array_like, shape (m,)
         Increasing times to report, s; the simulation starts at the first and ends at the last.
     tau : optional
-        Torques of the joints: None for zero; a constant, shape (n,); samples at the times `t`, shape (m, n), joined by
-        a cubic spline; a SciPy spline of time; a function (t, q, v) → (n,); or a :class:`Feedback`, a function with its
-        derivatives, which a design needs.
+        Torques of the joints: None for zero; a constant, shape (n,); samples at the times `t`, shape (m, n),
+        interpolated by a cubic spline; a SciPy spline of time; a function (t, q, v) → (n,); or a :class:`Feedback`, a
+        function with its derivatives, which is required with a design.
     loads : Loads, optional
         Constant in the world frame, their points moving with the links.
     prescribed : dict, optional
-        From names of joints to motions that they follow whatever torque it takes, which ``tau`` of the result says
-        (`tau` as given is ignored there).  A motion is a SciPy spline of time with scalar values, or a function
-        t → (q, v, a); that v and a are the derivatives of q is not checked.  The motion of a ball with a quaternion is
-        a function t → (quaternion, angular velocity, angular acceleration), the latter two in the child's frame.
+        Motions of joints, by their names.  ``tau`` of the result contains the torques that they need; the argument
+        `tau` is ignored for these joints.  A motion is a SciPy spline of time with scalar values, or a function
+        t → (q, v, a); it is not checked that v and a are the derivatives of q.  The motion of a ball joint with a
+        quaternion is a function t → (quaternion, angular velocity, angular acceleration), the latter two in the child's
+        frame.
     constraints : ConstraintSet, optional
-        What holds at all times.  After each step, and at the times reported, the state is drawn onto φ = 0 and G v = 0
-        by the least change that masses allow, to rounding; ``forces`` of the result are those of the constraints.  Not
-        with `prescribed`, and with "BDF" and "LSODA" only if stabilised.
+        Constraints that hold at all times.  After each step, and at the reported times, the state is projected onto
+        φ = 0 and G v = 0 by the smallest change in the metric of the mass matrix, to rounding; ``forces`` of the result
+        are those of the constraints.  Not with `prescribed`, and with "BDF" and "LSODA" only if stabilised.
     stabilisation : float or (float, float), optional
-        Instead of that, let errors decay: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β) or one for both, 1/s.
+        Instead of the projection, let errors decay: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β), or one for both, 1/s.
     redundant : {"error", "least-squares"}
-        What to do where rows of the constraints follow from others: refuse them by name, or let them share their forces
-        so that these have the least norm, as in :func:`constrained_dynamics`.
+        What to do with redundant rows of the constraints: refuse them by name, or choose the forces of least norm, as
+        in :func:`constrained_dynamics`.
     project : bool
-        Whether to draw an initial state onto the constraints that is further off than 1e-8 m or rad (or that per s)
+        Whether to project an initial state that violates the constraints by more than 1e-8 m or rad (or m/s, rad/s)
         instead of refusing it.
     contacts : iterable of UnilateralContact, optional
-        Contacts that open and close.  Touch-down is found in the step in which it happens; all that touch then share
-        one impact.  A contact opens when its floor would have to pull.
+        Contacts that open and close.  The time of touch-down is found within the step; all contacts that touch at that
+        time take part in one impact.  A contact opens when its normal force becomes zero.
     sticking_speed : float
-        What touches its floor more slowly, m/s, stays there, whatever its restitution: bouncing comes to an end.
+        m/s.  A contact that closes more slowly remains closed, whatever its restitution, so that bouncing ends.
     design : Design, optional
         Parameters of `model` to differentiate with respect to.
     dq0_dp, dv0_dp : array_like, shape (n, p), optional
-        How the initial state follows the parameters; zero if not given, and at prescribed joints.
+        Derivatives of the initial state with respect to the parameters; zero if not given, and at prescribed joints.
     method : {"auto", "DOP853", "RK45", "Radau", "BDF", "LSODA"}
-        SciPy's integrators; the last three for stiff motion (hard springs and dampers).  "auto" begins with DOP853 and
-        goes on with LSODA (with constraints or a design, with Radau) once it finds that stability, not accuracy,
-        shortens its steps; ``message`` of the result says so.
+        SciPy's integrators; the last three are for stiff motion (stiff springs, strong dampers).  "auto" starts with
+        DOP853 and changes to LSODA (with constraints or a design, to Radau) if stability and not accuracy limits the
+        steps; ``message`` of the result says so.
     rtol, atol : float
-        Relative and absolute tolerance, of sensitivities too.
+        Relative and absolute tolerance, also of sensitivities.
     max_step : float
-        Longest step, s: shorter than what happens suddenly in `tau` or in a prescribed motion.
+        Longest step, s; choose it shorter than sudden changes of `tau` or of a prescribed motion.
     speed_limit : float
         A free joint faster than this, rad/s or m/s, counts as diverged.
     max_evaluations : int, optional
-        Give up after so many evaluations of the law of motion.  Without it, only where 100 000 of them take the motion
-        no further than a millionth of the time asked for.
+        Largest number of evaluations of the accelerations.  By default the simulation is stopped only if 100 000 of
+        them advance the motion by less than a millionth of the simulated time.
     progress : bool or callable, optional
         True shows a bar on stderr; a function is called after each step with the part of the time done, 0 to 1.
     unfinished : {"warn", "raise", "ignore"}
-        What to do if the motion diverges or is stopped: warn (an :class:`~kinegrad.UnfinishedWarning`), raise a
+        What to do if the motion diverges or is stopped: issue an :class:`~kinegrad.UnfinishedWarning`, raise a
         SolveError, or nothing.
 
     Returns
     -------
     Simulation
-        If the motion diverged or was stopped, the part before that, with ``success`` False and why in ``message``.
+        If the motion diverged or was stopped, the part before, with ``success`` False and the reason in ``message``.
 
     Raises
     ------
     SingularError
-        If nothing resists a free joint, with the time at which.
+        If a free joint has no inertia; the message contains the time.
     Exception
-        Whatever `tau`, `prescribed` or `progress` raise comes through unchanged.
+        Exceptions of `tau`, `prescribed` and `progress` are passed on unchanged.
 
     Examples
     --------
@@ -232,7 +233,7 @@ def simulate(
     >>> motion.dq_dp[-1, :, 0].round(6)
     array([-0.163286, -0.2878  ])
 
-    A cart with a pendulum is driven to and fro: the force that takes, N.
+    A cart with a pendulum is driven to and fro; this is the force that the drive needs, in N:
 
     >>> drive = lambda t: (0.1 * np.sin(9 * t), 0.9 * np.cos(9 * t), -8.1 * np.sin(9 * t))
     >>> cart = samples.cart_pendulum()
@@ -240,14 +241,14 @@ def simulate(
     >>> motion.tau[:, 0].round(4)
     array([ 0.6191,  8.7306, -3.1053, -6.3894,  6.6647])
 
-    A four-bar linkage falls; its pin carries, at the end, N:
+    A four-bar linkage falls; its loop stays closed:
 
     >>> model, loop = samples.four_bar()
     >>> motion = simulate(model, [0, 0, 0], [0, 0, 0], [0, 0.5, 1], constraints=loop)
     >>> motion.row_names, bool(abs(loop.error(motion.q)).max() < 1e-14)
     (('pin.x', 'pin.z'), True)
 
-    A ball falls from 1 m and bounces until it stays:
+    A ball falls from 1 m and bounces until it rests:
 
     >>> from kinegrad import Contact, Inertia, ModelBuilder, prismatic
     >>> builder = ModelBuilder("ball")

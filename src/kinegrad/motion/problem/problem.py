@@ -35,26 +35,27 @@ Array = NDArray[np.float64]
 
 
 class MotionProblem:
-    """How does this body move from here to there, within these limits, at least cost?
+    """A motion to predict: how does this body move from here to there, within these limits, at the least cost?
 
-    Everything is checked when it is made: names, contradictions, targets out of reach, too few control points.
+    Everything is checked on construction: names, contradictions, targets out of reach, too few control points.
+    :meth:`solve` finds the motion, and :meth:`describe` shows the problem.
 
     Parameters
     ----------
     model : Model
-        Coordinates that are quaternions are refused: splines of their components are no rotations.
+        Models with quaternions are refused, because a spline of the components is not a rotation.
     phases : Phase, or sequence of Phase
     requirements : sequence
         Boundary, Limits, Fixed, Symmetric, Periodic, Held, Reach, Guided, Above, Apart, Kept, Foot.
-        Limits of the model (`position_limits`, `velocity_limits`, `effort_limits`) hold without being named.
+        The limits of the model (`position_limits`, `velocity_limits`, `effort_limits`) always hold.
     objective : Term, or sequence of Term
-        Time, Effort, Power, Acceleration, Jerk, Posture, Follow, UserTerm; the time, if not given.
+        Time, Effort, Power, Acceleration, Jerk, Posture, Follow, UserTerm; by default the time.
     design : Design, optional
-        Parameters that are chosen together with the motion.
+        Parameters that are optimised together with the motion.
     design_bounds : array_like, shape (p, 2), or mapping of str to (lower, upper), optional
-        Of the parameters; those without stay as they are.
+        Bounds of the parameters; parameters without bounds are not changed.
     actuated : sequence of str, optional
-        Coordinates that have motors, where the model does not say so itself.
+        Coordinates that have motors, if the model does not define it.
 
     Examples
     --------
