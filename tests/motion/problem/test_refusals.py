@@ -85,6 +85,22 @@ PROBLEMS = {
         lambda: problem(Boundary("start", q={"elbow": 3.0}), Limits(q={"elbow": 1.0})),
         "q of 'elbow' at the start",
     ),
+    "end faster than limits": (
+        lambda: problem(*ENDS[:1], Boundary("end", v={"elbow": 3.0}), Limits(v=2.0)),
+        "v of 'elbow' is asked to be 3 at the end of phase 'motion', and its limits are from -2 to 2",
+    ),
+    "start that speeds up too much": (
+        lambda: problem(Boundary("start", a={"elbow": (-9.0, -3.0)}), Limits(a={"elbow": 2.0})),
+        "a of 'elbow' is asked to be from -9 to -3 at the start",
+    ),
+    "start that leaves the range": (
+        lambda: problem(Boundary("start", q={"elbow": -2.0}, v={"elbow": -0.1}), Limits(q={"elbow": (-2.0, 0.0)})),
+        "q = -2 there is a limit of its range, from -2 to 0, which it would leave",
+    ),
+    "end that comes from beyond the range": (
+        lambda: problem(Boundary("end", q={"elbow": -2.0}, v={"elbow": 0.1}), Limits(q={"elbow": (-2.0, 0.0)})),
+        "which it would leave",
+    ),
     "crossed limits": (lambda: problem(Limits(q=(np.ones((2, 1)) * [2, 3])), Limits(q=1.0)), "are crossed"),
     "unknown coordinate": (lambda: problem(Boundary("start", q={"knee": 0.0})), "'knee' does not exist"),
     "unknown link": (lambda: problem(Reach("hand", (0, 0, 0))), "'hand' does not exist"),
@@ -147,6 +163,13 @@ def test_problems(case):
     with pytest.raises(InputError) as error:
         make()
     assert words in str(error.value)
+
+
+def test_speeds_into_the_range_are_none_of_these():
+    """At a limit of q, the motion may begin inwards and end outwards."""
+    inside = Limits(q={"elbow": (-2.0, 0.0)}, v=2.0)
+    problem(Boundary("start", q={"elbow": -2.0}, v={"elbow": 2.0}), inside)
+    problem(Boundary("end", q={"elbow": 0.0}, v={"elbow": (0.5, 3.0)}), inside)
 
 
 def test_quaternions_are_refused():

@@ -71,7 +71,8 @@ class Phase(Requirement):
     loads : Loads, optional
         External loads in this phase, one for all times.
     continuity : int
-        Up to which derivative the motion goes on from the phase before: 2, accelerations too, or 1, speeds.
+        Up to which derivative the motion goes on from the phase before: 2, accelerations too, or 1, speeds.  Where a
+        foot leaves the ground or a load is taken, forces jump and accelerations with them: 1.
 
     Examples
     --------

@@ -26,6 +26,31 @@ Array = NDArray[np.float64]
 TOUCH = 1e-6  # of a limit: what a solver's tolerance gives away
 
 
+def check_rates(parts: Transcription) -> None:
+    """Refuse speeds and accelerations at ends of phases that limits exclude, or that lead out of the range of q."""
+    for (p, end, order, k), (low, high) in parts.conditions.items():
+        if order == 0:
+            continue
+        lower, upper = parts.limits[p][order].get(k, (-np.inf, np.inf))
+        name = parts.model.coordinate_names[parts.where.leaders[k]]
+        asked = (
+            f"{'qva'[order]} of {name!r} is asked to be {_between(low, high)} at the {('start', 'end')[end]} of phase "
+            f"{parts.phases[p].name!r}"
+        )
+        if low > upper + TOUCH * abs(upper) or high < lower - TOUCH * abs(lower):
+            raise InputError(f"{asked}, and its limits are {_between(lower, upper)}; expected what is within them")
+        at, (least, most) = parts.conditions.get((p, end, 0, k)), parts.limits[p][0].get(k, (-np.inf, np.inf))
+        if order == 1 and at is not None and at[0] == at[1] and least < most:
+            outwards = (-high, low) if end == 0 else (low, -high)  # below the range, above it
+            if (at[0] <= least and outwards[0] > TOUCH) or (at[0] >= most and outwards[1] > TOUCH):
+                where = f"q = {at[0]:.4g} there is a limit of its range, {_between(least, most)}"
+                raise InputError(f"{asked}, but {where}, which it would leave; expected another speed or place")
+
+
+def _between(lower: float, upper: float) -> str:
+    return f"{lower:.4g}" if lower == upper else f"from {lower:.4g} to {upper:.4g}"
+
+
 def torques_at_rest(parts: Transcription) -> list[str]:
     """Sentences about ends where limits of torques do not hold the body; refuse those where it must stay."""
     found: list[str] = []

@@ -29,7 +29,7 @@ from kinegrad.motion.problem.kept_rows import (
 )
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
-from kinegrad.motion.problem.rest import check_clear, torques_at_rest
+from kinegrad.motion.problem.rest import check_clear, check_rates, torques_at_rest
 from kinegrad.motion.problem.variables import (
     Coordinates,
     Variables,
@@ -73,6 +73,7 @@ class Transcription:
         self.where: Coordinates = coordinates_of(self.model, self.requirements)
         self.conditions = conditions_of(self.model, self.phases, self.where, self.requirements)
         self.limits = limits_of(self.model, self.phases, self.where, self.requirements)
+        check_rates(self)
         self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits)
         self.spline_conditions()
         half, g = 0.5 * self.model.total_mass, float(np.linalg.norm(self.model.gravity))
