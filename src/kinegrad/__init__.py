@@ -8,7 +8,8 @@ model        Model, ModelBuilder, Inertia, Topology, DH; joints: revolute, prism
              PolynomialFunction, SplineFunction, PiecewiseLinearFunction; force elements between links: SpringDamper,
              Bushing; Actuation
 configuration  integrate, difference, neutral, random_configuration: coordinates that are added and subtracted
-samples      human43, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum, random_tree
+samples      human43, human_sagittal, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum,
+             four_bar, five_bar, slider_crank, stewart_platform, random_tree; sample_motion
 kinematics   forward_kinematics, point_motion, jacobian
              and their derivatives: forward_kinematics_derivatives, point_motion_derivatives, point_motion_hessian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
@@ -30,7 +31,8 @@ design       Design: parameters of a model, by name or by a function that builds
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,
              transform_design_derivatives, point_motion_design_derivatives, energy_design_derivatives,
              constraint_design_derivatives, constraint_jacobian_design_derivatives, constraint_design_hessian
-motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline
+motion       Motion: t, q, v, a, τ of a model, and what is between: of a simulation, a file, a spline;
+             MotionProblem of Phases, requirements and terms: a motion that is predicted; multi_start, sweep
 simulate     simulate, simulate_fixed, Feedback; adjoint_gradient
 objectives   Objective and its terms, objective_value, objective_gradient
 optimize     optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
@@ -40,7 +42,9 @@ bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives i
 files        load, save: models in URDF, MJCF, OpenSim and kinegrad TOML; what is wrong with a file is a FileError
 io           read_model: a model with its constraints and a report; read_trajectory, read_positions, write_trajectory,
              write_torques: CSV, NPZ, NetCDF
+             read_trc, read_storage: markers, and .mot and .sto files of OpenSim
 recordings   read_motion, motion_from_positions: measured positions alone, filtered or smoothed, with v and a; low_pass
+             inverse_kinematics: coordinates of markers; read_c3d, plates_of; analyze_recording: torques, error bars
 plot         joint and branch graphs, skeletons, torques, sensitivities (matplotlib)
 view         Viewer: a model in the browser; export_page: as a page of its own; picture, film
 predictions  motions to predict, by name: ``kinegrad predict human43-lift``

@@ -89,39 +89,40 @@ def constrained_dynamics(
 ) -> ConstrainedDynamics:
     """The accelerations that torques τ cause while constraints hold, and the forces of the constraints.
 
-    They solve  M a + h = τ + Gᵀ f  and  φ̈ = G a − γ = 0  (or what `stabilisation` says), whatever φ and φ̇ are: that
-    the constraints are met, and that v agrees with them, is up to the caller (:func:`assemble`,
-    :func:`project_velocity`).  Springs, dampers, armature, force elements and loads are included.
+    They solve  M a + h = τ + Gᵀ f  and  φ̈ = G a − γ = 0  (or the equation of `stabilisation`) at the given state, also
+    if φ or φ̇ is not zero; use :func:`assemble` and :func:`project_velocity` to satisfy the constraints.  Springs,
+    dampers, armature, force elements and loads are included.
 
     Parameters
     ----------
     model : Model
     constraints : ConstraintSet
-        Of this model.  An empty set gives :func:`forward_dynamics`, bit for bit.
+        Constraints of this model.  An empty set gives the same bits as :func:`forward_dynamics`.
     q, v, tau : array_like, shape (..., n)
         Coordinates, speeds, and torques or forces: rad or m, their time derivatives, N·m or N.
     loads : Loads, optional
         External forces and torques on links.
     method : {"range-space", "null-space", "direct"}
-        Through the sparse factors of M, compiled (fastest; M has to be regular); through a basis of the motions that
-        the constraints leave; or the whole system at once.  The last two are dense and for comparison, and serve where
-        constraints alone resist a joint.  Where coordinates are not joints, all three are dense.
+        By the sparse factors of M, compiled (fastest; M must be regular); by a basis of the motions that the
+        constraints allow; or by solving the whole system.  The last two are dense; they serve for comparison, and for
+        links without mass that are held by constraints only.  If coordinates are not joints, all three are dense.
     stabilisation : float or (float, float), optional
-        Draws errors back: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β), or one rate ω for both, 1/s [baumgarte1972].
+        Lets errors decay: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β), or one rate ω for both, 1/s [baumgarte1972].
     redundant : {"error", "least-squares"}
-        What to do where rows follow from others: refuse them by name, or choose the forces of least norm (a is the same
-        for any choice; where rows contradict each other, φ̈ has the least squares).
+        What to do with redundant rows: refuse them by name, or choose the forces of least norm (a does not depend on
+        the choice; if rows contradict each other, φ̈ has the least norm instead of being zero).
     threads : int, optional
         See :func:`set_threads`.
 
     Returns
     -------
     ConstrainedDynamics
+        ``a``, shape (..., n), rad/s² or m/s², and ``forces``, shape (..., m), N or N·m, in the order of the rows.
 
     Raises
     ------
     SingularError
-        If rows depend on each other in one of the states, or nothing resists a joint.
+        If rows are dependent in one of the states, or a joint has no inertia.
 
     Examples
     --------

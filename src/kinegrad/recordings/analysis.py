@@ -137,13 +137,13 @@ def analyze_recording(
     filter : {"butterworth", "opensim"}
         Which filter; see :func:`motion_from_positions` and :func:`motion_as_opensim`.
     plates : sequence of ForcePlate
-        Those without a link get the nearest foot.
+        Force plates; one without a link acts on the nearest foot.
     kinematics : InverseKinematics, optional
-        Where q comes from; its covariance gives error bars.
+        The result from which q was taken; its covariance is used for error bars.
     marker_error : float, optional
-        Standard deviation of markers in each direction, m; without it, what their distances from the model show.
+        Standard deviation of markers in each direction, m; by default estimated from their distances from the model.
     coordinate_error : float, optional
-        Standard deviation of each coordinate, rad or m, where q does not come from markers.
+        Standard deviation of each coordinate, rad or m, if q does not come from markers.
     mass_error, length_error : float
         Relative standard deviations of the mass of each body and of the length of each bone.
 

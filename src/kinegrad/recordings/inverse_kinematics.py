@@ -115,37 +115,37 @@ def inverse_kinematics(
     max_iterations: int = 100,
     seed: int = 0,
 ) -> InverseKinematics:
-    """Coordinates of a model that bring its markers nearest to measured ones, in every frame.
+    """Find the coordinates at which the markers of a model are nearest to measured ones, in every frame.
 
     Parameters
     ----------
     model : Model
     markers : Markers
-        Positions, NaN where a marker was not seen.  Every frame needs at least one.
+        Positions, NaN where a marker was not visible.  Every frame needs at least one visible marker.
     frames : dict of str to str, optional
-        For markers by name, the frame or link of the model whose origin they are.  Without it, the frames of the same
-        names; markers that have none are left out, and named in the result.
+        For markers by name, the frame or link of the model at whose origin they are.  By default the frames with the
+        same names; markers without a frame are left out and named in the result.
     weights : dict of str to float, optional
-        For markers by name, zero or more; 1 without.
+        For markers by name, zero or more; by default 1.
     start : array_like, shape (nq,), or dict of str to float, optional
-        Where the search for the first frame begins; zeros without, or what a dictionary of coordinates does not name.
+        Where the search for the first frame begins; coordinates that are not given begin at zero.
     limits : bool, or dict of str to (float, float)
         Whether coordinates stay within the limits of the joints of their names; a dictionary changes some of them.
     near : dict of str to (value, weight), optional
-        Coordinates that should stay near a value (a number, or one for each frame) as far as markers allow: adds
+        Coordinates that should stay near a value (a number, or one for each frame) as far as the markers allow: adds
         ½ weight (q − value)² to the cost, as a coordinate task of OpenSim does; weight in m²/rad² or 1.
     tolerance : float
-        A frame is done when a further step promises to lower its cost by no more than this part of it (or of the cost
-        that distances of a micrometre have); that step is taken, too.
+        A frame is finished when a further step would reduce its cost by no more than this fraction of it (or of the
+        cost of distances of a micrometre).
     max_iterations : int
-        Steps of each round, at most.
+        Largest number of steps in each round.
     seed : int
-        Of the random starts.
+        Seed of the random starts.
 
     Returns
     -------
     InverseKinematics
-        ``success`` is False, and ``message`` says where, if some frame did not get there.
+        If the search did not reach the minimum in some frame, ``success`` is False and ``message`` says where.
 
     Warns
     -----

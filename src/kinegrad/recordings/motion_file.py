@@ -33,7 +33,7 @@ def read_motion(
     rate: float | None = None,
     longest_gap: float = LONGEST_GAP,
 ) -> RecordedMotion:
-    """A motion from a file of positions alone: see :func:`motion_from_positions`.
+    """Read measured positions from a file and compute speeds and accelerations: see :func:`motion_from_positions`.
 
     Parameters
     ----------
@@ -42,13 +42,13 @@ def read_motion(
         ``JOINT``, and ``t``, ``time``, …; separated by commas, semicolons or tabs; empty where nothing was measured.
     model : Model
     lowpass, order, smoothing, longest_gap
-        As of :func:`motion_from_positions`.
+        As in :func:`motion_from_positions`.
     units : "deg" or "rad", optional
-        Of angles where the file does not say, as a header ``elbow [deg]`` would; rad if not given.
+        Unit of angles if the file does not state it, as a header ``elbow [deg]`` does; by default rad.
     missing : "refuse" or "neutral"
-        Where a CSV or .mot file has no column of a coordinate: an error, or its neutral value at all times.
+        What to do if a CSV or .mot file has no column for a coordinate: raise an error, or hold its neutral value.
     rate : float, optional
-        Samples per second, of a file without times.
+        Samples per second, for a file without times.
 
     Returns
     -------

@@ -155,11 +155,10 @@ def simulate_fixed(
     dv0_dp: ArrayLike | None = None,
     unfinished: str = "warn",
 ) -> FixedStepSimulation:
-    """Motions from many initial states, or of many designs, in equal steps from t = 0; their exact tangents.
+    """Simulate many initial states, or many designs, in equal steps from t = 0; with a design, also exact derivatives.
 
-    All steps of all states run compiled, on SIMD lanes and threads.  Only where `tau` is a Python function, which is
-    called at each stage, with the implicit method, and where coordinates are not joints, do the steps follow one
-    another in Python.
+    All steps of all states are compiled and run on SIMD lanes and threads.  The loop over steps is in Python if `tau`
+    is a Python function, which is called at each stage, if the method is implicit, or if coordinates are not joints.
 
     Parameters
     ----------
@@ -178,26 +177,27 @@ def simulate_fixed(
     loads : Loads, optional
         Constant in the world frame.
     method : {"rk4", "semi_implicit_euler", "implicit_midpoint"}
-        Of order 4; of order 1; of order 2 and symplectic, for long conservative motions: its energy error does not
+        The orders are 4, 1 and 2.  The last is symplectic, for long conservative motions: its energy error does not
         grow.  (Semi-implicit Euler is symplectic only if the mass matrix is constant.)
     every : int
-        Keep every so many steps; divides `steps`.
+        Report every `every`-th step; must divide `steps`.
     constraints : ConstraintSet, optional
-        What holds at all times, of one model without quaternions, and not with the implicit method; steps then follow
-        one another in Python.  Each ends with the state drawn onto φ = 0 and G v = 0 by the least change that masses
-        allow; derivatives include that, exactly.
+        Constraints that hold at all times, for one model without quaternions, and not with the implicit method; the
+        loop over steps is then in Python.  Each step ends with a projection of the state onto φ = 0 and G v = 0 by the
+        smallest change in the metric of the mass matrix; derivatives include it, exactly.
     stabilisation, redundant, project
         As of :func:`simulate`.
     contacts : iterable of UnilateralContact, optional
-        Contacts that open and close, of one state, and not with `stabilisation`.  A step in which a gap closes, or a
-        normal force becomes zero, is split there; derivatives are exact for the discrete motion, with the time of the
-        event that moves, as long as the order of events, and the steps in which they are, stay the same.
+        Contacts that open and close, for a single state, and not with `stabilisation`.  A step in which a gap closes,
+        or a normal force becomes zero, is split there.  Derivatives are exact for the discrete motion and include the
+        change of the time of the event, as long as the order of events, and the steps in which they occur, stay the
+        same.
     sticking_speed : float
         As of :func:`simulate`.
     design : Design, optional
         Parameters of `model` to differentiate with respect to; of one model only.
     dq0_dp, dv0_dp : array_like, shape (..., n, p), optional
-        How the initial states follow the parameters; zero if not given.
+        Derivatives of the initial states with respect to the parameters; zero if not given.
     unfinished : {"warn", "raise", "ignore"}
         What to do if a motion diverges: warn (an :class:`~kinegrad.UnfinishedWarning`), raise a SolveError, or nothing.
 
@@ -209,7 +209,7 @@ def simulate_fixed(
     Raises
     ------
     SingularError
-        If nothing resists a joint, with the time, the joint and the state.
+        If a joint has no inertia; the message contains the time, the joint and the state.
     SolveError
         If a motion diverges and `unfinished` is "raise".
 
@@ -226,7 +226,7 @@ def simulate_fixed(
     >>> simulate_fixed(models, [1.0, 0.5], [0, 0], step=0.01, steps=100, every=10).q.shape
     (11, 10, 2)
 
-    A ball falls from 1 m and bounces; how high it is after 0.6 s, and how that follows gravity:
+    A ball falls from 1 m and bounces; its height after 0.6 s, and the derivative with respect to gravity:
 
     >>> from kinegrad import Contact, Inertia, ModelBuilder, prismatic
     >>> builder = ModelBuilder("ball")
