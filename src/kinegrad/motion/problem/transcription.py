@@ -39,6 +39,7 @@ from kinegrad.motion.problem.variables import (
     limits_of,
     meet,
     phase_numbers,
+    unkept_limits,
 )  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -73,6 +74,7 @@ class Transcription:
         self.where: Coordinates = coordinates_of(self.model, self.requirements)
         self.conditions = conditions_of(self.model, self.phases, self.where, self.requirements)
         self.limits = limits_of(self.model, self.phases, self.where, self.requirements)
+        self.notes += unkept_limits(self.model, self.limits, self.where)
         check_rates(self)
         self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits)
         self.spline_conditions()
