@@ -167,6 +167,22 @@ def test_ipopt_with_the_exact_hessian():
     assert np.abs(inner).max() < 1e-6  # IPOPT's tolerance, scaled back
 
 
+def test_ipopt_with_and_without_the_exact_hessian():
+    """A motion of seven instants, which both find: Newton in 7 iterations, limited memory in 151 here."""
+    x, residuals, ends = swing(samples.two_link(gravity=(0, -9.81, 0)), instants=7)
+    problem = {"x": x, "f": casadi.sumsqr(residuals), "g": ends}
+    iterations, found = [], []
+    for options in (QUIET, FIRST_ORDER):
+        solver = casadi.nlpsol("solver", "ipopt", problem, options | {"ipopt.tol": 1e-8, "ipopt.max_iter": 1000})
+        solution = solver(x0=np.linspace([0, 0], [np.pi / 2, 0], 7).ravel(), lbg=0, ubg=0)
+        assert solver.stats()["success"]
+        iterations.append(solver.stats()["iter_count"])
+        found.append(solution["x"].full().ravel())
+    assert iterations[0] <= 10
+    assert iterations[1] >= 3 * iterations[0]
+    assert_close(found[1], found[0], 1e-6)  # 2e-9 here; the effort is flat at its least
+
+
 def test_third_derivatives_are_refused():
     x = casadi.MX.sym("x", MODEL.n)
     hessian, _ = casadi.hessian(casadi.sum1(to_casadi(MODEL)(x, 0, 0)), x)
