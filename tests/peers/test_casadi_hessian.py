@@ -11,7 +11,6 @@ from tests.conftest import random_state, tree
 ca = pytest.importorskip("casadi")
 from tests.peers.casadi_model import matrix, moved, symbolic_hessian, symbolic_torques
 
-
 MODELS = {
     "puma560": kg.samples.puma560,
     "human43": kg.samples.human43,
