@@ -509,6 +509,33 @@ def test_out():
         kg.inverse_dynamics_hessian(model, *state, w, out=shared)
 
 
+def fork(name, parents):
+    """A tree of hinges, each with a body."""
+    builder, body = kg.ModelBuilder(name), Inertia(1.0, [0.1, 0.2, 0.3], np.diag([0.3, 0.3, 0.2]))
+    for i, p in enumerate(parents):
+        builder.add(f"j{i}", None if p < 0 else f"j{p}", kg.revolute("z"), placement=[0.1, 0.2, 0.3], inertia=body)
+    return builder.build()
+
+
+def test_packed_out_of_another_mechanism():
+    """As many entries, in other places: they would be read where they do not belong."""
+    one, other = fork("one", [-1, 0, 1, 0]), fork("other", [-1, 0, 0, 2])
+    assert one.topology.nonzeros == other.topology.nonzeros
+    x = random_state(one)[0]
+    twin = fork("twin", one.parents)
+    for function, given in (
+        (kg.inverse_dynamics_derivatives, (x, x, x)),
+        (kg.inverse_dynamics_hessian, (x, x, x, x)),
+        (kg.inverse_dynamics_second_order, (x, x, x, x)),
+    ):
+        out = function(one, *np.zeros_like(given), packed=True)
+        with pytest.raises(InputError, match="has its entries in other places than those of model 'other'"):
+            function(other, *given, packed=True, out=out)
+        with pytest.raises(InputError, match="`model` is a NoneType"):
+            function(None, *given, packed=True, out=out)
+        assert function(twin, *given, packed=True, out=out) == function(one, *given, packed=True)
+
+
 @pytest.mark.parametrize(
     "function", [kg.inverse_dynamics_hessian, kg.inverse_dynamics_second_order, kg.inverse_dynamics_hvp]
 )

@@ -20,10 +20,9 @@ from kinegrad._kernels import (
     rnea_products,
 )
 from kinegrad.dynamics import METHODS
-from kinegrad.errors import InputError
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
-from kinegrad.packed_matrix import PackedMatrix
+from kinegrad.packed_matrix import PackedMatrix, given_arrays
 from kinegrad.results import Result
 
 __all__ = [
@@ -264,7 +263,7 @@ def inverse_dynamics_derivatives(
     if packed is not False:
         packed = engine.flag("packed", packed)
     given = None if loads is None else named_loads(model, loads)
-    arrays = None if out is None else _given_arrays(out)
+    arrays = None if out is None else given_arrays(out, InverseDynamicsDerivatives, model)
     tau, *matrices = engine.evaluate(DERIVATIVES[method][packed], model, (q, v, a), given, arrays, threads)
     if out is not None:
         return out
@@ -381,9 +380,3 @@ def inverse_dynamics_load_derivatives(
     """
     given = named_loads(model, Loads() if loads is None else loads)
     return LoadDerivatives(*engine.evaluate(_BY_LOADS, model, (q,), given, None, threads))
-
-
-def _given_arrays(out: Any) -> dict[str, Any]:
-    if not isinstance(out, InverseDynamicsDerivatives):
-        raise InputError(f"`out` is a {type(out).__name__}; expected an InverseDynamicsDerivatives of arrays")
-    return {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}

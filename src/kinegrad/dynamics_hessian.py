@@ -17,7 +17,7 @@ from kinegrad.dynamics_derivatives import DERIVATIVES, JVP, VJP, InverseDynamics
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
-from kinegrad.packed_matrix import PackedMatrix
+from kinegrad.packed_matrix import PackedMatrix, given_arrays
 from kinegrad.results import Result
 
 __all__ = [
@@ -269,7 +269,7 @@ def inverse_dynamics_hessian(
     array([-0.08, -0.08])
     """
     kernel = _HESSIAN[_packed(packed)]
-    arrays = None if out is None else _given_arrays(out, InverseDynamicsHessian)
+    arrays = None if out is None else given_arrays(out, InverseDynamicsHessian, model)
     found = engine.evaluate(kernel, model, (q, v, a, w), named_loads(model, loads), arrays, threads)
     return InverseDynamicsHessian(*_matrices(model, found, packed)) if out is None else out
 
@@ -323,7 +323,7 @@ def inverse_dynamics_second_order(
            [0., 0.]])
     """
     kernel = _BOTH[_packed(packed)]
-    arrays = None if out is None else _given_arrays(out, InverseDynamicsSecondOrder)
+    arrays = None if out is None else given_arrays(out, InverseDynamicsSecondOrder, model)
     tau, *found = engine.evaluate(kernel, model, (q, v, a, w), named_loads(model, loads), arrays, threads)
     return InverseDynamicsSecondOrder(tau, *_matrices(model, found, packed)) if out is None else out
 
@@ -455,9 +455,3 @@ def _matrices(model: Model, found: Sequence[Array], packed: bool) -> list[Any]:
         return list(found)
     rows, cols = model.pattern
     return [PackedMatrix(values, rows, cols, model.nv) for values in found]
-
-
-def _given_arrays(out: Any, kind: type[Result]) -> dict[str, Any]:
-    if not isinstance(out, kind):
-        raise InputError(f"`out` is a {type(out).__name__}; expected an {kind.__name__} of arrays")
-    return {name: x.values if isinstance(x, PackedMatrix) else x for name, x in vars(out).items()}

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
 from kinegrad.results import Result
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+    from kinegrad.model import Model
 
 __all__ = ["PackedMatrix"]
 
@@ -66,3 +69,26 @@ class PackedMatrix(Result):
                 f"`k` is {shown(k)}, which leaves a batch of shape {values.shape[:-1]}; expected one state"
             )
         return csr_array((values, (self.rows, self.cols)), shape=(self.n, self.n))
+
+
+def given_arrays(out: Any, kind: type[Result], model: Model) -> dict[str, Any]:
+    """The arrays of `out`, to be filled; packed ones must have the places of the model's entries."""
+    if not isinstance(out, kind):
+        raise InputError(f"`out` is a {type(out).__name__}; expected an {kind.__name__} of arrays")
+    arrays = {}
+    for name, x in vars(out).items():
+        if isinstance(x, PackedMatrix):
+            engine.check_model(model)
+            rows, cols = model.pattern
+            if not (x.n == model.nv and _same(x.rows, rows) and _same(x.cols, cols)):
+                raise InputError(
+                    f"`out.{name}` has its entries in other places than those of model {model.name!r}; "
+                    "expected a result of this model, or of one with the same joints on each path"
+                )
+            x = x.values
+        arrays[name] = x
+    return arrays
+
+
+def _same(x: NDArray[np.int64], y: NDArray[np.int64]) -> bool:
+    return x is y or np.array_equal(x, y)
