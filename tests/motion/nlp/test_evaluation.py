@@ -133,6 +133,54 @@ def test_the_second_interrupt_is_raised(solver):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize("at", [1, 4, 9])
+def test_what_handlers_raise_beside_an_evaluation_is_not_lost(at, monkeypatch):
+    """The handler runs in code of ours between Uno and a function, of which Uno takes exceptions for failed steps."""
+    uno = pytest.importorskip("kinegrad.motion.nlp.uno")
+    pytest.importorskip("unopy")
+    program, x0, *_ = hs(71)
+    calls, usual = [], uno._Handler.put_back
+
+    def handler(number, frame):
+        raise SystemExit(143)
+
+    def put_back(self):
+        calls.append(None)
+        if len(calls) == at:
+            signal.raise_signal(signal.SIGTERM)
+        usual(self)
+
+    monkeypatch.setattr(uno._Handler, "put_back", put_back)
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(SystemExit):
+            solve(program, x0, solver="uno")
+        assert signal.getsignal(signal.SIGTERM) is handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_a_handler_that_ends_an_endless_evaluation():
+    """An alarm as a time limit: it is raised in the function itself."""
+    program, x0, *_ = hs(71)
+
+    def handler(number, frame):
+        raise Mishap
+
+    def endless(x):
+        signal.raise_signal(signal.SIGTERM)
+        while True:
+            pass
+
+    program.objective = endless
+    before = signal.signal(signal.SIGTERM, handler)
+    try:
+        with pytest.raises(Mishap):
+            solve(program, x0)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_a_handler_of_the_program_is_left_alone(solver):
     """What it raises is raised."""
@@ -259,6 +307,7 @@ INSIDE = """
 import sys
 import numpy as np
 from kinegrad.motion.nlp import solve
+from kinegrad.motion.nlp.evaluation import Evaluator
 
 class Dense:  # whose time goes into the solver's factorisations
     n, m, f_scale = 150, 0, 1.0

@@ -283,31 +283,58 @@ class Evaluator:
 
 
 class Interrupts:
-    """Ctrl-C during a solve: the first one asks it to end, the second is raised.
+    """Signals during a solve: of Ctrl-C the first asks it to end, the second is raised.
 
-    Only in the main thread, where Python delivers signals, and only instead of Python's own handler: a program that
-    has another one knows what it wants, and what that raises is kept like any exception of a callback.
+    Python calls handlers between any two steps of the main thread, in the code around a solver's callbacks, too, where
+    what they raise would be taken for a failed evaluation, or lost.  So what a program's own handlers raise (of
+    SIGTERM, of an alarm) is kept as the error that ends the solve, unless :meth:`Evaluator._call` will keep it; a
+    second one is raised at once.  Only in the main thread, where Python delivers signals.
     """
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.evaluator = evaluator
-        self._installed = False
+        self._handlers: dict[int, Any] = {}
 
     def __enter__(self) -> Interrupts:
-        main = threading.current_thread() is threading.main_thread()
-        if main and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self._note)
-            self._installed = True
+        if threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        if self._installed:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+        for number, handler in self._handlers.items():
+            if signal.getsignal(number) == self._note:  # not where a handler has chosen another
+                signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.evaluator.interrupted:
-            raise KeyboardInterrupt
-        self.evaluator.interrupted = True
+        handler, evaluator = self._handlers[number], self.evaluator
+        if handler is signal.default_int_handler:
+            if evaluator.interrupted:
+                raise KeyboardInterrupt
+            evaluator.interrupted = True
+        elif evaluator.error is not None or _is_guarded(frame):
+            handler(number, frame)
+        else:
+            try:
+                handler(number, frame)
+            except BaseException as error:
+                evaluator.error = error
+
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGALRM", "SIGUSR1", "SIGUSR2")
+           if hasattr(signal, name)]  # fmt: skip
+
+
+def _is_guarded(frame: FrameType | None) -> bool:
+    """Whether a function of the program is being evaluated, so that what is raised there is kept."""
+    own = (Evaluator.check, Evaluator._nothing, Evaluator._where)
+    inner = None
+    while frame is not None and frame.f_code is not Evaluator._call.__code__:
+        inner, frame = frame.f_code, frame.f_back
+    return frame is not None and inner is not None and inner not in [function.__code__ for function in own]
 
 
 def _fixed(x: Array) -> Array:
