@@ -9,12 +9,14 @@ from kinegrad.motion import (
     Apart,
     Boundary,
     Effort,
+    Fixed,
     Foot,
     Guided,
     Jerk,
     Limits,
     MotionProblem,
     Phase,
+    Reach,
     Time,
 )
 
@@ -237,6 +239,36 @@ def test_a_hand_along_a_line_keeps_its_elbow():
     fixed = MotionProblem(arm, Phase(duration=0.5, segments=16), [*held, Limits(tau=100.0)], Effort()).solve()
     torque = np.abs(fixed.motion(second).tau).max() if fixed.success else np.nan
     assert found.duration == pytest.approx(0.5 * np.sqrt(torque / 10), rel=1e-6)
+
+
+def test_an_arm_grows_as_long_as_its_target_is_far():
+    """As it is, it does not reach it.  L = 0.7 m, and T = 2 √(I π/2 / τ) with the moment of inertia that follows."""
+    builder = kg.ModelBuilder("crane", gravity=(0, 0, 0))
+    rod, ball = kg.Inertia.rod(1.0, (0, 0, 0), (0.5, 0, 0)), kg.Inertia.sphere(0.2, 0.05)
+    builder.add("turn", None, kg.revolute("z"), link="rod", inertia=rod, effort_limits=2.0)
+    builder.add("grip", "rod", kg.revolute("z"), link="ball", placement=[0.5, 0, 0], inertia=ball)
+    model = builder.build()
+    there = [Fixed({"grip": 0.0}), Boundary("start", q={"turn": 0.0}, v=0), Boundary("end", v=0)]
+    target = Reach("ball", (0.0, 0.7, 0.0), directions="xy")
+    phase = Phase(duration=(0.1, 5), segments=16)
+    with pytest.raises(kg.InputError, match="is out of reach"):
+        MotionProblem(model, phase, [*there, target])
+    design = kg.Design(model, {"L": "grip.placement.x"})
+    problem = MotionProblem(model, phase, [*there, target], Time(), design=design, design_bounds={"L": (0.3, 1.0)})
+    found = problem.solve()
+    assert found.success
+    assert found.parameters["L"] == pytest.approx(0.7, abs=1e-9)
+    inertia = 0.5**2 / 3 + 0.2 * (0.7**2 + 0.4 * 0.05**2)
+    assert found.duration == pytest.approx(2 * np.sqrt(inertia * np.pi / 2 / 2.0), rel=5e-3)
+
+
+def test_torques_of_long_segments_are_applied_as_they_are():
+    """Two segments of two seconds, in which a pendulum turns by 6 rad: its torques are no polynomials of degree 5."""
+    builder = kg.ModelBuilder("pendulum")
+    builder.add("hinge", None, kg.revolute("y"), link="rod", inertia=kg.Inertia.rod(1.0, (0, 0, 0), (0, 0, -1.0)))
+    found = MotionProblem(builder.build(), Phase(duration=4.0, segments=2), ends(6.0), Acceleration()).solve()
+    assert found.success
+    assert found.verify(mujoco=False).in_segments < 1e-5
 
 
 def test_what_mujoco_cannot_hold_is_said():

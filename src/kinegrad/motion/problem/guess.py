@@ -207,7 +207,13 @@ def _errors(items: list[Any], q: Array) -> Array:
 
 
 def check_reachable(parts: Transcription) -> None:
-    """Refuse targets that no posture within the limits comes near to, from several hints."""
+    """Refuse targets that no posture within the limits comes near to, from several hints.
+
+    Not where parameters of a design are free: a longer arm may reach them.
+    """
+    bounds = parts.problem.design_bounds
+    if bounds is not None and (bounds[:, 0] < bounds[:, 1]).any():
+        return
     rng = np.random.default_rng(20080206)
     for corner in range(len(parts.phases) + 1):
         best = None

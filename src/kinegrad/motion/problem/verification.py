@@ -32,6 +32,9 @@ __all__ = ["Verification"]
 
 Array = NDArray[np.float64]
 POINTS = 6  # Chebyshev points in each interval of nodes for the polynomial of the torques
+EXTREMES = (1 - np.cos(np.pi * np.array([2, 3, 5]) / 6)) / 2  # parts of an interval where it is furthest off
+CLOSE = 1e-8  # of the largest torque: how far it may be off
+HALVINGS = 6  # of intervals, at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,17 +130,33 @@ def _applied(solution: MotionSolution, tau: Array) -> Array:
 
 
 def _torques(solution: MotionSolution, p: int) -> Any:
-    """A piecewise polynomial of time through torques between each two nodes."""
-    from scipy.interpolate import PPoly
-
+    """A piecewise polynomial of time through torques between each two nodes; where that is not enough, on halves."""
     motion = solution.phases[p]
     edges = motion.t
+    for _ in range(HALVINGS):
+        curve = _through(solution, p, edges)
+        h = np.diff(edges)
+        t = edges[:-1, None] + h[:, None] * EXTREMES
+        tau = motion(t.ravel()).tau
+        assert tau is not None
+        off = np.abs(_applied(solution, tau) - curve(t.ravel())).max(axis=1).reshape(t.shape).max(axis=1)
+        bad = off > CLOSE * np.abs(tau).max(initial=0.0)
+        if not bad.any():
+            return curve
+        edges = np.sort(np.concatenate([edges, (edges[:-1] + h / 2)[bad]]))
+    return _through(solution, p, edges)
+
+
+def _through(solution: MotionSolution, p: int, edges: Array) -> Any:
+    """A polynomial through torques at Chebyshev points of each interval."""
+    from scipy.interpolate import PPoly
+
+    motion, h = solution.phases[p], np.diff(edges)
     x = np.cos(np.pi * (np.arange(POINTS) + 0.5) / POINTS)[::-1]
-    t = ((edges[1:] + edges[:-1]) / 2)[:, None] + np.diff(edges)[:, None] / 2 * x
+    t = ((edges[1:] + edges[:-1]) / 2)[:, None] + h[:, None] / 2 * x
     tau = motion(t.ravel()).tau
     assert tau is not None
     values = _applied(solution, tau).reshape(len(edges) - 1, POINTS, -1)
-    h = np.diff(edges)
     powers = ((x + 1) / 2)[:, None] ** np.arange(POINTS - 1, -1, -1)
     c = np.einsum("ab,kbn->akn", np.linalg.inv(powers), values)
     c = c / h[None, :, None] ** np.arange(POINTS - 1, -1, -1)[:, None, None]
