@@ -314,7 +314,10 @@ def _serve() -> None:
     for line in sys.stdin:
         CALLS[ast.literal_eval(line)][1]()
         engine.widen()
-        print("done", flush=True)
+        try:
+            print("done", flush=True)
+        except BrokenPipeError:  # whoever asked was killed
+            os._exit(1)
 
 
 def _labels(functions: Iterable[str] | None) -> tuple[str, ...]:

@@ -50,7 +50,7 @@ def test_info_counts_what_each_description_stores():
 
 def test_info_shows_ranges_and_strengths():
     shown = " ".join(run("info", "human43").stdout.split())
-    assert "right_knee 0° … 135° 168 N·m" in shown
+    assert "right_knee 0° … 130° 168 N·m" in shown
     assert "limits of joints" in shown
     assert "limits of joints" not in run("info", "cart_pendulum").stdout
     assert "shoulder 10 N·m" in " ".join(run("info", "two_link").stdout.split())
@@ -275,7 +275,7 @@ def test_options_of_filters_are_checked(reach, options, message):
 def test_info_says_what_coordinates_mean_and_ranges_in_degrees():
     text = run("info", "human43").stdout
     knee = next(line for line in text.splitlines() if line.startswith("right_knee") and "flexion" in line)
-    assert knee.split() == ["right_knee", "flexion", "extension", "turns", "about", "−x", "0°", "…", "135°"]
+    assert knee.split() == ["right_knee", "flexion", "extension", "turns", "about", "−x", "0°", "…", "130°"]
     assert "slides along +z" in text
 
 
