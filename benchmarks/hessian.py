@@ -4,9 +4,10 @@ Times of one call as multiples of the time of `inverse_dynamics_derivatives` (de
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
 (vjp).  The target of these, 1.5, was set when the gradient was the reverse sweep of ``_kernels/rnea_reverse.py``, and
 was to take 0.7 of its time: a row compares the product with that sweep, and there the target is 1.05.  Of today's
-gradient a product takes 2.0 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why
-it can hardly be less).  Times of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long
-chains, whose matrices would not fit: as many as take 64 MB per matrix.
+gradient a product takes 1.9 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why
+it can hardly be less).  Matrices take turns with matrices and products with products, which would else find caches full
+of matrices.  301 states of q = sin 2πt; fewer of long chains, whose matrices would not fit: as many as take 64 MB per
+matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
 (measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where there are four, and,
 for the PUMA 560, against C code that CasADi generates from the same mechanism built of symbols, its sparse Hessian
@@ -21,7 +22,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any
 
 import casadi as ca
@@ -92,15 +93,18 @@ def _state(model: Model) -> tuple[np.ndarray, ...]:
 def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -> list[Row]:
     q, v, a, w = _state(model)
     options: dict[str, Any] = {"threads": threads, "packed": packed}
-    functions: dict[str, Call] = {
+    matrices: dict[str, Call] = {
         "first": _filling(inverse_dynamics_derivatives, model, (q, v, a), options),
         "second": _filling(inverse_dynamics_hessian, model, (q, v, a, w), options),
         "all": _filling(inverse_dynamics_second_order, model, (q, v, a, w), options),
+    }
+    products: dict[str, Call] = {
         "vjp": lambda: inverse_dynamics_vjp(model, q, v, a, w, threads=threads),
         "hvp": lambda: inverse_dynamics_hvp(model, q, v, a, w, v, a, w, threads=threads),
         "reverse": lambda: engine.evaluate(REVERSE, model, (q, v, a, w), threads=threads),
     }
-    times = {what: best / len(q) for what, best in _best(functions, repeats, threads).items()}
+    best = _best(matrices, repeats) | ({} if packed else _best(products, repeats))
+    times = {what: seconds / len(q) for what, seconds in best.items()}
     where = f"{name}, {'packed' if packed else 'dense'}, {'two threads' if threads == 2 else 'one thread'}"
 
     def row(what: str, ours: str, of: str, target: float | None) -> Measurement:
@@ -120,10 +124,9 @@ def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -
     return rows
 
 
-def _best(functions: dict[str, Call], repeats: int, threads: int) -> dict[str, float]:
-    """The best time of each, taking turns: of the thread's own clock where there is one thread, which other work on the
-    machine disturbs least, else of the wall."""
-    clock = thread_time if threads == 1 else perf_counter
+def _best(functions: dict[str, Call], repeats: int) -> dict[str, float]:
+    """The best time of each, taking turns, by the clock on the wall: that of the thread is too short now and then where
+    a hypervisor takes the processor away."""
     found = dict.fromkeys(functions, np.inf)
     for function in functions.values():
         function()  # compiles
@@ -131,9 +134,9 @@ def _best(functions: dict[str, Call], repeats: int, threads: int) -> dict[str, f
     count = 0
     while count < repeats or perf_counter() < start + 3 * repeats / REPEATS:
         for what, function in functions.items():
-            before = clock()
+            before = perf_counter()
             function()
-            found[what] = min(found[what], clock() - before)
+            found[what] = min(found[what], perf_counter() - before)
         count += 1
     return found
 

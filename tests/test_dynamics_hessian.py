@@ -550,10 +550,30 @@ def test_what_is_no_number_is_refused(function, wrong):
             function(model, *bad)
 
 
+@pytest.mark.parametrize("state", [0, WIDTH, 2 * WIDTH + 2])
+@pytest.mark.parametrize("joint", [0, WIDTH, 42])
+def test_products_look_at_every_number(state, joint):
+    """They do so block by block: in the first, in another and in an incomplete one, of states and of joints."""
+    model, given = samples.human43(), np.random.default_rng(5).normal(size=(7, 2 * WIDTH + 3, 43))
+    for k, name in enumerate(("q", "v", "a", "w", "dq", "dv", "da")):
+        for wrong in (np.nan, -np.inf):
+            bad = given.copy()
+            bad[k, state, joint] = wrong
+            with pytest.raises(InputError, match=f"`{name}`.*{wrong}"):
+                kg.inverse_dynamics_hvp(model, *bad)
+    given[3, state, joint] = 1e13  # which is large, and yet a number
+    spatial, dual = (kg.inverse_dynamics_hvp(model, *given, method=method) for method in ("spatial", "dual"))
+    for name in ("dq", "dv", "da"):
+        for x, y in zip(getattr(spatial, name), getattr(dual, name), strict=True):
+            assert np.abs(x - y).max() <= CLOSE * np.abs(y).max()
+
+
 def test_overflow_is_refused():
     model = samples.two_link()
     with pytest.raises(InputError, match="overflow"):
         kg.inverse_dynamics_hessian(model, [0, 1], [1e200, 1e200], [0, 0], [1, 1])
+    with pytest.raises(InputError, match="overflow"):
+        kg.inverse_dynamics_hvp(model, [0, 1], [1e200, 1e200], [0, 0], [1, 1], [1, 1], [0, 0], [0, 0])
 
 
 def test_large_tensors_are_refused():

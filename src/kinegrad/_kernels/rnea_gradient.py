@@ -1,4 +1,4 @@
-"""Gradient of yᵀτ with respect to q, q̇ and q̈ (vjp), O(n).  How it changes along a direction: ``rnea_hessian_product.py``.
+"""Gradient of yᵀτ with respect to q, q̇ and q̈ (vjp), O(n); ``rnea_hessian_product.py`` has how it changes.
 
 The gradient is (3) of ``rnea_hessian.py``: with sums over subtree j, F = Σ f, H = Σ I Y, D = Σ 2B(V)ᵀY, Λ = Σ LᵀY,
 
@@ -10,11 +10,11 @@ serves as well as its parent's, and so
     ∂φ/∂q_j = z·Λ − S·(Y×*F + A×*H + V×*(D − V×*H))        ∂φ/∂q̇_j = S·(D − 2 V×*H)        ∂φ/∂q̈_j = S·H         (1)
 
 **For each link a frame in which it rests.**  All this holds in every frame that moves uniformly and does not turn.
-For each link that one is taken in which its reference point is just at rest.  Then V = (ω, 0), so that V×* is ω× of both
-parts, and the linear part a of A is the acceleration of the point.  Seen from its parent's frame, the point moves at
+For each link that one is taken in which its reference point is just at rest.  Then V = (ω, 0), V×* is ω× of both parts,
+and the linear part a of A is the acceleration of the point.  Seen from its parent's frame, the point moves at
 ν = ω_p×d + ηq̇z, and from one to the other
 
-    a = a_p + α_p×d + ω_p×(ν + ηq̇z) + ηq̈z          D_p += D + 2ν×h          h = linear part of H                      (2)
+    a = a_p + α_p×d + ω_p×(ν + ηq̇z) + ηq̈z          D_p += D + 2ν×h          h = linear part of H                     (2)
 
 No inertia is summed over subtrees, so a link's own is taken about its centre of mass c: with N its inertia there, its
 second moments J = ½ tr N − N, ċ = ω×c, h = m times the virtual velocity of c, and Ω the angular part of Y,
