@@ -194,7 +194,7 @@ def outward(m, arguments, loaded, columns, r, scratch):
 @inline
 def body_along(m, i, at, own, only, scratch):
     """f, h and d of link i, and how they change, to the sums of its children, if it has any."""
-    mass, c, I, J, w, dc, W, h = own_body(m, i, at, own, only, scratch)  # noqa: E741 (the book's symbol)
+    mass, c, I, J, w, dc, W, h = own_body(m, i, at, own, only, scratch)
     dw, dA = load3(scratch, at + D_SPEED), load_motion(scratch, at + D_ACCELERATION)
     f = scale(mass, add_cross(dA.at(c).v, scale(2.0, dw), dc))
     n = sub(symmul(I, dA.w), cross(w, scale(2.0, symmul(J, dw))))
