@@ -46,7 +46,7 @@ def view(
     """
     from kinegrad import view
 
-    mechanism, console = find_model(model), open_console()
+    mechanism, console = find_model(model, drawn=True), open_console()
     played = None if motion is None else _played(motion, mechanism, units, missing)
     written = []
     try:
