@@ -66,3 +66,10 @@ def test_a_film_needs_a_motion(tmp_path):
 
 def test_unknown_models_are_refused():
     assert run("humam43", "--png", "x.png").exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--png", "--gif", "--mp4", "--export"])
+def test_a_wrong_ending_is_told_by_the_option(option, walk):
+    done = run("two_link", "--motion", walk, option, "x.abc")
+    assert done.exit_code == 2
+    assert f"{option} is 'x.abc'; expected a name that ends in ." in " ".join(done.output.split())
