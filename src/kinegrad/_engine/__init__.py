@@ -81,6 +81,7 @@ from kinegrad._engine.tables import (
 )
 from kinegrad._engine.tangents import Directions, directions, run_duals, run_mass_tangents, run_tangents
 from kinegrad._engine.threads import get_threads, run, run_directions, scratch, set_threads
+from kinegrad._kernels import spline_nodes
 from kinegrad._kernels.compiler.jit import kept as keep_compiled
 from kinegrad._kernels.compiler.jit import widen
 
@@ -182,6 +183,7 @@ __all__ = [
     "solve_derivatives",
     "solve_tree",
     "solved_hessian",
+    "spline_nodes",
     "sprung",
     "state_text",
     "streams",

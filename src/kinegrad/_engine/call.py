@@ -24,7 +24,7 @@ from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sp
 from kinegrad._engine.kernel_constants import mechanism, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
-from kinegrad._engine.threads import FIRST, NO_JOINT, few, fitting, judge, run
+from kinegrad._engine.threads import FIRST, NO_JOINT, few, fitting, get_threads, judge, run, states_for_one
 from kinegrad._kernels.compiler.jit import narrow
 from kinegrad._kernels.compiler.width import NARROW
 from kinegrad._kernels.coordinates import contract, expand
@@ -264,7 +264,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
         rows = [constants]
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
-                return several(model, state) if alone and out is None and columns is None else None
+                return several(model, state, alone) if out is None and columns is None else None
             rows.append(x[None])  # type: ignore[arg-type]
         if len(rows) <= count:
             rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
@@ -298,17 +298,21 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 
 def _several_states(
     kernel: Kernel, model: Model, constants: tuple[Any, ...]
-) -> Callable[[Model, Sequence[Any]], tuple[Array, ...] | None]:
-    """The same of a batch of a few hundred states on one thread, for kernels of one result."""
-    if len(kernel.results) > 1 or kernel.pivots or kernel.tables is not None or kernel.spare:
-        return lambda model, state: None
-    function, n, (_, slots) = kernel.function, model.n, kernel.needs(model)
-    after, most, zero = (no_load(n),) * 3 if kernel.loads else (), FIRST // (n * n), np.zeros((1, n))
-    count, (core,), make = len(kernel.state), kernel.cores(model), np.zeros if kernel.results[0].zero else np.empty
-    columns = math.prod(core)
+) -> Callable[[Model, Sequence[Any], bool], tuple[Array, ...] | None]:
+    """The same of a batch that one thread does at once: because it is to, or because no other is worth waking."""
+    if kernel.pivots or kernel.spare:
+        return lambda model, state, alone: None
+    function, n, (tables, slots) = kernel.function, model.n, kernel.needs(model)
+    after, zero = (*((no_load(n),) * 3 if kernel.loads else ()), *tables), np.zeros((1, n))
+    at_once = FIRST // (n * n)
+    unshared = min(at_once, states_for_one(slots))
+    count, cores, block = len(kernel.state), kernel.cores(model), kernel.together
+    columns, apart = [math.prod(core) for core in cores], len(cores) - block
+    makers = [(np.zeros if kernel.results[k].zero else np.empty, columns[k]) for k in range(apart)]
 
-    def several(model: Model, state: Sequence[Any]) -> tuple[Array, ...] | None:
+    def several(model: Model, state: Sequence[Any], alone: bool) -> tuple[Array, ...] | None:
         shape, states, rows = None, 0, [constants]
+        most = at_once if alone or get_threads() == 1 else unshared
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or not x.flags.carray:
                 return None
@@ -316,20 +320,24 @@ def _several_states(
                 shape = x.shape
                 if len(shape) < 2 or shape[-1] != n or not 0 < (states := x.size // n) <= most:
                     return None
+                if block and streams(8 * block * states * columns[-1]):
+                    return None
             elif x.shape != shape:
                 return None
             rows.append(x.reshape(states, n))  # type: ignore[arg-type]
         assert shape is not None
         if len(rows) <= count:
             rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
-        found = make((states, columns))
+        found = [make((states, width)) for make, width in makers]
+        if block:
+            found.extend(np.empty((block, states, columns[-1])))
         fit, room = fitting(function, slots, states)
-        ok = fit(*rows, *after, found, room, 0, states)
+        ok = fit(*rows, *after, *found, room, 0, states)
         if ok != FINE:
             batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
-            batch.results = [found]
+            batch.results = found
             judge(batch, [(0, ok, ())])
-        return (found.reshape(*shape[:-1], *core),)
+        return tuple([x.reshape(*shape[:-1], *core) for x, core in zip(found, cores, strict=True)])
 
     return several
 

@@ -191,6 +191,11 @@ def compiled(kernel: Any) -> bool:
     return bool(getattr(kernel, "overloads", True))
 
 
+def states_for_one(slots: int) -> int:
+    """How many states, of so many slots of scratch each, are not worth a second thread."""
+    return (2 * _SLOTS * _GRAIN - 1) // max(slots, 1)
+
+
 def workers_for(work: int) -> int:
     """How many threads so many joint-states are worth."""
     return max(1, min(get_threads(), work // _GRAIN))

@@ -46,13 +46,7 @@ def view(
     """
     from kinegrad import view
 
-    for option, path, endings in (
-        ("--png", png, (".png", ".pdf", ".svg")), ("--gif", gif, (".gif",)), ("--mp4", mp4, (".mp4",)),
-        ("--export", export, (".html", ".htm")),
-    ):  # fmt: skip
-        if path is not None and path.suffix.lower() not in endings:
-            raise kg.InputError(f"{option} is '{plain(path)}'; expected a name that ends in {' or '.join(endings)}")
-    mechanism, console = find_model(model, drawn=True), open_console()
+    mechanism, console = find_model(model), open_console()
     played = None if motion is None else _played(motion, mechanism, units, missing)
     written = []
     try:

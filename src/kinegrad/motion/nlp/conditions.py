@@ -169,22 +169,25 @@ def curvature(
 
     rows, bounds = active(scaled, x, g, near)
     free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
-    lower = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)).tocsr()[free][:, free]
-    full = lower + lower.T - diags_array(lower.diagonal())
-    all_normals = scaled.jacobian_matrix(jacobian).tocsr()[:, free]
+    dense = len(free) <= DENSE  # at which sparse matrices cost more than their zeros save
+    diagonal = np.diag if dense else diags_array
+    both = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)), scaled.jacobian_matrix(jacobian)
+    lower, all_normals = (A.toarray() if dense else A.tocsr() for A in both)
+    lower, all_normals = lower[free][:, free], all_normals[:, free]
+    full = lower + lower.T - diagonal(lower.diagonal())
     if multipliers is not None:
         inside = np.flatnonzero(rows == 0)
         distance = np.minimum(g - scaled.g_lower, scaled.g_upper - g)[inside]
         J = all_normals[inside]
-        full = full + J.T @ diags_array(np.abs(multipliers[0][inside]) / distance) @ J
+        full = full + J.T @ (J * (np.abs(multipliers[0][inside]) / distance)[:, None])
         distance = np.minimum(x - scaled.lower, scaled.upper - x)[free]
-        full = full + diags_array(np.abs(multipliers[1][free]) / distance)
-    if not np.isfinite(full.data).all():
+        full = full + diagonal(np.abs(multipliers[1][free]) / distance)
+    if not np.isfinite(full if dense else full.data).all():
         return np.nan
     normals = all_normals[np.flatnonzero(rows)]
-    if len(free) > DENSE:
+    if not dense:
         return sparse_curvature(full.tocsc(), normals, least)
-    basis = null_space(normals.toarray(), rcond=1e-9) if normals.shape[0] else np.eye(len(free))
+    basis = null_space(normals, rcond=1e-9) if normals.shape[0] else np.eye(len(free))
     if not basis.shape[1]:
         return np.inf
-    return float(eigvalsh(basis.T @ (full @ basis)).min())
+    return float(eigvalsh(basis.T @ full @ basis).min())

@@ -100,6 +100,7 @@ class Evaluator:
         self._jacobian: Any = None
         self._differences = None if gradient == "exact" else Differences(self, gradient)
         self._points: dict[bytes, dict[str, Any]] = {}
+        self._last_key, self._last_known = b"", dict[str, Any]()
         self._counts = dict.fromkeys(("objective", "gradient", "constraints", "jacobian", "hessian"), 0)
         self.error: BaseException | None = None
         self.interrupted = self.ended = False
@@ -157,12 +158,15 @@ class Evaluator:
         """A function of x alone, evaluated once at each point."""
         self.check()
         key = x.tobytes()
-        known = self._points.pop(key, None)
-        if known is None:
-            known = {}
-            while len(self._points) >= POINTS:
-                del self._points[next(iter(self._points))]
-        self._points[key] = known  # the last to be forgotten
+        if key != self._last_key:
+            known = self._points.pop(key, None)
+            if known is None:
+                known = {}
+                while len(self._points) >= POINTS:
+                    del self._points[next(iter(self._points))]
+            self._points[key] = known  # the last to be forgotten
+            self._last_key, self._last_known = key, known
+        known = self._last_known
         found = known.get(name)
         if found is None:
             try:
@@ -183,11 +187,14 @@ class Evaluator:
         self._counts[name] += 1
         try:
             values = function(*arguments)
-            if type(values) is not float:
+            if type(values) is float:
+                found, finite = (), math.isfinite(values)
+            else:
                 values = engine.real(f"program.{name}", values)
-            finite = math.isfinite(values if type(values) is float else values.sum())  # nor if the sum overflows
-            if np.shape(values) != shape:
-                raise InputError(f"`program.{name}` gives an array of shape {np.shape(values)}; expected {shape}")
+                found, flat = values.shape, values.ravel()
+                finite = math.isfinite(flat.dot(flat))  # nor if the sum overflows
+            if found != shape:
+                raise InputError(f"`program.{name}` gives an array of shape {found}; expected {shape}")
         except (SingularError, SolveError) as error:
             raise self._nothing(f"{name} cannot be evaluated: {said(error)}") from None
         except BaseException as error:  # Ctrl-C and a wish to exit, too: no solver may see them
@@ -244,7 +251,7 @@ class Evaluator:
 
     def check(self) -> None:
         """Raise :class:`Stopped` if the solve is to end."""
-        if self.stopping:
+        if self.error is not None or self.interrupted or self.ended:
             raise Stopped
 
     def seconds(self) -> float:
@@ -252,8 +259,8 @@ class Evaluator:
 
     def record(self, x: Array, g_multipliers: Array | None, x_multipliers: Array | None) -> None:
         """An iteration has ended at x: into the history, to whoever wants to know, and kept if it is the best."""
-        f, g = self.objective(x), self.constraints(x)
-        outside = violation_of(*self._limits, np.concatenate([x, g]))
+        f, at = self.objective(x), np.concatenate([x, self.constraints(x)])
+        outside = violation_of(*self._limits, at)
         if g_multipliers is None or x_multipliers is None:
             left, given = np.nan, (np.zeros(self.m), np.zeros(self.n))
         else:

@@ -105,7 +105,9 @@ def settings(scaled: Evaluator, hessian: str, tolerance: float, max_iterations: 
 
     The program is scaled already; a point is acceptable that is optimal, and no other; bounds are relaxed by less than
     the tolerance, and x is put back within them.  MUMPS neither scales nor permutes again, and orders by approximate
-    minimum degree: measured, the same iterates in two thirds of the time on chains and whole bodies.
+    minimum degree: measured, the same iterates in two thirds of the time on chains and whole bodies.  Steps are refined
+    where their residuals are large, and not in any case.  Multipliers of rows start from zero: those that fit a guess
+    best in the sense of least squares say nothing of the optimum (decision 159).
     """
     relax = min(1e-8, tolerance / 10)
     found: dict[str, Any] = {
@@ -114,6 +116,7 @@ def settings(scaled: Evaluator, hessian: str, tolerance: float, max_iterations: 
         "bound_relax_factor": relax, "honor_original_bounds": "yes",
     }  # fmt: skip
     found |= {"mumps_scaling": 0, "mumps_permuting_scaling": 0, "mumps_pivot_order": 0}
+    found |= {"min_refinement_steps": 0, "constr_mult_init_max": 0.0}
     if hessian == "limited-memory":
         found["hessian_approximation"] = "limited-memory"
     return found

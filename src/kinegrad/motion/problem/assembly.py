@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine import spline_nodes
 from kinegrad.motion.problem.coupling import Pairs, coupled
 from kinegrad.motion.problem.functions import Linear
 from kinegrad.motion.problem.nodes import Block, Grid
@@ -20,6 +21,7 @@ from kinegrad.motion.problem.sparse import Part, product
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
 NONE = np.zeros(0, dtype=np.int64)
+NOTHING = np.zeros((0, 0))
 
 
 class GridAssembly:
@@ -38,7 +40,6 @@ class GridAssembly:
             start += grid.K * len(block.function.names)
         self.count = start - first
         self._order = np.repeat(np.arange(grid.orders), layout.nv)  # of each number of the state
-        self._curve = self._order * (self._order + 1.0)
         self._basis = np.ascontiguousarray(grid.b.transpose(1, 0, 2))  # (K, D, width)
         self._adjoints = [_Adjoint(block, layout.all) for block in (*grid.rows, *grid.terms)]
         self._jacobian_tables()
@@ -74,23 +75,20 @@ class GridAssembly:
         entry_rows = np.concatenate([np.zeros((grid.K, 0), dtype=np.int64), *rows], axis=1)  # (K, entries)
         of_coordinates, of_others = grid.patterns()
         depends = np.concatenate([*[of_coordinates] * grid.orders, of_others], axis=1)  # (computed, size)
-        self._direct = np.flatnonzero(y < layout.size)
+        direct = [(e, -1, z) for e, z in enumerate(y) if z < layout.size]
         through = [(e, c * layout.size + z, z) for e in np.flatnonzero(y >= layout.size)
                    for c in [y[e] - layout.size] for z in np.flatnonzero(depends[c])]  # fmt: skip
-        self._through, self._slopes_at, z = np.array(through, dtype=np.int64).reshape(-1, 3).T
-        z = np.concatenate([y[self._direct], z])
-        which = np.concatenate([self._direct, self._through])
-        self._numbers_row, self._numbers_z = entry_rows[:, which], z
-        self._constant = None
-        if all(isinstance(block.function, Linear) for block in grid.rows):  # slopes become coefficients
-            coefficients = [b.function.coefficients for b in grid.rows if isinstance(b.function, Linear)]
-            self._constant = np.concatenate([np.zeros(0), *coefficients])[which]
+        which, at, z = np.array(direct + through, dtype=np.int64).reshape(-1, 3).T
         in_state = z < layout.states
         orders = np.where(in_state, self._order[np.where(in_state, z, 0)], 0)
-        self._numbers_power = -orders.astype(float)  # of the duration
-        timed = grid.orders > 1 and grid.variables.duration >= 0
-        self._timed = np.flatnonzero(orders > 0) if timed else NONE
-        self._timed_z = z[self._timed]
+        self._timed_slopes = grid.orders > 1 and grid.variables.duration >= 0
+        self._slope_tables = *map(np.ascontiguousarray, (which, at, z, orders)), self._timed_slopes
+        self._timed = np.flatnonzero(orders > 0) if self._timed_slopes else NONE
+        self._numbers_row, self._numbers_z, self._through = entry_rows[:, which], z, bool(through)
+        self._constant = None
+        if all(isinstance(block.function, Linear) for block in grid.rows):  # the same at all nodes, whatever x
+            coefficients = [b.function.coefficients for b in grid.rows if isinstance(b.function, Linear)]
+            self._constant = np.concatenate([np.zeros(0), *coefficients])[None]
 
     def jacobian_parts(self) -> list[Part]:
         """Where the numbers of :meth:`jacobian_numbers` go."""
@@ -99,7 +97,6 @@ class GridAssembly:
         if not count:
             return []
         number = np.arange(count).reshape(rows.shape)
-        slope = np.ones(len(z)) if self._constant is None else self._constant
         s, o = np.flatnonzero(z < layout.states), np.flatnonzero(z >= layout.states)
         i = z[s] % layout.nv
         shape = (grid.K, len(s), grid.width)
@@ -107,37 +104,27 @@ class GridAssembly:
         def spread(x: Index) -> Index:
             return np.broadcast_to(x[:, :, None], shape)
 
-        factors = self._basis[:, self._order[z[s]]] * (slope[s] * self.sign[i])[:, None]
+        factors = self._basis[:, self._order[z[s]]] * self.sign[i][:, None]
         to_points = (spread(rows[:, s]), grid.which[:, i], factors, spread(number[:, s]))
-        to_others = (
-            rows[:, o], self.others[:, z[o] - layout.states], np.broadcast_to(slope[o], (grid.K, len(o))), number[:, o],
-        )  # fmt: skip
+        to_others = (rows[:, o], self.others[:, z[o] - layout.states], np.ones((grid.K, len(o))), number[:, o])
         r, c, f, n = (np.concatenate([a.ravel(), b.ravel()]) for a, b in zip(to_points, to_others, strict=True))
         found = [Part(r, c, f, n, count)]
         if len(self._timed):
-            found.append(Part(rows[:, self._timed], np.int64(grid.variables.duration), slope[self._timed]))
+            found.append(Part(rows[:, self._timed], np.int64(grid.variables.duration)))
         return found
 
     def jacobian_numbers(self, x: Array) -> list[Array]:
         """Derivatives of rows by z, each by the power of the duration that it has; and along ż."""
-        grid = self.grid
-        if not self._numbers_row.size:
+        grid, rows = self.grid, self._numbers_row
+        if not rows.size:
             return []
-        y, T = grid.y(x), grid.duration(x)
-        through = grid.J(x).reshape(grid.K, -1).take(self._slopes_at, axis=1) if len(self._slopes_at) else None
-        if self._constant is not None:
-            c = through if through is not None else np.zeros((grid.K, 0))
-            if len(self._direct):
-                c = np.concatenate([np.ones((grid.K, len(self._direct))), c], axis=1)
-        else:
+        y, slopes = grid.y(x), self._constant
+        if slopes is None:
             slopes = np.concatenate([block.function.first(y) for block in grid.rows], axis=1)
-            c = slopes[:, self._direct]
-            if through is not None:
-                c = np.concatenate([c, slopes[:, self._through] * through], axis=1)
-        found = [c * T**self._numbers_power]
-        if len(self._timed):
-            found.append(c.take(self._timed, axis=1) * self._rates(y, T).take(self._timed_z, axis=1))
-        return found
+        J = grid.J(x) if self._through else np.empty((0, 0, grid.layout.size))
+        out = np.empty(rows.size + grid.K * len(self._timed))
+        spline_nodes.row_slopes(*self._slope_tables, slopes, J, y, grid.duration(x), out)
+        return [out]
 
     def _rates(self, y: Array, T: float) -> Array:
         """ż: how the state changes with T, (K, states)."""
@@ -199,25 +186,22 @@ class GridAssembly:
 
     def _hessian_tables(self) -> None:
         grid, layout = self.grid, self.grid.layout
-        nv, D, W = layout.nv, grid.orders, grid.width
+        nv = layout.nv
         self._pairs = [Pairs(*block.function.pairs, layout.size) for block in (*grid.rows, *grid.terms)]
         together = coupled(grid)
         moving = grid.variables.spline >= 0
         self.pair_i, self.pair_j = np.nonzero(np.tril(together[:nv, :nv]) & np.outer(moving, moving))
-        d, e = np.divmod(np.arange(D * D), D)
-        self._gather = ((self.pair_i[:, None] + nv * d) * layout.size + self.pair_j[:, None] + nv * e).ravel()
-        self._gather_power = -(d + e).astype(float)[:, None]  # of the duration
-        self._basis_power = -np.arange(float(D))[:, None]
-        b = self._basis
-        self._products = (b[:, :, None, :, None] * b[:, None, :, None, :]).reshape(grid.K, D * D, W * W)
         self.with_i, self.with_o = np.nonzero(together[:nv, nv:] & moving[:, None])
-        columns = self.with_i[:, None] + nv * np.arange(D)
-        self._gather_with = (columns * layout.size + layout.states + self.with_o[:, None]).ravel()
         self.oo_a, self.oo_b = np.nonzero(np.tril(together[nv:, nv:]))
-        self._gather_others = (layout.states + self.oo_a) * layout.size + layout.states + self.oo_b
+        self._curve_tables = tuple(
+            np.stack(each, axis=1)
+            for each in ((self.pair_i, self.pair_j), (self.with_i, self.with_o), (self.oo_a, self.oo_b))
+        )
         timed = grid.orders > 1 and grid.variables.duration >= 0
         self._bent = bool(together.any() or (timed and grid.blocks) or grid.terms)
         self._by_time = grid.variables.duration >= 0 and bool(timed or grid.terms)
+        W, by_time = grid.width, nv * grid.width + self.others.shape[1] + 1 if self._by_time else 0
+        self._curves = grid.K * (len(self.pair_i) * W * W + len(self.with_i) * W + len(self.oo_a) + by_time)
 
     def hessian_parts(self) -> list[Part]:
         """Where the numbers of :meth:`hessian_numbers` go."""
@@ -268,37 +252,13 @@ class GridAssembly:
         for weight, block, pairs in zip(weights, (*grid.rows, *grid.terms), self._pairs, strict=True):
             if pairs.count:
                 pairs.add(block.function.second(y, weight), grid, x, H)
-        flat, found = H.reshape(K, -1), []
-        if len(self.pair_i):
-            gathered = flat.take(self._gather, axis=1).reshape(K, len(self.pair_i), -1)
-            found.append(product(gathered, self._products * T**self._gather_power))
-        bT = self._basis * T**self._basis_power
-        if len(self.with_i):
-            gathered = flat.take(self._gather_with, axis=1).reshape(K, len(self.with_i), -1)
-            found.append(np.matmul(gathered, bT))
-        if len(self.oo_a):
-            found.append(flat.take(self._gather_others, axis=1))
-        if self._by_time:
-            found += self._by_duration(x, H, mu, direct, y, T, bT)
-        return found
-
-    def _by_duration(
-        self, x: Array, H: Array, mu: Array, direct: Array | None, y: Array, T: float, bT: Array
-    ) -> list[Array]:
-        grid, layout = self.grid, self.grid.layout
-        S = layout.states
-        g, rates = self._by_z(x, mu)[:, :S], self._rates(y, T)
-        mixed = np.einsum("kij,kj->ki", H[:, :, :S], rates)
-        twice = mixed[:, :S] * rates
-        if direct is not None:
-            c = self._by_z(x, direct)
-            twice += 2 * c[:, :S] * rates
-            mixed += c
-        twice += g * y[:, :S] * (self._curve / T**2)
-        mixed[:, :S] += g * (self._order / -T)
-        by_points = np.matmul(mixed[:, :S].reshape(grid.K, grid.orders, layout.nv).swapaxes(1, 2), bT)
-        others = [mixed[:, S:]] if self.others.size else []
-        return [by_points, *others, twice.sum(axis=1)]
+        J = grid.J(x) if self._by_time else np.empty((0, 0, layout.size))
+        room, out = np.empty((grid.orders + 5, max(layout.size, grid.width))), np.empty(self._curves)
+        spline_nodes.curvatures(
+            H, mu, NOTHING if direct is None else direct, J, y, self._basis, layout.nv, T, *self._curve_tables,
+            self._by_time, room, out,
+        )  # fmt: skip
+        return [out]
 
 
 class _Adjoint:

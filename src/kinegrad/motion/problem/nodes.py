@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine import spline_nodes
 from kinegrad.errors import InputError, ModelError, SolveError
 from kinegrad.motion.bspline import SplineBasis
 from kinegrad.motion.problem.functions import NodeFunction
@@ -82,7 +83,6 @@ class Grid:
         which = variables.points[self.columns[:, None, :], spline[None, :, None]]
         self.which = np.where(variables.spline[None, :, None] >= 0, which, -1)  # (K, nv, width)
         self.states, self._constant = self._by_control_points()
-        self._powers = np.arange(orders)[:, None]
         self._memory: dict[str, Any] = {}
 
     # --- values ---------------------------------------------------------------------------------------------------
@@ -105,14 +105,12 @@ class Grid:
         return np.asarray(self._remember("z", x, lambda: self._z(x)))
 
     def _z(self, x: Array) -> Array:
-        layout = self.layout
-        T = self.duration(x)
-        states = (self.states @ x + self._constant).reshape(self.K, self.orders, layout.nv)
-        states = (states * (1 / T) ** self._powers).reshape(self.K, -1)
-        if layout.size == layout.states:
-            return np.asarray(states)
+        layout, A = self.layout, self.states
         z = np.empty((self.K, layout.size))
-        z[:, : layout.states] = states
+        T = self.duration(x)
+        spline_nodes.states(A.indptr, A.indices, A.data, self._constant, self.orders, x.copy(), T, z)
+        if layout.size == layout.states:
+            return z
         if layout.forces:
             z[:, layout.force] = self._forces(x)
         z[:, layout.parameter] = self.parameters(x)

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine import spline_nodes
 from kinegrad.constrained.hessian import row_hessian
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import (
@@ -106,7 +107,6 @@ class Mechanics:
     design: Design | None = None
     torques: bool = True
     remembered: dict[bytes, Mechanics] = field(default_factory=dict)  # the same with other parameters
-    _tables: dict[Any, Index] = field(default_factory=dict)
 
     def layout(self, orders: int) -> Layout:
         """Sizes."""
@@ -154,24 +154,11 @@ class Mechanics:
             found |= np.outer(moved, moved)
         return found
 
-    def _slope_places(self, layout: Layout) -> Index:
-        """Where the packed first derivatives of τ by q, v and a stand in J, each node's row after row."""
-        key = ("slopes", layout.size)
-        if key not in self._tables:
-            (rows, columns), n = self.model.pattern, layout.nv
-            self._tables[key] = np.concatenate([rows * layout.size + columns + d * n for d in range(3)])
-        return self._tables[key]
-
-    def _curve_places(self, layout: Layout) -> Index:
-        """Where the packed second derivatives stand in H: by qq, vv, qv and vq, qa and aq."""
-        key = ("curves", layout.size)
-        if key not in self._tables:
-            (rows, columns), n = self.model.pattern, layout.nv
-            places = [(rows, columns), (rows + n, columns + n)]
-            for d in (1, 2):
-                places += [(rows, columns + d * n), (columns + d * n, rows)]
-            self._tables[key] = np.concatenate([a * layout.size + b for a, b in places])
-        return self._tables[key]
+    @cached_property
+    def _pattern(self) -> tuple[Index, Index]:
+        """Rows and columns of packed derivatives of τ."""
+        rows, columns = self.model.pattern
+        return rows.copy(), columns.copy()
 
     # --- values and derivatives ----------------------------------------------------------------------------------
 
@@ -199,15 +186,17 @@ class Mechanics:
 
     def first(self, layout: Layout, z: Array, also: list[Array] | None = None) -> Array:
         """∂(τ, φ)/∂z, (K, torques + errors, size); torques without forces of constraints are added to the list."""
-        J = np.zeros((len(z), layout.torques + layout.errors, layout.size))
+        J = np.empty((len(z), layout.torques + layout.errors, layout.size))
         q, nt = z[:, layout.state(0)], layout.torques
-        if self.torques:
+        if not self.torques:
+            J[:] = 0.0
+        else:
             q, v, a = _motion(layout, z)
             d = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads, packed=True)
             if also is not None:
                 also.append(d.tau)
             slopes = [x.values for x in (d.dtau_dq, d.dtau_dv, d.dtau_da)]  # type: ignore[union-attr]
-            J.reshape(len(z), -1)[:, self._slope_places(layout)] = np.concatenate(slopes, axis=1)
+            spline_nodes.torque_slopes(*self._pattern, *slopes, layout.nv, J)
             if self.forced_rows:
                 f, G = self._full(z[:, layout.force]), self.forced.jacobian(q)  # type: ignore[union-attr]
                 J[:, :nt, layout.state(0)] -= self.forced.curvature(q, f)  # type: ignore[union-attr]
@@ -238,8 +227,8 @@ class Mechanics:
         if self.torques and mu.any():
             q, v, a = _motion(layout, z)
             d = inverse_dynamics_hessian(self.model, q, v, a, mu, loads=self.loads, packed=True)
-            qq, qv, vv, qa = (x.values for x in (d.d2_dqdq, d.d2_dqdv, d.d2_dvdv, d.d2_dqda))  # type: ignore[union-attr]
-            H.reshape(len(z), -1)[:, self._curve_places(layout)] += np.concatenate([qq, vv, qv, qv, qa, qa], axis=1)
+            curves = [x.values for x in (d.d2_dqdq, d.d2_dqdv, d.d2_dqda, d.d2_dvdv)]  # type: ignore[union-attr]
+            spline_nodes.torque_curvatures(*self._pattern, *curves, layout.nv, H)
             if self.forced_rows:
                 self._add_forces(layout, z, mu, H)
         if self.watched is not None and nu.any():

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine import spline_nodes
+
 Array = NDArray[np.float64]
 Index = NDArray[np.int64]
-
 
 MOST = 200_000  # multiplications of one product of matrices, below which OpenBLAS starts no threads
 
@@ -75,5 +76,6 @@ class SparseSum:
         if not numbers:
             return np.zeros(self.count)
         flat = np.concatenate([x.ravel() for x in numbers]) if len(numbers) > 1 else numbers[0].ravel()
-        found: Array = self._matrix @ flat
+        A, found = self._matrix, np.empty(self.count)
+        spline_nodes.product(A.indptr, A.indices, A.data, flat, found)
         return found
