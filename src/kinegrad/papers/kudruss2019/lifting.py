@@ -19,6 +19,7 @@ import numpy as np
 
 from kinegrad.motion.problem import MotionSolution
 from kinegrad.papers.report.page import Progress
+from kinegrad.papers.report.whole_solve import solve_to_the_end
 from kinegrad.predictions.sagittal import sagittal_lift
 
 __all__ = ["MASSES", "METHODS", "Convergence", "convergences"]
@@ -86,7 +87,7 @@ def convergences(
         start, scale = problem.guess(), problem.program.x_scale
         for name, how in chosen.items():
             begin = process_time()
-            solution = problem.solve(start, keep_iterates=True, max_iterations=LIMIT, **how)
+            solution = solve_to_the_end(problem, start, keep_iterates=True, max_iterations=LIMIT, **how)
             seconds = process_time() - begin
             shown = solution if shown is None or name == SHOWN else shown
             found = solution.nonlinear

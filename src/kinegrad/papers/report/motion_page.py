@@ -22,6 +22,7 @@ from kinegrad.papers.report.files import write_json
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.motion_scene import scene_of
 from kinegrad.papers.report.page import Page, Progress, about, duration, number, write_figures
+from kinegrad.papers.report.whole_solve import solve_to_the_end
 from kinegrad.predictions.catalogue import Prediction
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def predict(
         problem = prediction.make(**changes)
         begin = perf_counter()
         guess = problem.guess(**prediction.guess)
-        solution = problem.solve(guess, solver=solver, progress=progress, **prediction.options)
+        solution = solve_to_the_end(problem, guess, solver=solver, progress=progress, **prediction.options)
         seconds = perf_counter() - begin
         stands = any(isinstance(one, Foot) for one in problem.requirements)
         verification = solution.verify(whole=not stands)  # without control, who stands falls

@@ -15,6 +15,7 @@ from kinegrad.errors import InputError
 from kinegrad.motion.problem import MotionProblem, MotionSolution
 from kinegrad.motion.sweeps import multi_start
 from kinegrad.papers.report.page import Progress
+from kinegrad.papers.report.whole_solve import solve_to_the_end
 from kinegrad.papers.xiang2008.closed_form import ClosedForm
 from kinegrad.predictions.two_link import LOAD, lifting, time_optimal
 
@@ -110,7 +111,7 @@ def solve(
     problem = EXAMPLES[example](segments=segments, nodes=nodes)
     guess = problem.guess(durations=[duration], noise=noise, seed=seed)
     begin = process_time()
-    solution = problem.solve(guess, keep_iterates=True, **options)
+    solution = solve_to_the_end(problem, guess, keep_iterates=True, **options)
     seconds = process_time() - begin
     found = solution.nonlinear
     iterates = found.iterates
