@@ -60,8 +60,7 @@ class Report:
     def markdown(self) -> str:
         parts = [self.summary()]
         for family in self.families:
-            cells = [HEADER, ("---",) * len(HEADER), *map(_cells, family.rows)]
-            table = family.failed or "\n".join(f"| {' | '.join(row)} |" for row in cells)
+            table = family.failed or _table([_cells(row) for row in family.rows])
             parts += [f"### {family.title}", family.text, table]
         return "\n\n".join(parts)
 
@@ -75,9 +74,9 @@ class Report:
         )
         rows = [row for family in self.families for row in family.rows]
         aims = [(row.name, row.missed_by) for row in rows if row.missed_by is not None]
-        missed = [f"{name} by {by:.0%}" for name, by in aims if by > 0]
+        missed = [f"- {name} by {by:.0%}" for name, by in aims if by > 0]
         met = f"{len(aims) - len(missed)} of {len(aims)} targets met"
-        met += f"; missed: {'; '.join(missed)}." if missed else "."
+        met += "; missed are\n\n" + "\n".join(missed) if missed else "."
         failed = [f"{family.name} {family.failed}" for family in self.families if family.failed]
         minutes = sum(family.seconds for family in self.families) / 60
         took = (
@@ -121,6 +120,14 @@ def show(family: Family, console: Console) -> None:
     console.print(table)
 
 
+def _table(rows: list[tuple[str, ...]]) -> str:
+    """As Markdown, without columns that are empty in all rows; signs and numbers of a target stay together."""
+    kept = [k for k, name in enumerate(HEADER) if any(row[k] for row in rows)]
+    lines = [HEADER, ("---",) * len(HEADER), *rows]
+    glued = ([line[k].replace("≥ ", "≥\u00a0").replace("≤ ", "≤\u00a0") for k in kept] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in glued)
+
+
 def _cells(row: Row) -> tuple[str, ...]:
     verdict = ""
     if row.missed_by is not None:
@@ -137,7 +144,7 @@ def _time(t: Timing) -> str:
     """Best (median, quartiles), in a fitting unit."""
     unit, scale = ("s", 1.0) if t.best >= 1 else ("ms", 1e3) if t.best >= 1e-3 else ("µs", 1e6)
     scaled = (scale * x for x in (t.best, t.median, t.lower, t.upper))
-    best, median, lower, upper = (f"{x:.0f}" if x >= 100 else f"{x:#.3g}" for x in scaled)
+    best, median, lower, upper = (f"{x:.0f}" if x >= 100 else f"{x:#.3g}".rstrip(".") for x in scaled)
     return f"{best} {unit} ({median}, {lower}–{upper})"
 
 
