@@ -4,13 +4,15 @@ Times of one call as multiples of the time of `inverse_dynamics_derivatives` (de
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
 (vjp).  The target of these, 1.5, was set when the gradient was the reverse sweep of ``_kernels/rnea_reverse.py``, and
 was to take 0.7 of its time: a row compares the product with that sweep, and there the target is 1.05.  Of today's
-gradient a product takes 2.0 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why
-it can hardly be less).  Times of one thread are by its own processor time.  301 states of q = sin 2πt; fewer of long
-chains, whose matrices would not fit: as many as take 64 MB per matrix.
+gradient a product takes 1.9 times the operations (``python -m benchmarks.operations``; docs/theory/hessian.md says why
+it can hardly be less).  Matrices take turns with matrices and products with products, which would else find caches full
+of matrices.  301 states of q = sin 2πt; fewer of long chains, whose matrices would not fit: as many as take 64 MB per
+matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
 (measured at four states and scaled), against Pinocchio's *first* derivatives, three matrices where there are four, and,
 for the PUMA 560, against C code that CasADi generates from the same mechanism built of symbols, its sparse Hessian
-evaluated state by state.
+evaluated state by state; for the human, whose 145 000 operations gcc -O2 does not compile within minutes, against
+CasADi's own evaluation of them (measured at four states and scaled).
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from time import perf_counter, thread_time
+from time import perf_counter
 from typing import Any
 
 import casadi as ca
@@ -92,15 +94,18 @@ def _state(model: Model) -> tuple[np.ndarray, ...]:
 def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -> list[Row]:
     q, v, a, w = _state(model)
     options: dict[str, Any] = {"threads": threads, "packed": packed}
-    functions: dict[str, Call] = {
+    matrices: dict[str, Call] = {
         "first": _filling(inverse_dynamics_derivatives, model, (q, v, a), options),
         "second": _filling(inverse_dynamics_hessian, model, (q, v, a, w), options),
         "all": _filling(inverse_dynamics_second_order, model, (q, v, a, w), options),
+    }
+    products: dict[str, Call] = {
         "vjp": lambda: inverse_dynamics_vjp(model, q, v, a, w, threads=threads),
         "hvp": lambda: inverse_dynamics_hvp(model, q, v, a, w, v, a, w, threads=threads),
         "reverse": lambda: engine.evaluate(REVERSE, model, (q, v, a, w), threads=threads),
     }
-    times = {what: best / len(q) for what, best in _best(functions, repeats, threads).items()}
+    best = _best(matrices, repeats) | ({} if packed else _best(products, repeats))
+    times = {what: seconds / len(q) for what, seconds in best.items()}
     where = f"{name}, {'packed' if packed else 'dense'}, {'two threads' if threads == 2 else 'one thread'}"
 
     def row(what: str, ours: str, of: str, target: float | None) -> Measurement:
@@ -120,10 +125,9 @@ def _ratios(name: str, model: Model, threads: int, packed: bool, repeats: int) -
     return rows
 
 
-def _best(functions: dict[str, Call], repeats: int, threads: int) -> dict[str, float]:
-    """The best time of each, taking turns: of the thread's own clock where there is one thread, which other work on the
-    machine disturbs least, else of the wall."""
-    clock = thread_time if threads == 1 else perf_counter
+def _best(functions: dict[str, Call], repeats: int) -> dict[str, float]:
+    """The best time of each, taking turns, by the clock on the wall: that of the thread is too short now and then where
+    a hypervisor takes the processor away."""
     found = dict.fromkeys(functions, np.inf)
     for function in functions.values():
         function()  # compiles
@@ -131,9 +135,9 @@ def _best(functions: dict[str, Call], repeats: int, threads: int) -> dict[str, f
     count = 0
     while count < repeats or perf_counter() < start + 3 * repeats / REPEATS:
         for what, function in functions.items():
-            before = clock()
+            before = perf_counter()
             function()
-            found[what] = min(found[what], clock() - before)
+            found[what] = min(found[what], perf_counter() - before)
         count += 1
     return found
 
@@ -173,7 +177,7 @@ def _peers(repeats: int) -> list[Row]:
             "Hessian, human43, dense, `out=`, two threads", lambda: hessian(2), left, f"Pinocchio's {first}, one thread"
         ),
     ]
-    return [*rows, *compare(cases, repeats), *_generated(repeats)]
+    return [*rows, *compare(cases, repeats), *_symbolic(repeats), *_generated(repeats)]
 
 
 def _differences(model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, w: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -197,6 +201,43 @@ def _off(x: np.ndarray, expected: np.ndarray) -> float:
     return float(np.abs(x - expected).max() / np.abs(expected).max())
 
 
+def _symbolic(repeats: int) -> list[Row]:
+    """The human, as CasADi evaluates expressions."""
+    model = human43()
+    q, v, a, w = _state(model)
+    out = inverse_dynamics_second_order(model, q, v, a, w)
+    function = symbolic_hessian(model)
+    columns = np.concatenate([q, v, a], axis=1)
+    expected = np.array(function(columns[0], w[0])[1])[: model.n, : model.n]
+    assert _off(out.d2_dqdq[0], expected) < 1e-10
+    loop = _evaluating(function, columns[:FEW], w[:FEW])
+
+    def ours() -> None:
+        inverse_dynamics_second_order(model, q, v, a, w, out=out, threads=1)
+
+    against = f"CasADi's symbolic Hessian and τ, evaluated by CasADi, {FEW} states, scaled to {STATES}"
+    name = "τ, first derivatives and Hessian, human43, dense, `out=`"
+    [row] = compare([Case(name, ours, loop, against)], min(repeats, 10))
+    assert isinstance(row, Comparison)
+    return [replace(row, peer=scaled(row.peer, STATES / FEW))]
+
+
+def _evaluating(function: Any, columns: np.ndarray, weights: np.ndarray) -> Call:
+    """A loop over states that fills the same two arrays again and again."""
+    buffer, call = function.buffer()
+    tau, second = np.empty(function.nnz_out(0)), np.empty(function.nnz_out(1))
+
+    def loop() -> None:
+        buffer.set_res(0, memoryview(tau))  # here, for it keeps neither of them alive
+        buffer.set_res(1, memoryview(second))
+        for x, y in zip(columns, weights, strict=True):
+            buffer.set_arg(0, memoryview(x))
+            buffer.set_arg(1, memoryview(y))
+            call()
+
+    return loop
+
+
 def _generated(repeats: int) -> list[Row]:
     """The PUMA 560 in C, where there is a compiler."""
     if shutil.which("gcc") is None:
@@ -209,16 +250,7 @@ def _generated(repeats: int) -> list[Row]:
         function = _compiled(symbolic_hessian(model), Path(folder))
         expected = np.array(function(columns[0], weights[0])[1])[: model.n, : model.n]
         assert _off(inverse_dynamics_hessian(model, q, v, a, w).d2_dqdq[0], expected) < 1e-10
-        buffer, call = function.buffer()
-        tau, second = np.empty(model.n), np.empty(function.nnz_out(1))
-        buffer.set_res(0, memoryview(tau))
-        buffer.set_res(1, memoryview(second))
-
-        def loop() -> None:
-            for x, y in zip(columns, weights, strict=True):
-                buffer.set_arg(0, memoryview(x))
-                buffer.set_arg(1, memoryview(y))
-                call()
+        loop = _evaluating(function, columns, weights)
 
         def ours() -> None:
             inverse_dynamics_second_order(model, q, v, a, w, out=out, threads=1)

@@ -286,6 +286,12 @@ def _one_by_one(lines, begin):
     return result + lines[k:]
 
 
+def break_paths(app, pagename, templatename, context, doctree):
+    """Paths of files may be broken after a slash, so that tables of them fit on a phone."""
+    code = r'(?<=<span class="pre">)[^<]*/[^<]*(?=</span>)'
+    context["body"] = re.sub(code, lambda path: path[0].replace("/", "/<wbr>"), context.get("body", ""))
+
+
 def setup(app):
     """Called by Sphinx."""
     for field in PyObject.doc_field_types:
@@ -293,4 +299,5 @@ def setup(app):
             field.label = "Attributes"
     app.connect("builder-inited", write_pages)
     app.connect("source-read", turn_links)
+    app.connect("html-page-context", break_paths)
     app.connect("autodoc-process-docstring", plain_signs, priority=400)  # before napoleon's

@@ -167,7 +167,7 @@ def _products(model: Model, loaded: bool, stream: bool) -> Tables:
 
 def _gradients(model: Model, loaded: bool, stream: bool) -> Tables:
     plan, records = engine.gradient_plan(model)
-    return (plan,), rnea_gradient.slots(model.n, records, along=False)
+    return (plan,), rnea_gradient.slots(model.n, records)
 
 
 DERIVATIVES = {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import dual_kernels, rnea_gradient, rnea_hessian, rnea_reverse
+from kinegrad._kernels import dual_kernels, rnea_hessian, rnea_hessian_product, rnea_reverse
 from kinegrad.dynamics import METHODS
 from kinegrad.dynamics_derivatives import DERIVATIVES, JVP, VJP, InverseDynamicsGradient
 from kinegrad.errors import InputError
@@ -182,7 +182,7 @@ def _hvp_in_coordinates(
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
     plan, records = engine.gradient_plan(model)
-    return (plan,), rnea_gradient.slots(model.n, records, along=True)
+    return (plan,), rnea_hessian_product.slots(model.n, records)
 
 
 _HESSIAN = {packed: _kernel(packed, both=False) for packed in (False, True)}
@@ -191,7 +191,7 @@ _ALONG = _STATE | {"dq": Kind.DPOSITION, "dv": Kind.DSPEED, "da": Kind.DACCELERA
 _CHANGES = tuple(engine.Result(name, (axis,)) for name, axis in _PER_STATE.items())
 _HVP = {
     "spatial": engine.Kernel(
-        rnea_gradient.hvp,
+        rnea_hessian_product.hvp,
         _ALONG,
         _CHANGES,
         tables=_products,

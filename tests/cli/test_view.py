@@ -41,6 +41,17 @@ def test_coordinates_that_are_not_in_the_file(tmp_path):
     assert run(*given, "--missing", "neutral").exit_code == 0
 
 
+def test_meshes_that_are_not_found_are_mentioned(tmp_path):
+    body = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    mesh = '<visual><geometry><mesh filename="package://nowhere/arm.stl"/></geometry></visual>'
+    joint = '<joint name="a" type="continuous"><parent link="base"/><child link="arm"/></joint>'
+    path = tmp_path / "arm.urdf"
+    path.write_text(f'<robot name="r"><link name="base"/><link name="arm">{body}{mesh}</link>{joint}</robot>')
+    done = run(path, "--png", tmp_path / "arm.png")
+    assert done.exit_code == 0, done.output
+    assert "1 × mesh not found; see kinegrad info" in done.output
+
+
 def test_a_model_from_a_file(tmp_path):
     kg.save(kg.samples.puma560(), tmp_path / "puma.toml")
     done = run(tmp_path / "puma.toml", "--png", tmp_path / "puma.png")
@@ -55,3 +66,10 @@ def test_a_film_needs_a_motion(tmp_path):
 
 def test_unknown_models_are_refused():
     assert run("humam43", "--png", "x.png").exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--png", "--gif", "--mp4", "--export"])
+def test_a_wrong_ending_is_told_by_the_option(option, walk):
+    done = run("two_link", "--motion", walk, option, "x.abc")
+    assert done.exit_code == 2
+    assert f"{option} is 'x.abc'; expected a name that ends in ." in " ".join(done.output.split())

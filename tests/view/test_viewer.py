@@ -1,5 +1,6 @@
 """The viewer without a browser: what is sent to it, what it refuses, and how it ends."""
 
+import itertools
 import shutil
 import subprocess
 import threading
@@ -12,6 +13,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 import kinegrad as kg
 from kinegrad.view import Viewer, export_page, film, picture, save_picture
 from kinegrad.view.panel import MANY, _extremes
+from kinegrad.view.parts import body_parts
 from kinegrad.view.shown import Shown
 from tests.limits import LIMIT
 
@@ -120,7 +122,7 @@ def test_the_cursor_is_upright_at_the_time_and_the_title_has_a_unit(viewer):
     at = np.flatnonzero(np.isfinite(line))
     np.testing.assert_allclose(times[at], 0.4321, atol=1e-12)
     assert line[at[0]] < line[at[1]]
-    assert viewer.panel._figure.title == "torques, N m"
+    assert viewer.panel._figure.title == "torques, N·m"
 
 
 def test_long_curves_keep_their_peaks():
@@ -137,7 +139,13 @@ def test_the_camera_has_the_motion_before_it(viewer):
     camera, low, high = viewer.server.initial_camera, viewer.scene.low, viewer.scene.high
     np.testing.assert_allclose(camera.look_at, (low + high) / 2)
     distance = np.linalg.norm(np.array(camera.position) - camera.look_at)
-    assert distance * np.sin(camera.fov / 2) > np.linalg.norm(high - low) / 2
+    away = (np.array(camera.position) - camera.look_at) / distance
+    right = np.cross(camera.up, away) / np.linalg.norm(np.cross(camera.up, away))
+    for corner in itertools.product(*zip(low, high, strict=True)):
+        seen = np.array(corner) - camera.position
+        for across in (right, np.cross(away, right)):  # within a window that is as wide as it is high
+            assert abs(seen @ across) < -(seen @ away) * np.tan(camera.fov / 2)
+    assert distance < 3 * np.linalg.norm(high - low)
     assert camera.near < 0.01 * distance < camera.far
 
 
@@ -261,3 +269,28 @@ def test_a_missing_viser_is_told_with_the_command(monkeypatch):
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(ImportError, match=r"pip install 'kinegrad\[view\]'"):
         Viewer(kg.samples.two_link())
+
+
+def test_curves_to_begin_with_are_torques_of_hinges_of_the_body():
+    """Not the forces that would hold up the pelvis, beside which others are flat lines; of an arm, the largest."""
+    human, arm = kg.samples.human43(), kg.samples.puma560()
+    first = [human.speed_names[k] for k in Shown(human, kg.samples.sample_motion(human)).strongest()[:6]]
+    assert not [name for name in first if name.startswith("pelvis")]
+    motion = kg.samples.sample_motion(arm)
+    shown = Shown(arm, motion)
+    assert shown.strongest()[0] == np.abs(shown.tau).max(axis=0).argmax()
+
+
+def test_sliders_have_few_digits_and_leave_the_others_as_they_are(viewer):
+    viewer.set_posture([0.123456789, -0.5])
+    sliders = viewer.panel._sliders
+    assert sliders[0].value == pytest.approx(0.123456789, abs=sliders[0].step / 2)
+    assert len(f"{sliders[0].value}") <= 6
+    sliders[1].value = -0.75
+    wait_until(lambda: viewer.q[1] == -0.75)
+    assert viewer.q[0] == 0.123456789
+
+
+def test_bodies_of_one_branch_differ_from_their_neighbours():
+    parts = body_parts(kg.samples.two_link())
+    assert parts[0].color != parts[1].color

@@ -106,7 +106,7 @@ def _plan(model: Model, loaded: bool) -> Integers:
 
 
 def gradient_plan(model: Model) -> tuple[Integers, int]:
-    """The argument `plan` of ``_kernels/rnea_gradient.py``, and how many records there are; once per model."""
+    """The argument `plan` of ``rnea_gradient.py``, ``rnea_hessian_product.py``; how many records; once per model."""
     found: tuple[Integers, int] = once(model, ("gradient",), lambda: _gradient_plan(model.parents))
     return found
 

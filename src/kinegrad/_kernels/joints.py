@@ -53,9 +53,8 @@ FRAME, SHIFT, FREE = 0, 9, 12  # R | d | the first slot that a kernel may use as
 
 
 @inline
-def joint_frame(m, i, R, q):
-    """R and d of joint i, from its parent's R and q_i."""
-    s, c = sincos(m.rate[i, 0] * q)
+def joint_frame(m, i, R, q, s, c):
+    """R and d of joint i, from its parent's R, q_i, and the sine and cosine of the angle."""
     B = matmul(R, row9(m.X, i))
     x, y, z = (B[0], B[3], B[6]), (B[1], B[4], B[7]), (B[2], B[5], B[8])
     d = add(mul(R, row3(m.X, i, 9)), scale(m.rate[i, 1] * q, z))
@@ -73,7 +72,14 @@ def store_world(scratch):
 @inline
 def store_frame(m, i, up, at, q, scratch):
     """R and d of joint i, from its parent's."""
-    R, d = joint_frame(m, i, load9(scratch, up + FRAME), q)
+    s, c = sincos(m.rate[i, 0] * q)
+    store_turned(m, i, up, at, q, s, c, scratch)
+
+
+@inline
+def store_turned(m, i, up, at, q, s, c, scratch):
+    """The same where sine and cosine of the angle are known."""
+    R, d = joint_frame(m, i, load9(scratch, up + FRAME), q, s, c)
     store9(scratch, at + FRAME, R)
     store3(scratch, at + SHIFT, d)
 

@@ -60,8 +60,11 @@ def text_table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
     return table
 
 
-def find_model(name: str) -> kg.Model:
-    """The sample model of this name, or the model in the file of this name; says on stderr what is not in it."""
+def find_model(name: str, *, drawn: bool = False) -> kg.Model:
+    """The sample model of this name, or the model in the file of this name; says on stderr what is not in it.
+
+    Meshes that are missing are mentioned only if the model is `drawn`.
+    """
     try:
         found = find_file(name)
     except kg.FileError as error:
@@ -72,6 +75,8 @@ def find_model(name: str) -> kg.Model:
     left_out = [f"{count} × {what}" for what, count in found.report.counts.items()]
     left_out += [f"{len(found.constraints.names)} × constraint"] if found.constraints.m else []
     left_out += ["loads"] if found.loads is not None else []
+    meshes = sum(note.what == "mesh not found" for note in found.report)
+    left_out += [f"{meshes} × mesh not found"] if drawn and meshes else []
     if left_out:
         text = f"[bold]note:[/] not in the model: {plain(', '.join(left_out))}; see kinegrad info"
         open_console(stderr=True).print(text, soft_wrap=True)

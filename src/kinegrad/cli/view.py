@@ -46,7 +46,13 @@ def view(
     """
     from kinegrad import view
 
-    mechanism, console = find_model(model), open_console()
+    for option, path, endings in (
+        ("--png", png, (".png", ".pdf", ".svg")), ("--gif", gif, (".gif",)), ("--mp4", mp4, (".mp4",)),
+        ("--export", export, (".html", ".htm")),
+    ):  # fmt: skip
+        if path is not None and path.suffix.lower() not in endings:
+            raise kg.InputError(f"{option} is '{plain(path)}'; expected a name that ends in {' or '.join(endings)}")
+    mechanism, console = find_model(model, drawn=True), open_console()
     played = None if motion is None else _played(motion, mechanism, units, missing)
     written = []
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["NUMBER", "joint_units", "kind_units"]
+__all__ = ["NUMBER", "joint_units", "kind_units", "printed"]
 
 UNITS = {"q": ("rad", "m"), "v": ("rad s-1", "m s-1"), "a": ("rad s-2", "m s-2"), "tau": ("N m", "N")}
 
@@ -24,3 +24,14 @@ def joint_units(x: str, kinds: Iterable[str]) -> str:
 def kind_units(x: str, kind: str) -> str:
     """The unit of `x` for a joint of this kind; the parts of a quaternion are numbers."""
     return NUMBER if kind == "quaternion" else UNITS[x][kind == "prismatic"]
+
+
+def printed(unit: str) -> str:
+    """A unit as people write it; files have it as UDUNITS does.
+
+    >>> printed("N m or N"), printed("rad s-1")
+    ('N·m or N', 'rad/s')
+    """
+    for power, sign in (("-1", ""), ("-2", "²")):
+        unit = unit.replace(f" s{power}", f"/s{sign}")
+    return unit.replace("N m", "N·m")

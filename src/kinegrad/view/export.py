@@ -73,6 +73,7 @@ def export_page(
     if not (np.ndim(speed) == 0 and np.isfinite(speed) and speed > 0):
         raise InputError(f"`speed` is {shown(speed)}; expected a positive number")
     with Viewer(model, motion, q=q, loads=loads, constraints=constraints) as viewer:
+        viewer.scene.darken(None if dark is None else bool(dark))
         recording = viewer.server.get_scene_serializer()
         if motion is not None:
             pictures = max(2, int(np.ceil(viewer.shown.duration / speed * PICTURES)) + 1)

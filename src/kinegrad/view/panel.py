@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.model.units import joint_units, kind_units
+from kinegrad.model.units import NUMBER, joint_units, kind_units, printed
 
 if TYPE_CHECKING:
     from kinegrad.view.viewer import Viewer
@@ -55,7 +55,7 @@ class Panel:
                 switch = gui.add_checkbox(text, what in FIRST_ON)
                 switch.on_update(lambda event, what=what: viewer.scene.show(what, event.target.value))
             dark = gui.add_checkbox("dark page", viewer.dark)
-            dark.on_update(lambda event: gui.configure_theme(show_logo=False, dark_mode=event.target.value))
+            dark.on_update(lambda event: self._darken(event.target.value))
         self._add_sliders(gui)
 
     @property
@@ -74,7 +74,7 @@ class Panel:
         first, last = (float(x) for x in shown.motion.t[[0, -1]])
         with gui.add_folder("Motion"):
             self._button = gui.add_button("Play")
-            self._time = gui.add_slider("time, s", first, last, max((last - first) / 1000, 1e-9), first)
+            self._time = gui.add_slider("time, s", first, last, _step(last - first), first)
             self._speed = gui.add_dropdown("speed", tuple(SPEEDS), initial_value="1×")
             self._loop = gui.add_checkbox("repeat", True)
         viewer = self.viewer
@@ -86,7 +86,7 @@ class Panel:
         names = self.viewer.model.speed_names
         with gui.add_folder("Plot"):
             self._quantity = gui.add_dropdown("of", QUANTITIES)
-            start = np.argsort(-np.abs(self.viewer.shown.tau).max(axis=0))[:3]
+            start = self.viewer.shown.strongest()[:3]
             self._curves = [
                 gui.add_dropdown(
                     f"curve {k + 1}", (NONE, *names), initial_value=names[start[k]] if k < len(start) else NONE
@@ -104,9 +104,10 @@ class Panel:
         with gui.add_folder("Coordinates", expand_by_default=model.nv <= 12):
             self._home = gui.add_button("Back to the first posture")
             self._sliders = [
-                gui.add_slider(f"{name}, {unit}", float(low), float(high), float(high - low) / 1000, float(x))
+                gui.add_slider(f"{name}, {unit}", *_rounded(low, high), _step(high - low), float(x))
                 for name, unit, (low, high), x in zip(model.speed_names, units, ranges, start, strict=True)
             ]
+            self._told = start  # what sliders say, with the digits they have
         for slider in self._sliders:
             slider.on_update(lambda _: self._by_visitor(self._slid))
         self._home.on_click(lambda _: self.viewer.set_posture(shown.q))
@@ -118,12 +119,17 @@ class Panel:
         if not getattr(self._own, "busy", False):
             act()
 
+    def _darken(self, dark: bool) -> None:
+        self.viewer.server.gui.configure_theme(show_logo=False, dark_mode=dark)
+        self.viewer.scene.darken(dark)
+
     def _scrub(self) -> None:
         self.viewer.pause()
         self.viewer.set_time(float(self._time.value))
 
     def _slid(self) -> None:
-        x = np.array([slider.value for slider in self._sliders], dtype=float)
+        said = np.array([slider.value for slider in self._sliders], dtype=float)
+        x = np.where(said == self._told, self.viewer.shown.tangent(self.viewer.q), said)  # others stay, to all digits
         self.viewer.set_posture(self.viewer.shown.posture(x))
 
     def _chosen(self) -> None:
@@ -138,11 +144,14 @@ class Panel:
         self._own.busy = True
         try:
             with viewer.server.atomic():
-                for slider, x in zip(self._sliders, viewer.shown.tangent(viewer.q), strict=True):
+                digits = [_digits(slider.step) for slider in self._sliders]
+                told = [round(float(x), d) for x, d in zip(viewer.shown.tangent(viewer.q), digits, strict=True)]
+                for slider, x in zip(self._sliders, told, strict=True):
                     if slider.value != x:
                         slider.value = float(np.clip(x, slider.min, slider.max))
+                self._told = np.array([slider.value for slider in self._sliders], dtype=float)
                 if viewer.shown.motion is not None:
-                    self._time.value = viewer.time
+                    self._time.value = round(viewer.time, _digits(self._time.step))
                     self._button.label = "Pause" if viewer.playing else "Play"
                     self._figure.data = self._with_cursor()
                 self._tell()
@@ -167,9 +176,23 @@ class Panel:
             self.joint.value = names[chosen]
         column = viewer.shown.sensitivity(viewer._q, viewer._v, viewer._a, chosen)
         strongest = np.argsort(-np.abs(column))[:5]
-        rows = "\n".join(f"| {_escaped(names[k])} | {column[k]:.4g} |" for k in strongest if column[k])
-        told = f"| joint | ∂τ/∂q |\n|---|---|\n{rows}" if rows else "No torque changes with it here."
+        units = [self._slope_unit(k, chosen) for k in strongest]
+        rows = "\n".join(
+            f"| {_escaped(names[k])} | {_number(column[k])} {unit} |"
+            for k, unit in zip(strongest, units, strict=True) if column[k]
+        )  # fmt: skip
+        told = f"| joint | ∂τ/∂q |\n|:--|:--|\n{rows}" if rows else "No torque changes with it here."
         self.felt.content = f"Red: the torque grows with **{_escaped(names[chosen])}**; blue: it falls.\n\n{told}"
+
+    def _slope_unit(self, of: int, by: int) -> str:
+        """The unit of one entry of ∂τ/∂q."""
+        kinds = self.viewer.model.layout.speed_kinds
+        below = printed(kind_units("q", kinds[by]))
+        return (
+            f"{printed(kind_units('tau', kinds[of]))}/{below}"
+            if below != NUMBER
+            else printed(kind_units("tau", kinds[of]))
+        )
 
     def _drawn(self) -> dict[str, Any]:
         """Data, series and title of the plot."""
@@ -196,7 +219,9 @@ class Panel:
         model = self.viewer.model
         if quantity == "sensitivities":
             return f"∂τ/∂q of {model.speed_names[self.viewer.chosen or 0]}"
-        return f"{quantity}, {joint_units(LETTERS[quantity], model.layout.speed_kinds)}"
+        kinds = model.layout.speed_kinds
+        drawn = [kinds[model.speed_names.index(c.value)] for c in self._curves if c.value != NONE] or kinds[:1]
+        return f"{quantity}, {printed(joint_units(LETTERS[quantity], drawn))}"
 
     def _values(self, quantity: str) -> Array:
         """What is drawn over time, (m, nv)."""
@@ -236,6 +261,39 @@ def _extremes(values: Array) -> NDArray[np.int64]:
         part = values[first : first + width]
         kept |= {first + int(k) for k in (*part.argmin(axis=0), *part.argmax(axis=0))}
     return np.array(sorted(kept))
+
+
+def _step(span: float) -> float:
+    """Of a slider: a power of ten, so that numbers beside it have few digits, and five hundred steps at least.
+
+    >>> _step(6.28), _step(2.0)
+    (0.01, 0.001)
+    """
+    return float(f"1e{int(np.floor(np.log10(max(span, 1e-9) / 500)))}")
+
+
+def _digits(step: float) -> int:
+    return max(0, -round(float(np.log10(step))))
+
+
+def _rounded(low: float, high: float) -> tuple[float, float]:
+    """The ends of a slider, outwards to its digits.
+
+    >>> _rounded(-0.523599, 0.785398)
+    (-0.524, 0.786)
+    """
+    step = _step(high - low)
+    digits = _digits(step)
+    return round(float(np.floor(low / step)) * step, digits), round(float(np.ceil(high / step)) * step, digits)
+
+
+def _number(x: float) -> str:
+    """Four digits, with a proper minus.
+
+    >>> _number(-19.06412)
+    '−19.06'
+    """
+    return f"{x:.4g}".replace("-", "−")
 
 
 def _span(curves: list[Array]) -> tuple[float, float]:

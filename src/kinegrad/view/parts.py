@@ -23,6 +23,7 @@ Array = NDArray[np.float64]
 DENSITY = 1000.0  # kg/m³
 THINNEST, THICKEST = 0.006, 0.07  # radii of capsules, of the reach of the model
 # distinguishable for the colour-blind too: Okabe and Ito's, in an order that neighbours differ in
+LIGHTER = 0.22  # of the way to white
 PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#7a5195", "#b5a642")
 
 
@@ -81,11 +82,17 @@ def reach(model: Model) -> float:
 
 
 def branch_color(model: Model, link: int) -> tuple[float, float, float, float]:
-    """The colour of the branch that a link belongs to; grey for the world."""
+    """The colour of the branch that a link belongs to, every second body of it lighter; grey for the world."""
     if link < 0:
         return 0.6, 0.62, 0.65, 1.0
     text = PALETTE[int(model.topology.branch_of[link]) % len(PALETTE)]
-    red, green, blue = (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5))
+    before, bodies = link, 0
+    while (before := int(model.parents[before])) >= 0 and model.topology.branch_of[before] == model.topology.branch_of[
+        link
+    ]:
+        bodies += bool(model.mass[before] > 0)
+    lighter = LIGHTER if bodies % 2 else 0.0
+    red, green, blue = (x + lighter * (1 - x) for x in (int(text[k : k + 2], 16) / 255 for k in (1, 3, 5)))
     return red, green, blue, 1.0
 
 

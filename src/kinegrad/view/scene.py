@@ -21,6 +21,11 @@ __all__ = ["Scene", "up_direction"]
 
 Array = NDArray[np.float64]
 COM, FORCE, AXIS = (213, 94, 0), (200, 30, 30), (93, 107, 120)
+GROUND = {  # lines of cells and of sections: on light pages, on dark ones, and on those of which it is not known
+    False: ((222, 226, 230), (176, 184, 192)),
+    True: ((48, 54, 61), (82, 91, 100)),
+    None: ((150, 156, 162), (122, 128, 134)),
+}
 LONGEST = 0.35  # length of the largest force, of the reach of the model
 
 
@@ -37,6 +42,8 @@ class Scene:
         Postures that are to come: the ground is below all of them.
     largest_force : float
         N, drawn as an arrow of about a third of the model's reach.
+    dark : bool
+        Whether the page is.
     """
 
     def __init__(
@@ -47,6 +54,7 @@ class Scene:
         *,
         postures: Array | None = None,
         largest_force: float = 0.0,
+        dark: bool = False,
     ) -> None:
         self.server, self.model = server, model
         self.size = reach(model)
@@ -81,6 +89,7 @@ class Scene:
         )  # fmt: skip
         self.forces: list[Any] = []
         self.forces_shown = True
+        self.darken(dark)
 
     def span(self, transforms: Array, along: Array) -> tuple[float, float]:
         """From where to where all parts reach along a direction, m, over any batch of transforms (..., n, 4, 4)."""
@@ -109,6 +118,10 @@ class Scene:
             for mesh, part in zip(self.meshes, self.parts, strict=True):
                 felt = colors is not None and part.link >= 0
                 mesh.color = _bytes(colors[part.link] if felt and colors is not None else part.color[:3])
+
+    def darken(self, dark: bool | None) -> None:
+        """Lines of the ground that stay behind the model on a light or a dark page; None if it may be either."""
+        self.ground.cell_color, self.ground.section_color = GROUND[dark]
 
     def show(self, what: str, visible: bool) -> None:
         """Show or hide names, axes, com, ground or forces."""

@@ -102,6 +102,18 @@ class Shown:
             return np.asarray(self.motion.tau)
         return inverse_dynamics(self.model, self.motion.q, self.motion.v, self.motion.a, loads=self.loads)
 
+    def strongest(self) -> Array:
+        """Speeds by their largest torque, those of hinges that move one part of the body against another first."""
+        model = self.model
+        carried = np.array([model.mass[list(model.topology.subtree(i))].sum() for i in range(model.n)])
+        base = carried >= (1 - 1e-12) * model.total_mass  # joints that move all there is
+        floats = any(base[i] and joint.kind == "prismatic" for i, joint in enumerate(model.joints))
+        speeds = np.array(model.layout.speed_of)
+        second = {int(s) for i, s in enumerate(speeds) if s >= 0 and model.joints[i].kind == "prismatic"}
+        second |= {int(s) for i, s in enumerate(speeds) if s >= 0 and floats and base[i]}
+        largest = np.abs(self.tau).max(axis=0)
+        return np.array(sorted(range(model.nv), key=lambda k: (k in second, -largest[k])))
+
     def sensitivity(self, q: Array, v: Array, a: Array, speed: int) -> Array:
         """The column of ∂τ/∂q of one speed, (..., nv): what all torques feel of it."""
         loads = self.loads if self._arrays is None or q.ndim > 1 or not self._timed else None

@@ -37,6 +37,7 @@ __all__ = ["Viewer"]
 Array = NDArray[np.float64]
 PICTURES = 30.0  # per second
 FIELD_OF_VIEW = np.radians(45.0)
+ROOM = 1.08  # around the model, in a window as wide as it is high or wider
 GREY, BLUE, RED = np.array([0.75, 0.77, 0.80]), np.array([0.02, 0.32, 0.70]), np.array([0.80, 0.10, 0.08])
 
 
@@ -110,7 +111,12 @@ class Viewer:
         self._playing, self._closed = threading.Event(), threading.Event()
         self._began = 0.0
         self.scene = Scene(
-            self.server, model, self.shown.q, postures=self.shown.postures(), largest_force=largest_force
+            self.server,
+            model,
+            self.shown.q,
+            postures=self.shown.postures(),
+            largest_force=largest_force,
+            dark=self.dark,
         )
         add_names_on_hover(self.server, model)
         self.panel = Panel(self)
@@ -279,10 +285,14 @@ class Viewer:
         up, low, high = self.scene.up, self.scene.low, self.scene.high
         side = np.cross(up, np.eye(3)[np.argmin(np.abs(up))])
         side /= np.linalg.norm(side)
-        middle, radius = (low + high) / 2, float(np.linalg.norm(high - low)) / 2 or self.scene.size / 2
+        middle, half = (low + high) / 2, (high - low) / 2
         away = 0.77 * side - 0.58 * np.cross(up, side) + 0.27 * up  # a unit vector
         camera: Any = self.server.initial_camera
-        distance = 1.1 * radius / float(np.sin(FIELD_OF_VIEW / 2))
+        corners = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
+        right = np.cross(up, away) / np.linalg.norm(np.cross(up, away))
+        across = np.abs(corners @ np.stack([right, np.cross(away, right)], axis=-1)).max(axis=-1)
+        needed = float((corners @ away + across / np.tan(FIELD_OF_VIEW / 2)).max())  # for each corner to be in sight
+        distance = ROOM * (needed or 2 * self.scene.size)
         camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 1e-3 * distance, 1e2 * (distance + self.scene.size)
         camera.position = tuple(middle + distance * away)
         camera.look_at, camera.up = tuple(middle), tuple(up)

@@ -7,7 +7,20 @@ import numpy as np
 import pytest
 
 from kinegrad._kernels.compiler.width import ALLOWED, WIDTH, choose, detect
-from kinegrad._kernels.lanes.lane import gather, load, pick, put, root, scatter, select, spread, store, unload, within
+from kinegrad._kernels.lanes.lane import (
+    fetch,
+    gather,
+    load,
+    pick,
+    put,
+    root,
+    scatter,
+    select,
+    spread,
+    store,
+    unload,
+    within,
+)
 
 RNG = np.random.default_rng(1)
 
@@ -175,6 +188,27 @@ def test_unload_transposes_slots_into_rows(rows, columns):
             x = np.zeros((rows, columns))
             function(x, r, scratch, 2)
             np.testing.assert_array_equal(x, expected)
+
+
+@numba.njit
+def fetch_from(x, r, k, count, scratch, slot):
+    store(scratch, 0, fetch(x, r, k, count, scratch, slot))
+
+
+@pytest.mark.parametrize("count", [1, WIDTH - 1, WIDTH])
+@pytest.mark.parametrize("rows", [1, 2, WIDTH, 2 * WIDTH + 3])
+def test_fetch_transposes_columns_into_slots(rows, count):
+    """From the middle of rows; rows past the last are the last, and other slots stay as they are."""
+    x, k = RNG.normal(size=(rows, 2 * WIDTH + 1)), WIDTH
+    for r in range(0, rows, WIDTH):
+        seen = x[np.minimum(r + np.arange(WIDTH), rows - 1), k : k + count].T
+        for function in (fetch_from, plain(fetch_from)):
+            scratch = np.zeros((WIDTH + 4, WIDTH))
+            function(x, r, k, count, scratch, 2)
+            np.testing.assert_array_equal(scratch[2 : 2 + count], seen)
+            np.testing.assert_allclose(scratch[0], (seen**2).sum(axis=0), rtol=1e-15)
+            assert not scratch[1].any()
+            assert not scratch[2 + count :].any()
 
 
 @numba.njit

@@ -6,8 +6,9 @@ import re
 import numpy as np
 import pytest
 
+import kinegrad as kg
 from kinegrad import InputError, samples
-from kinegrad.papers.report.animation import FRAMES, Arrow, Block, Scene, animation, motion_scene, skeleton
+from kinegrad.papers.report.animation import FRAMES, Arrow, Block, Scene, _plain, animation, motion_scene, skeleton
 
 
 def scene(**changes):
@@ -88,3 +89,16 @@ def test_marks_cannot_end_the_script():
 def test_refused(change):
     with pytest.raises(InputError, match="`points`"):
         Scene(**({"t": np.arange(3.0), "limbs": []} | change))
+
+
+def test_a_link_that_is_called_as_its_joint_is_where_its_frame_is():
+    """The payload of the five-bar arm is at the far end of the rod that the elbow moves, not at the elbow."""
+    model, _ = kg.samples.five_bar()
+    q = np.array([[0.1, 0.2, -0.1, 0.3], [0.2, 0.3, -0.2, 0.4]])
+    points, limbs, names = skeleton(model, q)
+    poses = kg.forward_kinematics(model, q).transform
+    for link in model.link_names:
+        assert points[:, names[link]] == pytest.approx(poses[:, model.link_index(link), :3, 3])
+    held = _plain(Scene(np.array([0.0, 1.0]), points, limbs))["pivots"]
+    assert sorted(points[0, k, 0] for k, _ in held) == pytest.approx([-0.1, 0.1])
+    assert _plain(Scene(np.array([0.0, 1.0]), points, limbs, ground=0.0))["pivots"] == []

@@ -7,7 +7,8 @@ same kernel source can be stepped through, measured for coverage, and differenti
     load(x, k), store(x, k, u)          row k of a scratch array (slots, W)
     gather(x, r, k), scatter(x, r, k, u)  column k of the W rows r, r+1, … of an array (rows, columns)
     layer(x, s)                         the array (rows, columns) number s of a three-dimensional one
-    scatter_all(x, r, k, u)             W columns of those rows at once, from k on
+    gather_all(x, r, k), scatter_all(x, r, k, u)  W columns of those rows at once, from k on
+    fetch(x, r, k, count, scratch, slot)          so many columns, to slots slot, slot+1, …
     unload(x, r, scratch, slot)         all columns, from slots slot, slot+1, …
     clear(x, r)                         zero in all columns
     spread(c)                           the number c in every lane
@@ -182,6 +183,12 @@ def scatter(x, r, k, u):
 
 
 @operation
+def gather_all(x, r, k):
+    """Columns k … k+W−1 of rows r … r+W−1 of x: W lane values."""
+    return tuple(gather(x, r, k + w) for w in lanes())
+
+
+@operation
 def layer(x, s):
     """Rows and columns number s of x, (layers, rows, columns)."""
     return x[s]
@@ -246,6 +253,13 @@ def _(x, r, k, u):
         builder.store(builder.extract_element(u, INT32(w)), pointer)
 
 
+@gather_all.register(Array)
+def _(x, r, k):
+    builder, kind = tracer().builder, vector().as_pointer()
+    rows = [builder.load(builder.bitcast(p, kind), align=8) for p in elements(x, r, k, lane_count())]
+    return tuple(map(Lane.of, transpose(rows)))
+
+
 @scatter_all.register(Array)
 def _(x, r, k, u):
     builder = tracer().builder
@@ -268,13 +282,37 @@ def transpose(rows):
 
 
 @inline
+def fetch(x, r, k, count, scratch, slot):
+    """Read columns k … k+count−1, at most W, of rows r … r+W−1 of x into scratch slots slot, slot+1, …
+
+    Returns the sum of the squares of what was read.
+    """
+    total = spread(0.0)
+    if count == lane_count():
+        columns = gather_all(x, r, k)
+        for w in lanes():
+            store(scratch, slot + w, columns[w])
+            total = total + columns[w] * columns[w]
+    else:
+        for c in range(count):
+            u = gather(x, r, k + c)
+            store(scratch, slot + c, u)
+            total = total + u * u
+    return total
+
+
+@inline
 def unload_part(x, r, k, count, scratch, slot):
     """Write scratch slots slot, slot+1, … as columns k … k+count−1 of rows r … r+W−1 of x."""
     whole = count - count % lane_count()
     for c in range(0, whole, lane_count()):
         scatter_all(x, r, k + c, tuple(load(scratch, slot + c + w) for w in lanes()))
-    for c in range(whole, count):
-        scatter(x, r, k + c, load(scratch, slot + c))
+    if whole < count and count > lane_count():  # the last W once more, rather than one by one
+        c = count - lane_count()
+        scatter_all(x, r, k + c, tuple(load(scratch, slot + c + w) for w in lanes()))
+    else:
+        for c in range(whole, count):
+            scatter(x, r, k + c, load(scratch, slot + c))
 
 
 @inline

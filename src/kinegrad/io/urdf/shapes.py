@@ -175,7 +175,7 @@ class ShapeReader:
         if place is not None and "\0" not in str(place) and os.path.isfile(place):
             return str(place)
         text = f"{element.label} is in {shown(name)}, which is not found, and left out"
-        hint = "; say where its package is with packages=…" if scheme in ("package", "model") else ""
+        hint = "; say where its package is by packages=… or ROS_PACKAGE_PATH" if scheme in ("package", "model") else ""
         self.notes.append(Note("mesh not found", text + hint, element.line, matters=False))
         return None
 

@@ -107,7 +107,7 @@ def settings(scaled: Evaluator, hessian: str, tolerance: float, max_iterations: 
     the tolerance, and x is put back within them.  MUMPS neither scales nor permutes again, and orders by approximate
     minimum degree: measured, the same iterates in two thirds of the time on chains and whole bodies.  Steps are refined
     where their residuals are large, and not in any case.  Multipliers of rows start from zero: those that fit a guess
-    best in the sense of least squares say nothing of the optimum (decision 159).
+    best in the sense of least squares say nothing of the optimum (decision 160).
     """
     relax = min(1e-8, tolerance / 10)
     found: dict[str, Any] = {

@@ -141,6 +141,7 @@ def skeleton(model: Model, q: ArrayLike, *, thickness: float = 0.05) -> tuple[Ar
     joints = poses @ np.linalg.inv(model.tip)
     places: list[Array] = []
     names: dict[str, int] = {}
+    own = {*model.link_names, *model.frames}  # a joint may be called as the link that it moves
     limbs: list[Limb] = []
 
     def point(place: Array) -> int:
@@ -169,7 +170,8 @@ def skeleton(model: Model, q: ArrayLike, *, thickness: float = 0.05) -> tuple[Ar
             ends[f"{link} end"] = far[:, :3]
         for name, end in ends.items():
             index = point(end)
-            names.setdefault(name, index)
+            if name not in own or name == link or name in model.frames:
+                names.setdefault(name, index)
             if index != start and not any({start, index} == {x.start, x.end} for x in limbs):
                 colour = _colour(link) if sided or model.n > FEW else (LEFT, RIGHT)[i % 2]
                 limbs.append(Limb(start, index, thickness, colour, link))
@@ -253,7 +255,15 @@ def _plain(scene: Scene) -> dict[str, Any]:
         "centre": ((low + high) / 2).round(DIGITS).tolist(),
         "size": float(np.linalg.norm(high - low).round(DIGITS)) or 1.0,
         "extent": (high - low).round(DIGITS).tolist(),
+        "pivots": _pivots(scene),
     }
+
+
+def _pivots(scene: Scene) -> list[list[float]]:
+    """Where limbs of a machine are held by the world: points that stay, and how thick they are drawn, m."""
+    moved = np.ptp(scene.points, axis=0).max(axis=-1)
+    held = {limb.start: limb.thickness for limb in scene.limbs if moved[limb.start] < SAME_POINT}
+    return [[point, thickness] for point, thickness in held.items()] if scene.ground is None else []
 
 
 SCRIPT = r"""
@@ -269,13 +279,20 @@ function place(x){let i=0;while(i<scene.t.length-2&&scene.t[i+1]<=time)i++;
  const w=Math.min(1,Math.max(0,(time-scene.t[i])/(scene.t[i+1]-scene.t[i])));
  return (k)=>{const a=x[i],b=x[i+1],p=k===undefined?a:a[k],q=k===undefined?b:b[k];
   return [0,1,2].map(j=>p[j]+w*(q[j]-p[j]));};}
+let fitted=[null];  // what the whole motion takes of the picture, seen from here
+function bounds(r,u){if(fitted[0]===az+','+el)return fitted[1];const b=[1e9,-1e9,1e9,-1e9];
+ const grow=(p,w)=>{const x=dot(p,r),y=dot(p,u);b[0]=Math.min(b[0],x-w);b[1]=Math.max(b[1],x+w);
+  b[2]=Math.min(b[2],y-w);b[3]=Math.max(b[3],y+w);};
+ for(const p of scene.points){for(const x of p)grow(x,0);for(const [i,w] of scene.balls)grow(p[i],w);}
+ for(const box of scene.blocks)for(const c of box.corners)for(const x of c)grow(x,0);
+ if(scene.ground!==null)grow([scene.centre[0],scene.centre[1],scene.ground],0);
+ fitted=[az+','+el,b];return b;}
 function draw(){const ratio=window.devicePixelRatio||1,W=canvas.clientWidth,H=canvas.clientHeight;
  if(canvas.width!==W*ratio||canvas.height!==H*ratio){canvas.width=W*ratio;canvas.height=H*ratio;}
  ink.setTransform(ratio,0,0,ratio,0,0);ink.clearRect(0,0,W,H);const [r,u,n]=camera(),e=scene.extent;
- const wide=Math.abs(r[0])*e[0]+Math.abs(r[1])*e[1],tall=Math.abs(u[0])*e[0]+Math.abs(u[1])*e[1]+Math.abs(u[2])*e[2];
- const s=0.86*Math.min(W/Math.max(wide,0.35*scene.size),H/Math.max(tall,0.35*scene.size));
- const flat=p=>{const d=[p[0]-scene.centre[0],p[1]-scene.centre[1],p[2]-scene.centre[2]];
-  return [W/2+s*dot(d,r),H/2-s*dot(d,u),dot(d,n)];};
+ const [left,right,low,high]=bounds(r,u),wide=right-left,tall=high-low;
+ const s=0.84*Math.min(W/Math.max(wide,0.35*scene.size),H/Math.max(tall,0.35*scene.size));
+ const flat=p=>[W/2+s*(dot(p,r)-(left+right)/2),H/2-s*(dot(p,u)-(low+high)/2),dot(p,n)];
  const line=(a,b,c,w)=>{ink.strokeStyle=c;ink.lineWidth=w;ink.beginPath();ink.moveTo(a[0],a[1]);ink.lineTo(b[0],b[1]);
   ink.stroke();};
  ink.lineCap='round';const mesh=tone('--grid','#dde3e9'),edge=tone('--canvas','#f7f9fb'),words=tone('--grey','#4a5a6a');
@@ -288,7 +305,7 @@ function draw(){const ratio=window.devicePixelRatio||1,W=canvas.clientWidth,H=ca
   x0=Math.round(scene.centre[0]/0.25)*0.25,y0=Math.round(scene.centre[1]/0.25)*0.25;
   for(let k=-R;k<=R+1e-9;k+=0.25){line(flat([x0+k,y0-R,g]),flat([x0+k,y0+R,g]),mesh,1);
    line(flat([x0-R,y0+k,g]),flat([x0+R,y0+k,g]),mesh,1);}}
- for(const [k,c] of scene.trails){ink.strokeStyle=c;ink.globalAlpha=0.45;ink.lineWidth=1.5;ink.beginPath();
+ for(const [k,c] of scene.trails){ink.strokeStyle=c;ink.globalAlpha=0.8;ink.lineWidth=2;ink.beginPath();
   scene.points.forEach((p,i)=>{const f=flat(p[k]);i?ink.lineTo(f[0],f[1]):ink.moveTo(f[0],f[1]);});ink.stroke();
   ink.globalAlpha=1;}
  const items=[],at=place(scene.points);
@@ -305,9 +322,15 @@ function draw(){const ratio=window.devicePixelRatio||1,W=canvas.clientWidth,H=ca
    f.forEach((k,i)=>i?ink.lineTo(c[k][0],c[k][1]):ink.moveTo(c[k][0],c[k][1]));ink.closePath();ink.fill();
    ink.globalAlpha=1;ink.stroke();}]);}}
  items.sort((a,b)=>a[0]-b[0]);for(const item of items)item[1]();
+ const spot=(p,w,c)=>{ink.fillStyle=c;ink.strokeStyle=edge;ink.lineWidth=2;ink.beginPath();
+  ink.arc(p[0],p[1],w,0,7);ink.fill();ink.stroke();};
+ for(const [k,w] of scene.pivots)spot(flat(at(k)),Math.max(5,0.8*w*s),words);  // what the world holds
+ for(const [k,c] of scene.trails)spot(flat(at(k)),8,c);
+ const force=tone('--force','#7a3fa0');
  for(const arrow of scene.arrows){const p=place(arrow.start)(),d=place(arrow.vector)();
   if(Math.hypot(...d)<0.01)continue;const a=flat(p),b=flat([p[0]+d[0],p[1]+d[1],p[2]+d[2]]);
-  line(a,b,arrow.colour,2.5);const t=Math.atan2(b[1]-a[1],b[0]-a[0]);ink.fillStyle=arrow.colour;ink.beginPath();
+  const hue=arrow.colour==='#7a3fa0'?force:arrow.colour;
+  line(a,b,hue,2.5);const t=Math.atan2(b[1]-a[1],b[0]-a[0]);ink.fillStyle=hue;ink.beginPath();
   ink.moveTo(b[0],b[1]);for(const q of [-0.4,0.4])ink.lineTo(b[0]-10*Math.cos(t+q),b[1]-10*Math.sin(t+q));ink.fill();}
  let mark='';for(const name in scene.marks)if(time>=scene.marks[name]-1e-9)mark=name;
  ink.font='15px system-ui,sans-serif';if(mark){ink.fillStyle=words;ink.fillText(mark,14,24);}
@@ -322,11 +345,11 @@ function step(now){if(last!==null&&playing){const d=Math.min(0.1,(now-last)/1000
  last=now;draw();requestAnimationFrame(step);}
 button.onclick=()=>{playing=!playing;button.textContent=playing?'pause':'play';};
 slider.oninput=()=>{time=T*Number(slider.value);playing=false;wait=0;button.textContent='play';};
-let drag=null;const spot=e=>{const box=canvas.getBoundingClientRect(),touch=e.pointerType==='touch';
+let drag=null;const pointAt=e=>{const box=canvas.getBoundingClientRect(),touch=e.pointerType==='touch';
  pointed=touch&&e.type!=='pointerdown'?pointed:[e.clientX-box.left,e.clientY-box.top,touch];};
-canvas.onpointerdown=e=>{drag=[e.clientX,e.clientY];spot(e);canvas.setPointerCapture(e.pointerId);};
+canvas.onpointerdown=e=>{drag=[e.clientX,e.clientY];pointAt(e);canvas.setPointerCapture(e.pointerId);};
 canvas.onpointermove=e=>{if(drag){az-=0.5*(e.clientX-drag[0]);el=Math.max(-89,Math.min(89,el+0.5*(e.clientY-drag[1])));
- drag=[e.clientX,e.clientY];pointed=null;}else spot(e);};
+ drag=[e.clientX,e.clientY];pointed=null;}else pointAt(e);};
 canvas.onpointerup=canvas.onpointercancel=()=>{drag=null;};
 canvas.onpointerleave=e=>{if(e.pointerType!=='touch')pointed=null;};
 const start=location.hash.match(/t=([\d.]+)/);if(start){time=Math.min(T,Number(start[1])*T);playing=false;}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.model.units import joint_units
 from kinegrad.motion.problem import MotionSolution
 from kinegrad.papers.report.animation import Scene
 from kinegrad.papers.report.motion_scene import foot_forces
@@ -70,8 +71,9 @@ def plot_coordinates(solution: MotionSolution) -> Figure:
     """The coordinates that move most."""
     model, t = solution.problem.model, np.linspace(0, solution.duration, 241)
     q = solution.motion(t).q
-    figure, ax = _axes("coordinate, rad or m")
     order = _distinct(q, np.argsort(-np.ptp(q, axis=0), kind="stable"))
+    kinds = [model.layout.speed_kinds[k] for k in order[: len(COLOURS)]]  # motion problems have no quaternions
+    figure, ax = _axes(f"coordinate, {joint_units('q', kinds)}")
     for k, colour in zip(order, COLOURS, strict=False):
         ax.plot(t, q[:, k], color=colour, linewidth=1.9, label=model.coordinate_names[k])
     _seams(ax, solution)
@@ -133,6 +135,7 @@ def plot_progress(solution: MotionSolution) -> Figure:
         ("optimality", [each.optimality for each in history], COLOURS[0]),
     ):
         ax.semilogy(k, np.maximum(values, 1e-14), color=colour, linewidth=1.8, marker=".", label=name)
+    ax.xaxis.get_major_locator().set_params(integer=True)
     _names(figure)
     return figure
 

@@ -21,7 +21,7 @@ from kinegrad.papers.report.animation import animation
 from kinegrad.papers.report.files import write_json
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.motion_scene import scene_of
-from kinegrad.papers.report.page import Page, Progress, about, duration, number, write_figures
+from kinegrad.papers.report.page import Page, Progress, about, duration, number, powers, write_figures
 from kinegrad.papers.report.whole_solve import solve_to_the_end
 from kinegrad.predictions.catalogue import Prediction
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["PredictionReport", "predict"]
 
+SOLVERS = {"ipopt": "IPOPT", "cyipopt": "IPOPT", "uno": "Uno", "slsqp": "SLSQP"}
 CAPTIONS = {
     "postures": ("Postures", "At equal steps of time."),
     "coordinates": ("Coordinates", "Those that move most; of left and right, one where both are alike."),
@@ -139,7 +140,10 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
         [
             (f"{solution.duration:.4f} s", "final time <i>T</i>"),
             (f"{program.n} × {program.m}", "unknowns and rows of the nonlinear program"),
-            (f"{nonlinear.iterations}", f"iterations of {escape(nonlinear.solver)}, in {duration(report.seconds)}"),
+            (
+                f"{nonlinear.iterations}",
+                f"iterations of {SOLVERS[nonlinear.solver]}, in {duration(report.seconds)}",
+            ),
             (escape(solution.status), "by the conditions of an optimum, and by a fine grid between the nodes"),
         ]
     )
@@ -150,7 +154,7 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
         if name == "progress":
             page.section("How it was found", "found")
             page.listing(solution.problem.describe())
-            page.paragraph(escape(_sentence(solution.nonlinear.message)))
+            page.paragraph(powers(_sentence(solution.nonlinear.message)))
         page.figure(png, label, caption)
     _quality(page, report)
     facts = about("", report.page.parent, False, ("numpy", "scipy", "casadi", "unopy"))
@@ -189,7 +193,7 @@ def _quality(page: Page, report: PredictionReport) -> None:
         "constraints. Begun anew in every segment of the splines, it shows what the solution itself is worth; "
         "over the whole motion, a body that balances is unstable without feedback, so that is done for others alone."
     )
-    page.paragraph(escape(_sentence(report.verification.message)))
+    page.paragraph(powers(_sentence(report.verification.message)))
 
 
 def _numbers(prediction: Prediction, report: PredictionReport, facts: dict[str, str]) -> dict[str, Any]:

@@ -34,11 +34,11 @@ Progress = Callable[[str, int, int], None]  # what is being done, how much of it
 STYLE = """
 :root { color-scheme: light dark; --back: #f4f5f7; --paper: #fff; --ink: #1b2733; --soft: #3b4a59; --grey: #4a5a6a;
   --line: #dde2e7; --box: #f2f6fa; --link: #1d5c96; --bar: #2f6fab; --note: #fdf3f4; --quick: #fff7e0;
-  --quoted: #6a7784; --canvas: #f7f9fb; --grid: #dde3e9; }
+  --quoted: #6a7784; --canvas: #f7f9fb; --grid: #dde3e9; --force: #7a3fa0; }
 @media screen and (prefers-color-scheme: dark) {
   :root { --back: #0e0f10; --paper: #171717; --ink: #e6e9ec; --soft: #c2cad2; --grey: #a7b1bb; --line: #363c43;
     --box: #20262d; --link: #7db8ee; --bar: #4f93d1; --note: #33201f; --quick: #332b14; --quoted: #8f9aa5;
-    --canvas: #1d2126; --grid: #343c45; }
+    --canvas: #1d2126; --grid: #343c45; --force: #c79bea; }
   figure img { filter: invert(.91) hue-rotate(180deg); }
 }
 * { box-sizing: border-box; }
@@ -55,7 +55,7 @@ main ul:not(.numbers) { max-width: 46rem; padding-left: 1.3rem; } main ul:not(.n
 .lead { font-size: 1.12rem; color: var(--soft); }
 a { color: var(--link); text-decoration: none; } a:hover { text-decoration: underline; }
 .numbers { display: flex; flex-wrap: wrap; gap: .8rem; margin: 1.6rem 0; padding: 0; list-style: none; }
-.numbers li { flex: 1 1 12rem; padding: .9rem 1rem; background: var(--box); border-left: 4px solid var(--bar); }
+.numbers li { flex: 1 1 9.5rem; padding: .9rem 1rem; background: var(--box); border-left: 4px solid var(--bar); }
 .numbers b { display: block; font-size: 1.45rem; line-height: 1.25; white-space: nowrap; }
 .numbers span { font-size: .84rem; line-height: 1.35; color: var(--grey); display: block; }
 nav { margin: 1.5rem 0; font-size: .95rem; columns: 2; } nav ol { margin: 0; padding-left: 1.4rem; }
@@ -77,7 +77,8 @@ tr.quoted td { color: var(--quoted); }
 .about dl { display: grid; grid-template-columns: 9rem 1fr; gap: .2rem 1rem; }
 .about dt { font-weight: 600; } .about dd { margin: 0; overflow-wrap: anywhere; }
 sup, sub { line-height: 0; font-size: .72em; }
-pre { overflow-x: auto; font: .8rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
+pre { white-space: pre-wrap; overflow-wrap: anywhere;
+  font: .8rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 code { font: .9em ui-monospace, "DejaVu Sans Mono", Menlo, monospace; }
 .quick { padding: .6rem 1rem; background: var(--quick); border-left: 4px solid #e0a100; max-width: 46rem; }
 figure { overflow-x: auto; }
@@ -302,13 +303,13 @@ def number(x: float, digits: int = 2) -> str:
 def powers(text: str) -> str:
     """Text as HTML, with powers of ten.
 
-    >>> powers("1.1e-05 < 5e-06, 1e-14")
-    '1.1·10<sup>−5</sup> &lt; 5·10<sup>−6</sup>, 10<sup>−14</sup>'
+    >>> powers("1.1e-05 < 5e-06, 1e-14, 0.0e+00")
+    '1.1·10<sup>−5</sup> &lt; 5·10<sup>−6</sup>, 10<sup>−14</sup>, 0'
     """
     return re.sub(
         r"(\d+(?:\.\d+)?)e([+-]?)0?(\d+)",
         lambda m: f"{'' if m[1] == '1' else f'{m[1]}·'}10<sup>{'−' * (m[2] == '-')}{m[3]}</sup>",
-        escape(text),
+        re.sub(r"\b0(?:\.0+)?e\+00\b", "0", escape(text)),
     )
 
 

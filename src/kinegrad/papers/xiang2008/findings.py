@@ -42,11 +42,13 @@ def run_of(report: Report, example: int, segments: int = 20, nodes: int = 2, **w
 def _first(report: Report) -> str:
     T, exact = report.example1.duration, report.exact.final_time
     sweep = report.starts
+    least, most = f"{sweep.least:.5f}", f"{sweep.most:.5f}"
+    spread = f"= {least}" if least == most else f"from {least} to {most}"
     return (
         f"Example 1, the least time: T = {T:.5f} s with 20 segments and torques limited at the knots and between "
         "them; published 0.3934 s. The optimum without splines switches torques between their limits three times and "
         f"takes {exact:.8f} s. {sweep.converged} of {sweep.starts} starts, straight lines with noise, ended at an "
-        f"optimum, with T from {sweep.least:.5f} to {sweep.most:.5f} s."
+        f"optimum, with T {spread} s."
     )
 
 
@@ -84,7 +86,8 @@ def _hessians(report: Report) -> str:
 
 def _minima(report: Report) -> str:
     listed = ", ".join(
-        f"T = {one.final_time:.4f} s (J = {one.objective:.4f}, {one.starts} starts)" for one in report.minima
+        f"T = {one.final_time:.4f} s (J = {one.objective:.4f}, {one.starts} start{'s' if one.starts > 1 else ''})"
+        for one in report.minima
     )
     return (
         f"Example 2 has local minima: {sum(one.starts for one in report.minima)} of the starts with noise ended at an "
