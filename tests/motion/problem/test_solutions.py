@@ -76,7 +76,8 @@ def test_sensitivities_are_those_of_problems_solved_again():
 
     found = problem().solve(tolerance=1e-9)
     change = found.sensitivity(names)
-    assert change.names == ("m2", "L2", "f", "limit of shoulder", "limit of elbow")
+    limits = ("limit of shoulder", "limit of elbow", "lower limit of duration", "upper limit of duration")
+    assert change.names == ("m2", "L2", "f", *limits)
     h = 1e-4
     cases = {"m2": ("m", 0.5), "L2": ("L", 0.0), "f": ("f", -10.0), "limit of shoulder": ("limit", 10.0)}
     for name, (what, value) in cases.items():

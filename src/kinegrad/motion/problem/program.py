@@ -141,14 +141,16 @@ class MotionProgram:
                 inside = i - assembled.starts[k]
                 if 0 <= inside < assembled.grid.K * size:
                     node, r = divmod(inside, size)
-                    return block.function.names[r], self._phase_of(assembled.grid), float(assembled.grid.s[node])
+                    return block.function.names[r], self.phase_of(assembled.grid), float(assembled.grid.s[node])
         raise IndexError(i)
 
-    def _phase_of(self, grid: Grid) -> str:
-        for p, variables in enumerate(self.parts.variables.phases):
-            if variables is grid.variables:
-                return self.parts.phases[p].name
-        return ""
+    def phase_number(self, grid: Grid) -> int:
+        """Which phase a grid is of."""
+        return next(p for p, variables in enumerate(self.parts.variables.phases) if variables is grid.variables)
+
+    def phase_of(self, grid: Grid) -> str:
+        """The name of that phase."""
+        return self.parts.phases[self.phase_number(grid)].name
 
     def row_name(self, i: int) -> str:
         """What row i is, and at which part of its phase."""

@@ -1,17 +1,20 @@
 """How an optimum changes with limits, loads, masses and lengths, without another solve.
 
-Let the problem depend on a parameter θ: f(x, θ), g(x, θ), limits of rows b(θ).  At a regular optimum with multipliers
-λ, of the active limits A, the objective changes as the Lagrangian does (the *envelope theorem*),
+Let the problem depend on a parameter θ: f(x, θ), g(x, θ), limits of rows b(θ) and of unknowns c(θ).  At a regular
+optimum with multipliers λ and ζ, of the active limits A, the objective changes as the Lagrangian does (the *envelope
+theorem*),
 
-    dJ/dθ = ∂f/∂θ + λᵀ(∂g/∂θ − ∂b/∂θ)                                                                               (1)
+    dJ/dθ = ∂f/∂θ + λᵀ(∂g/∂θ − ∂b/∂θ) − ζᵀ∂c/∂θ                                                                     (1)
 
-and x moves so that the conditions of an optimum stay fulfilled: with H the Hessian of the Lagrangian,
+and x moves so that the conditions of an optimum stay fulfilled.  Unknowns at their limits, x_c, move with these; of the
+others, with H the Hessian of the Lagrangian,
 
-    | H   Aᵀ | | dx/dθ |      | ∂²L/∂x∂θ         |
-    | A   0  | | dλ/dθ |  = − | ∂g_A/∂θ − ∂b_A/∂θ |                                                                  (2)
+    | H   Aᵀ | | dx/dθ |      | ∂²L/∂x∂θ + H_c ∂c/∂θ          |
+    | A   0  | | dλ/dθ |  = − | ∂g_A/∂θ − ∂b_A/∂θ + A_c ∂c/∂θ |                                                      (2)
 
 which gives dT/dθ.  Derivatives by masses, lengths and loads are those of the same program with θ among its unknowns:
-columns of its exact Jacobian and Hessian.  Both hold as long as the same limits are active.
+columns of its exact Jacobian and Hessian; what limits and conditions at ends do is in ``changes.py``.  Both hold as
+long as the same limits are active.
 """
 
 from __future__ import annotations
@@ -25,10 +28,7 @@ from numpy.typing import NDArray
 
 from kinegrad.design import Design
 from kinegrad.errors import InputError, shown
-from kinegrad.motion.problem.functions import Squares
-from kinegrad.motion.problem.nodes import Block
-from kinegrad.motion.problem.program import MotionProgram
-from kinegrad.motion.problem.terms import Effort
+from kinegrad.motion.problem.changes import Change, boundary_changes, limit_changes
 from kinegrad.results import Result
 
 if TYPE_CHECKING:
@@ -47,7 +47,9 @@ class Sensitivity(Result):
     Attributes
     ----------
     names : tuple of str
-        Of the parameters: constants as :class:`Design` names them, and ``"limit of …"`` for torque limits.
+        Of the parameters: constants as :class:`Design` names them; ``"limit of shoulder"`` for limits ±x of a torque,
+        and ``"limit of v of elbow"``, ``"upper limit of q of elbow"``, ``"limit of power of elbow"`` for others;
+        ``"friction of right_foot"``; ``"q of elbow at the end"``, ``"reach forearm x"``.
     values : ndarray, shape (p,)
         Their present values.
     dobjective : ndarray, shape (p,)
@@ -69,26 +71,17 @@ class Sensitivity(Result):
         return float(self.dobjective[k]), float(self.dduration[k])
 
 
-@dataclass(frozen=True, eq=False)
-class _Change:
-    """What (1) and (2) need of one parameter."""
-
-    name: str
-    value: float
-    objective: float  # ∂f/∂θ + λᵀ(∂g − ∂b)
-    slope: Array  # ∂²L/∂x∂θ, (n,)
-    rows: Array  # ∂g/∂θ − ∂b/∂θ, (m,)
-
-
-def sensitivity(solution: MotionSolution, parameters: Any, *, limits: bool) -> Sensitivity:
-    """Of masses, lengths and loads by name, and of torque limits."""
-    changes: list[_Change] = []
+def sensitivity(solution: MotionSolution, parameters: Any, *, limits: bool, boundary: bool) -> Sensitivity:
+    """Of masses, lengths and loads by name, of limits, and of what is asked for at the ends."""
+    changes: list[Change] = []
     if parameters is not None:
         changes += _of_design(solution, parameters)
     if limits:
-        changes += _of_limits(solution)
+        changes += limit_changes(solution)
+    if boundary:
+        changes += boundary_changes(solution)
     if not changes:
-        raise InputError("there is nothing to differentiate with respect to: no `parameters`, and no torque limits")
+        raise InputError("there is nothing to differentiate with respect to: no `parameters`, and no limits")
     along = _moves(solution, changes)
     where = solution.problem.parts.variables.durations
     dT = along[where[where >= 0]].sum(axis=0) if (where >= 0).any() else np.zeros(len(changes))
@@ -113,7 +106,7 @@ def _design_of(solution: MotionSolution, parameters: Any) -> Design:
     return Design(solution.problem.model, parameters, next(iter(loads)))
 
 
-def _of_design(solution: MotionSolution, parameters: Any) -> list[_Change]:
+def _of_design(solution: MotionSolution, parameters: Any) -> list[Change]:
     problem, x = solution.problem, solution.x
     if problem.design is not None:
         raise InputError("the problem has a design of its own, whose parameters are among the unknowns; expected none")
@@ -136,94 +129,78 @@ def _of_design(solution: MotionSolution, parameters: Any) -> list[_Change]:
         slope = np.zeros(n)
         own = (below == n + k) & (beside < n)
         slope[beside[own]] = H[own]
-        found.append(_Change(name, float(design.values[k]), float(gradient[n + k] + of_rows @ y), slope, of_rows))
+        found.append(
+            Change(name, float(design.values[k]), float(gradient[n + k] + of_rows @ y), slope, of_rows, np.zeros(n))
+        )
     return found
 
 
-def _of_limits(solution: MotionSolution) -> list[_Change]:
-    """Torque limits of actuators, ±, of all phases at once."""
-    problem, program, y = solution.problem, solution.problem.program, solution.nonlinear.g_multipliers
-    parts, found = problem.parts, []
-    for name in parts.actuators.names:
-        rows, value = np.zeros(program.m), np.nan
-        for grid, k, block in program.blocks():
-            if block.label != "torque" or f"torque of {name}" not in block.function.names:
-                continue
-            r = block.function.names.index(f"torque of {name}")
-            at = grid.row_numbers(k)[:, r]
-            assert block.lower is not None
-            assert block.upper is not None
-            value = float(max(abs(block.lower[0, r]), abs(block.upper[0, r])))
-            rows[at] = np.where(y[at] > 0, -1.0, 1.0)  # by how much the active side moves away
-        if not np.isfinite(value):
-            continue
-        objective, slope = _relative_effort(solution, name, value)
-        found.append(_Change(f"limit of {name}", value, float(rows @ y) + objective, slope, rows))
-    return found
-
-
-def _relative_effort(solution: MotionSolution, name: str, limit: float) -> tuple[float, Array]:
-    """∂f/∂θ and ∂²f/∂x∂θ of efforts that are relative to the limit θ: weights 1/θ²."""
-    problem, program, x = solution.problem, solution.problem.program, solution.x
-    value, slope = 0.0, np.zeros(program.n)
-    relative = [term for term in problem.objective if isinstance(term, Effort) and term.relative]
-    k = problem.parts.actuators.names.index(name)
-    for assembled in program.grids:
-        grid = assembled.grid
-        if not relative or not any(block.label == "Effort" for block in grid.terms):
-            continue
-        blocks = []
-        efforts = [block for block in grid.terms if block.label == "Effort"]
-        of = [term for term in problem.objective if isinstance(term, Effort) and _in_phase(solution, grid, term)]
-        for block, term in zip(efforts, of, strict=True):
-            if term.relative:
-                assert isinstance(block.function, Squares)
-                blocks.append(Block(block.function.only(k, -2 / limit), weights=block.weights, label="Effort"))
-        if blocks:
-            part = assembled.with_blocks(blocks)
-            value += part.objective(x)
-            part.add_gradient(x, slope)
-    return value, slope
-
-
-def _in_phase(solution: MotionSolution, grid: Any, term: Effort) -> bool:
-    phases = solution.problem.parts.variables.phases
-    p = next(k for k, one in enumerate(phases) if one is grid.variables)
-    return term.phase is None or term.phase == solution.problem.phases[p].name
-
-
-def active_rows(program: MotionProgram, solution: MotionSolution) -> tuple[Mask, Mask]:
-    """Which rows and bounds hold at the optimum: their multipliers are larger than their distance, both scaled."""
-    found = solution.nonlinear
-    g, y = found.g / program.g_scale, found.g_multipliers * program.g_scale
-    low, high = program.g_lower / program.g_scale, program.g_upper / program.g_scale
-    rows: Mask = np.asarray((low == high) | (np.abs(y) > np.minimum(g - low, high - g)))
-    x, z = found.x / program.x_scale, found.x_multipliers * program.x_scale
-    low, high = program.x_lower / program.x_scale, program.x_upper / program.x_scale
-    return rows, np.abs(z) > np.minimum(x - low, high - x)
-
-
-def _moves(solution: MotionSolution, changes: list[_Change]) -> Array:
-    """dx/dθ of (2), (n, parameters)."""
-    from scipy.sparse import bmat, csc_array, eye_array
-    from scipy.sparse.linalg import splu
+def _scaled(solution: MotionSolution) -> tuple[Any, Any]:
+    """Hessian of the Lagrangian and Jacobian, (n, n) and (m, n), both scaled."""
+    from scipy.sparse import csc_array, diags_array
 
     program, x = solution.problem.program, solution.x
-    rows, bounds = active_rows(program, solution)
-    free = np.flatnonzero(~bounds)
-    n = program.n
+    n, m = program.n, program.m
     lower = csc_array((program.hessian(x, 1.0, solution.nonlinear.g_multipliers), program.hessian_pattern), (n, n))
-    H = (lower + lower.T - csc_array((lower.diagonal(), (np.arange(n), np.arange(n))), (n, n))).tocsr()[free][:, free]
-    A = csc_array((program.jacobian(x), program.jacobian_pattern), (program.m, n)).tocsr()[rows][:, free]
-    by, size = program.x_scale[free], program.g_scale[rows]
-    D, E = csc_array((by, (np.arange(len(by)),) * 2)), csc_array((1 / size, (np.arange(len(size)),) * 2))
-    H, A = D @ H @ D, E @ A @ D
-    system = bmat([[H, A.T], [A, -1e-12 * eye_array(len(size))]], format="csc")
-    right = np.concatenate(
-        [-by[:, None] * np.stack([one.slope[free] for one in changes], 1),
-         -np.stack([one.rows[rows] for one in changes], 1) / size[:, None]]
-    )  # fmt: skip
-    solved = splu(system).solve(right)
-    out = np.zeros((n, len(changes)))
-    out[free] = by[:, None] * solved[: len(free)]
-    return out
+    H = lower + lower.T - diags_array(lower.diagonal())
+    A = csc_array((program.jacobian(x), program.jacobian_pattern), (m, n))
+    by = diags_array(program.x_scale)
+    return (by @ H @ by).tocsr(), (diags_array(1 / program.g_scale) @ A @ by).tocsr()
+
+
+def _solved(H: Any, A: Any, diagonal: Array, right: Array) -> Array:
+    """The solution of | H Aᵀ; A −D | s = right, with D a diagonal matrix."""
+    from scipy.sparse import bmat, diags_array
+    from scipy.sparse.linalg import splu
+
+    if not A.shape[0]:
+        return np.asarray(splu(H.tocsc()).solve(right))
+    return np.asarray(splu(bmat([[H, A.T], [A, -diags_array(diagonal)]], format="csc")).solve(right))
+
+
+def _active(solution: MotionSolution, H: Any, A: Any) -> tuple[Mask, Mask]:
+    """Which rows and bounds hold at the optimum: those with multipliers y larger than their distance d, both scaled.
+
+    An interior-point method ends with y d = μ, which leaves both of a limit that hardly matters small.  Then one step
+    of Newton's method towards y d = 0 tells: it takes away d of an active limit, and y of another ([elbakry1994]).
+    """
+    from scipy.sparse import diags_array
+
+    program, found = solution.problem.program, solution.nonlinear
+    g, y = found.g / program.g_scale, found.g_multipliers * program.g_scale
+    low, high = program.g_lower / program.g_scale, program.g_upper / program.g_scale
+    x, z = found.x / program.x_scale, found.x_multipliers * program.x_scale
+    least, most = program.x_lower / program.x_scale, program.x_upper / program.x_scale
+    equal = low == high
+    d, e = np.minimum(g - low, high - g), np.minimum(x - least, most - x)
+    rows, bounds = equal | (np.abs(y) > d), np.abs(z) > e
+    unclear = ~equal & (np.abs(y) < 1e6 * d) & (np.abs(y) > 1e-6 * d)
+    unsure = (np.abs(z) < 1e6 * e) & (np.abs(z) > 1e-6 * e)
+    if not (unclear.any() or unsure.any()):
+        return rows, bounds
+    kept, free = np.flatnonzero(rows | unclear), np.flatnonzero(~bounds | unsure)
+    push = np.where(unsure, np.abs(z) / np.where(unsure, e, 1.0), 0.0)
+    soft = np.where(unclear, d / np.where(unclear, np.abs(y), 1.0), 1e-12)
+    right = np.concatenate([np.where(unsure, z, 0.0)[free], (np.sign(y) * np.where(unclear, d, 0.0))[kept]])
+    step = _solved(H[free][:, free] + diags_array(push[free]), A[kept][:, free], soft[kept], right)
+    dx, dy = np.zeros(program.n), np.zeros(program.m)
+    dx[free], dy[kept] = step[: len(free)], step[len(free) :]
+    return (
+        np.where(unclear, np.sign(y) * dy > -0.5 * np.abs(y), rows),
+        np.where(unsure, np.sign(z) * dx > 0.5 * e, bounds),
+    )
+
+
+def _moves(solution: MotionSolution, changes: list[Change]) -> Array:
+    """dx/dθ of (2), (n, parameters)."""
+    program = solution.problem.program
+    H, A = _scaled(solution)
+    rows, bounds = _active(solution, H, A)
+    free, held = np.flatnonzero(~bounds), np.flatnonzero(bounds)
+    out = np.zeros((program.n, len(changes)))
+    out[held] = np.stack([one.bounds[held] for one in changes], 1) / program.x_scale[held, None]  # ∂c/∂θ
+    slope = np.stack([one.slope * program.x_scale for one in changes], 1)[free] + H[free][:, held] @ out[held]
+    residual = np.stack([one.rows / program.g_scale for one in changes], 1)[rows] + A[rows][:, held] @ out[held]
+    system = H[free][:, free], A[rows][:, free], np.full(int(rows.sum()), 1e-12)
+    out[free] = -_solved(*system, np.concatenate([slope, residual]))[: len(free)]
+    return np.asarray(program.x_scale[:, None] * out)

@@ -132,15 +132,20 @@ class MotionSolution(Result):
             raise InputError("`whole` and `segments` are both False; expected at least one to simulate")
         return verify(self, mujoco=mujoco, segments=segments, whole=whole)
 
-    def sensitivity(self, parameters: Any = None, *, limits: bool = True) -> Sensitivity:
-        """How the optimum changes with masses, lengths, loads and torque limits, from its multipliers.
+    def sensitivity(self, parameters: Any = None, *, limits: bool = True, boundary: bool = False) -> Sensitivity:
+        """How the optimum changes with masses, lengths, loads, limits and conditions at ends, from its multipliers.
 
         Parameters
         ----------
         parameters : Design, sequence of str or mapping, optional
             Constants of the model, by the names of :class:`Design`.
         limits : bool
-            Torque limits of all actuators, too.
+            Limits on torques, powers, q, v and a, and the friction of feet.  A limit ±x is one parameter; of any other,
+            the lower and the upper one are two.  Limits on q, v and a are those of splines, so of a coordinate that
+            others follow.
+        boundary : bool
+            Coordinates that are given at the ends; speeds and accelerations there that are given and not zero; places
+            to reach.
 
         Examples
         --------
@@ -150,13 +155,14 @@ class MotionSolution(Result):
         >>> found = MotionProblem(samples.two_link(), Phase(segments=8), ends).solve()
         >>> change = found.sensitivity(["forearm.mass"])
         >>> change.names
-        ('forearm.mass', 'limit of shoulder', 'limit of elbow')
+        ('forearm.mass', 'limit of shoulder', 'limit of elbow', 'lower limit of duration', 'upper limit of duration')
         >>> bool(change["forearm.mass"][1] > 0), bool(change["limit of elbow"][1] < 0)
         (True, True)
         """
-        if not isinstance(limits, bool):
-            raise InputError(f"`limits` is {shown(limits)}; expected True or False")
-        return sensitivity(self, parameters, limits=limits)
+        for name, value in (("limits", limits), ("boundary", boundary)):
+            if not isinstance(value, bool):
+                raise InputError(f"`{name}` is {shown(value)}; expected True or False")
+        return sensitivity(self, parameters, limits=limits, boundary=boundary)
 
     def __repr__(self) -> str:
         what = f"T = {self.duration:.6g} s, objective {self.objective:.6g}"

@@ -62,9 +62,12 @@ class PhaseParts:
 
 
 class Transcription:
-    """All parts of the program of a :class:`MotionProblem`."""
+    """All parts of the program of a :class:`MotionProblem`.
 
-    def __init__(self, problem: Any) -> None:
+    `constants`: control points that conditions fix are unknowns, too, with bounds that meet.
+    """
+
+    def __init__(self, problem: Any, *, constants: bool = False) -> None:
         self.problem = problem
         self.model: Model = problem.model
         self.phases: tuple[Phase, ...] = problem.phases
@@ -76,7 +79,7 @@ class Transcription:
         self.limits = limits_of(self.model, self.phases, self.where, self.requirements)
         self.notes += unkept_limits(self.model, self.limits, self.where)
         check_rates(self)
-        self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits)
+        self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits, constants)
         self.spline_conditions()
         half, g = 0.5 * self.model.total_mass, float(np.linalg.norm(self.model.gravity))
         self.force_size = max(half * g, min(half * SLOW, 1.0)) or 1.0  # N: half the weight, as a foot carries

@@ -235,8 +235,10 @@ class Variables:
 class VariablesBuilder:
     """Ties and bounds of control points, then numbers for them."""
 
-    def __init__(self, model: Model, phases: tuple[Phase, ...], where: Coordinates, limits: list[list[Bounds]]) -> None:
-        self.model, self.phases, self.where = model, phases, where
+    def __init__(
+        self, model: Model, phases: tuple[Phase, ...], where: Coordinates, limits: list[list[Bounds]], constants: bool
+    ) -> None:
+        self.model, self.phases, self.where, self.constants = model, phases, where, constants
         self.start = np.cumsum([0, *(phase.basis.control_points * where.count for phase in phases)])
         total = int(self.start[-1])
         self.parent = np.arange(total)
@@ -282,7 +284,7 @@ class VariablesBuilder:
         roots = np.array([self.root(a) for a in range(len(self.parent))], dtype=np.int64)
         low, high = self.lower[roots], self.upper[roots]
         with np.errstate(invalid="ignore"):
-            fixed = meet(low, high)
+            fixed = meet(low, high) & (not self.constants)
         free = np.flatnonzero((roots == np.arange(len(roots))) & ~fixed)
         number = np.full(len(roots), -1, dtype=np.int64)
         number[free] = np.arange(len(free))
