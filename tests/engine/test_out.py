@@ -99,6 +99,7 @@ def test_out_may_overlap_a_buffer_behind_a_foreign_object():
         (np.empty((1, 11, N)), r"shape \(1, 11, 6\)"),
         ([[0.0] * N] * 11, "`out` is a list; expected a float64 array"),
         (read_only(np.empty((11, N))), "`out` is read-only; expected a writable array"),
+        (np.ma.masked_equal(np.zeros((11, N)), 0.0), "`out` is a masked array, which would hide results"),
     ],
 )
 def test_out_that_cannot_be_filled(out, message):

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad._engine.coordinates import Chart
-from kinegrad._engine.gate import broadcast, overflow_is_passed, real
+from kinegrad._engine.gate import broadcast, check_out, overflow_is_passed, real
 from kinegrad._engine.gate import not_finite as not_finite_at
-from kinegrad._engine.memory import check_apart, overlaps_itself
+from kinegrad._engine.memory import check_apart
 from kinegrad._engine.signature import Kind
 from kinegrad._kernels.coordinates import UNIT
 from kinegrad._kernels.lanes.finite import FINE, LARGEST
@@ -104,15 +104,10 @@ def deliver(names: Sequence[str], results: Sequence[Array], out: Any = None) -> 
 
 def _filled(name: str, out: Any, x: Array) -> Array:
     """`out` with the numbers of x."""
-    if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != x.shape:
-        found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-        raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {x.shape}")
-    if not out.flags.writeable:
-        raise InputError(f"`{name}` is read-only; expected a writable array of shape {x.shape}")
-    if overlaps_itself(out):
-        raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
-    out[...] = x
-    return out
+    check_out(name, out, x.shape)
+    filled: Array = out
+    filled[...] = x
+    return filled
 
 
 def check_arguments(

@@ -27,6 +27,19 @@ _FAR = 1e70  # where fourth powers, as in the square of an inertia, overflow
 FLOAT64 = np.dtype(np.float64)  # NumPy keeps one object of it, so `is` finds it fast; a miss only costs a copy
 
 
+def check_out(name: str, out: Any, shape: Shape) -> None:
+    """Refuse what cannot be filled with a result of this shape."""
+    if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != shape:
+        found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
+        raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {shape}")
+    if isinstance(out, np.ma.MaskedArray) and np.ma.is_masked(out):
+        raise InputError(f"`{name}` is a masked array, which would hide results; expected a plain array")
+    if not out.flags.writeable:
+        raise InputError(f"`{name}` is read-only; expected a writable array of shape {shape}")
+    if overlaps_itself(out):
+        raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
+
+
 class Batch:
     """Checked arguments of one call, flattened to a common number of states.
 
@@ -107,13 +120,7 @@ class Batch:
             filled = np.zeros(flat) if zero else np.empty(flat)
             self.results.append(filled)
             return filled.reshape(full), filled
-        if not isinstance(out, np.ndarray) or out.dtype != np.float64 or out.shape != full:
-            found = f"{out.dtype} array of shape {out.shape}" if isinstance(out, np.ndarray) else type(out).__name__
-            raise InputError(f"`{name}` is a {found}; expected a float64 array of shape {full}")
-        if not out.flags.writeable:
-            raise InputError(f"`{name}` is read-only; expected a writable array of shape {full}")
-        if overlaps_itself(out):
-            raise InputError(f"`{name}` repeats its memory (strides {out.strides}); expected room for every number")
+        check_out(name, out, full)
         if not out.flags.carray or any(share_memory(out, x) for x in self._given.values()):
             filled = np.zeros(flat) if zero else np.empty(flat)
         else:
