@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -38,14 +39,18 @@ def predict(
     from kinegrad.papers.report.motion_page import predict as run
     from kinegrad.predictions import prediction
 
-    report = run(prediction(chosen), out or Path("out", chosen), solver=solver, progress=True)
+    def stage(what: str, done: int, total: int) -> None:
+        if not done:
+            print(f"{'writing the page' if what == 'page' else what} …", file=sys.stderr, flush=True)
+
+    report = run(prediction(chosen), out or Path("out", chosen), solver=solver, progress=True, stages=stage)
     solution, console = report.solution, open_console()
     console.print(plain(solution.problem.describe()))
     table = text_table(["between the nodes", "where"], ["excess", "tolerance"])
     for one in solution.between:
         table.add_row(*map(plain, (one.family, f"{one.row}, {one.phase}", f"{one.value:.2e}", f"{one.tolerance:g}")))
     print_section(console, "checked on a grid ten times as fine", table)
-    console.print(plain(report.verification.message))
+    console.print(plain(report.verified))
     console.print(plain(f"{solution.message}; {solution.iterations} iterations, {report.seconds:.2f} s"))
     console.print(f"T = {solution.duration:.5f} s")
     console.print(f"page: {plain(report.page)}", soft_wrap=True)

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["PredictionReport", "predict"]
 
 SOLVERS = {"ipopt": "IPOPT", "cyipopt": "IPOPT", "uno": "Uno", "slsqp": "SLSQP"}
+UNVERIFIED = "the predicted torques were not simulated: Ctrl-C ended that"
 CAPTIONS = {
     "postures": ("Postures", "At equal steps of time."),
     "coordinates": ("Coordinates", "Those that move most; of left and right, one where both are alike."),
@@ -60,8 +61,8 @@ class PredictionReport:
     page, results, motion_file : Path
         The HTML page, numbers as JSON, and the motion as CSV.
     solution : MotionSolution
-    verification : Verification
-        How far the motion departs if its torques are simulated forwards.
+    verification : Verification or None
+        How far the motion departs if its torques are simulated forwards; None if Ctrl-C ended that.
     seconds : float
         For solving, of a clock on the wall.
     """
@@ -70,8 +71,13 @@ class PredictionReport:
     results: Path
     motion_file: Path
     solution: MotionSolution
-    verification: Verification
+    verification: Verification | None
     seconds: float
+
+    @property
+    def verified(self) -> str:
+        """What the simulation shows."""
+        return UNVERIFIED if self.verification is None else self.verification.message
 
 
 def predict(
@@ -89,7 +95,8 @@ def predict(
     ----------
     prediction : Prediction
     out : path
-        A folder for the page, the figures and the numbers; files appear in it when all is done, or not at all.
+        A folder for the page, the figures and the numbers; files appear in it when all is done, or not at all.  Ctrl-C
+        while the solution is simulated ends that alone, and the page says so.
     solver : str
         As of :meth:`MotionProblem.solve`.
     progress : bool or callable, optional
@@ -114,7 +121,11 @@ def predict(
         solution = solve_to_the_end(problem, guess, solver=solver, progress=progress, **prediction.options)
         seconds = perf_counter() - begin
         stands = any(isinstance(one, Foot) for one in problem.requirements)
-        verification = solution.verify(whole=not stands)  # without control, who stands falls
+        say("simulating the predicted torques", 0, 1)
+        try:
+            verification = solution.verify(whole=not stands)  # without control, who stands falls
+        except KeyboardInterrupt:  # the motion is there, and its page is to be
+            verification = None
         report = PredictionReport(
             target / "index.html", target / "results.json", target / "motion.csv", solution, verification, seconds
         )
@@ -193,7 +204,7 @@ def _quality(page: Page, report: PredictionReport) -> None:
         "constraints. Begun anew in every segment of the splines, it shows what the solution itself is worth; "
         "over the whole motion, a body that balances is unstable without feedback, so that is done for others alone."
     )
-    page.paragraph(powers(_sentence(report.verification.message)))
+    page.paragraph(powers(_sentence(report.verified)))
 
 
 def _numbers(prediction: Prediction, report: PredictionReport, facts: dict[str, str]) -> dict[str, Any]:
@@ -217,7 +228,7 @@ def _numbers(prediction: Prediction, report: PredictionReport, facts: dict[str, 
             {"family": one.family, "value": one.value, "tolerance": one.tolerance, "row": one.row, "phase": one.phase,
              "s": one.s} for one in solution.between
         ],
-        "verification": report.verification.message,
+        "verification": report.verified,
         "about": facts,
     }  # fmt: skip
 
