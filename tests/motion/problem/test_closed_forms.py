@@ -5,6 +5,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad.motion import (
+    Above,
     Acceleration,
     Apart,
     Boundary,
@@ -15,6 +16,7 @@ from kinegrad.motion import (
     Jerk,
     Limits,
     MotionProblem,
+    Periodic,
     Phase,
     Reach,
     Time,
@@ -165,6 +167,65 @@ def test_an_arm_turns_its_satellite(degree):
     assert np.abs(momentum.linear).max() < 4e-3 * at_most
     assert np.abs(momentum.angular).max() < 4e-3 * at_most
     assert fine.q[-1, 3] < -0.1
+
+
+def test_what_is_left_between_is_that_of_inverse_dynamics():
+    """The torque of the hinge, which nothing supplies, on the fine grid; with a jerk among what is computed there."""
+    model = kg.samples.cart_pendulum()
+    swing = [Boundary("start", q=[0, 0], v=0), Boundary("end", q=[0, 2.0], v=0)]
+    for nodes in (1, 2):
+        problem = MotionProblem(
+            model, Phase(duration=1.0, segments=8, nodes=nodes), swing, [Effort(), Jerk(1e-6)], actuated=["track"]
+        )
+        found = problem.solve()
+        fine = found.motion(np.linspace(0, 1, 81))
+        left = np.abs(kg.inverse_dynamics(model, fine.q, fine.v, fine.a)[:, 1]).max()
+        (residual,) = (one.value for one in found.between if one.family == "dynamics")
+        assert residual == pytest.approx(
+            left / (0.1 * 0.5 * model.total_mass * np.linalg.norm(model.gravity)), rel=1e-9
+        )
+
+
+def walker(nodes):
+    """A torso with two legs in the plane, whose feet are points, takes a step."""
+    builder = kg.ModelBuilder("walker")
+    torso, thigh, shank = (kg.Inertia(*x) for x in (
+        (12, (0, 0, 0.24), np.diag([1.3, 1.33, 0.1])), (6.8, (0, 0, -0.11), np.diag([0.47, 0.47, 0.05])),
+        (3.2, (0, 0, -0.24), np.diag([0.2, 0.2, 0.02]))))  # fmt: skip
+    builder.add("base", None, kg.planar("y"), link="torso", inertia=torso)
+    for side in "rl":
+        builder.add(f"{side}_hip", "torso", kg.revolute("y"), link=f"{side}_thigh", inertia=thigh, effort_limits=150)
+        builder.add(
+            f"{side}_knee", f"{side}_thigh", kg.revolute("y"), link=f"{side}_shank", placement=[0, 0, -0.4],
+            inertia=shank, effort_limits=150, position_limits=(0.05, 1.5),
+        )  # fmt: skip
+    step = [
+        Foot("r_shank", (0, 0, -0.8), friction=0.7, at=(0, 0, 0)),
+        Periodic(advance={"base.tx": 0.35}, mirror={"r_hip": "l_hip", "r_knee": "l_knee"}, orders=1),
+        Above("l_shank", 0.02, point=(0, 0, -0.4), during=(0.25, 0.75)),
+        Above("l_shank", 0.0, point=(0, 0, -0.4)),
+        Limits(q={"base.ry": (-0.1, 0.3), "base.tz": (0.6, 0.85)}),
+    ]
+    phase = Phase(duration=0.9, segments=12, nodes=nodes)
+    problem = MotionProblem(builder.build(), phase, step, [Effort(1e-3), Acceleration(1e-3)])
+    bent = {"base.tz": 0.75, "r_knee": 0.4, "l_knee": 0.4}
+    start = bent | {"base.tx": -0.175, "r_hip": -0.5, "l_hip": 0.1}
+    return problem, problem.guess(
+        postures={"start": start, "end": bent | {"base.tx": 0.175, "l_hip": -0.5, "r_hip": 0.1}}
+    )
+
+
+@pytest.mark.slow
+def test_a_foot_that_is_a_point_leaves_one_torque_to_nobody():
+    """Two forces for three torques: the third is zero at breakpoints.  At all nodes it would cost 50 % more."""
+    problem, guess = walker(2)
+    assert "63 dynamics" in problem.describe()  # 2 at 25 nodes, 1 at 13 breakpoints
+    found = problem.solve(guess)
+    assert found.success
+    other, guess = walker(1)
+    fewer = other.solve(guess, refine=True)
+    assert fewer.success
+    assert found.objective == pytest.approx(fewer.objective, rel=0.03)
 
 
 # --- contacts, obstacles, other programs -------------------------------------------------------------------------

@@ -119,13 +119,12 @@ def fine_grid(program: MotionProgram, p: int, s: Array | None = None) -> FineGri
     parts = program.parts
     here, own = parts.variables.phases[p], own_grid(program, p)
     part = parts.parts[p]
-    mechanics = Mechanics(part.model, parts.phases[p].loads, design=part.design) if own is None else own.mechanics
-    blocks = [] if own is None else [*own.rows]
-    for other in program.grids:
-        if other.grid.name == "unsupplied" and other.grid.variables is here:
-            blocks += other.grid.rows
+    few = [x.grid for x in program.grids if x.grid.name == "unsupplied" and x.grid.variables is here]
+    known = few[0] if own is None and few else own
+    mechanics = Mechanics(part.model, parts.phases[p].loads, design=part.design) if known is None else known.mechanics
+    blocks = [block for one in ([] if own is None else [own]) + few for block in one.rows]
     forces = parts.variables.forces[p]
-    orders = 3 if own is None else own.orders
+    orders = 3 if known is None else known.orders
     grid = FineGrid(parts.phases[p].basis, s, mechanics, here, forces, orders, blocks, "fine")
     grid.coarse = part.nodes
     return grid

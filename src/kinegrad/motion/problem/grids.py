@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import qr
 
 from kinegrad.constraints import ConstraintSet, Contact
 from kinegrad.motion.problem import checks
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from kinegrad.motion.problem.transcription import Transcription
 
 Array = NDArray[np.float64]
+Index = NDArray[np.int64]
 
 LENGTH = 0.1  # m: size of rows of positions, and lever of moments
 INTEGRALS = {3: 2, 4: 2, 5: 4}  # parts of a segment that integrals of squares of accelerations take, by the degree
@@ -96,8 +98,9 @@ def _dynamics(parts: Transcription, p: int) -> list[Grid]:
     jerk = any(isinstance(term, Jerk) for term in parts.terms)
     layout, K, u = mechanics.layout(4 if jerk else 3), len(part.nodes), parts.actuators
     blocks: list[Block] = []
-    if len(u.N) and part.forced is not None:
-        blocks.append(_unsupplied(parts, layout, K))
+    supplied = _supplied(parts, p)
+    if len(supplied):
+        blocks.append(_unsupplied(parts, layout, K, supplied))
     lower, upper = effort_limits(parts, p)
     bounded = np.isfinite(lower) | np.isfinite(upper)
     if bounded.any():
@@ -116,24 +119,48 @@ def _dynamics(parts: Transcription, p: int) -> list[Grid]:
         blocks += term_blocks(parts, p, layout, part.nodes, phase.nodes)
     here = parts.variables.phases[p], parts.variables.forces[p], layout.orders
     grids = [Grid(phase.basis, part.nodes, mechanics, *here, blocks, "dynamics")]
-    if len(u.N) and part.forced is None:  # no force is unknown at each node: as many equations as accelerations have
-        s = collocation_instants(phase)  # freedoms in time, and no more
-        free = parts.variables.phases[p], np.zeros((len(s), 0), dtype=np.int64), 3
-        rows = [_unsupplied(parts, mechanics.layout(3), len(s))]
-        grids.append(Grid(phase.basis, s, mechanics, *free, rows, "unsupplied"))
+    others = np.setdiff1d(np.arange(len(u.N)), supplied)
+    if len(others):  # no force is unknown for them at each node: as many equations as accelerations have freedoms
+        forces, s = parts.variables.forces[p], collocation_instants(phase)  # in time, and no more
+        if part.forced is not None:  # where forces are known
+            s, forces = part.nodes[:: phase.nodes], forces[:: phase.nodes]
+        rows = [_unsupplied(parts, layout, len(s), others)]
+        few = parts.variables.phases[p], forces[: len(s)], layout.orders
+        grids.append(Grid(phase.basis, s, mechanics, *few, rows, "unsupplied"))
     if apart:  # limits at the nodes alone; integrals take more instants
         s = node_instants(phase, fine)
         grids.append(Grid(phase.basis, s, mechanics, *here, term_blocks(parts, p, layout, s, fine), "integrals"))
     return grids
 
 
-def _unsupplied(parts: Transcription, layout: Any, K: int) -> Block:
+def _supplied(parts: Transcription, p: int) -> Index:
+    """Which of the torques without motors unknown forces can supply, at any posture but singular ones.
+
+    A foot that is a point supplies two of the three of a body in the plane: nothing holds it from turning about the
+    point.
+    """
+    part, N = parts.parts[p], parts.actuators.N
+    best: Index = np.zeros(0, dtype=np.int64)
+    if part.forced is None or not part.forced_rows or not len(N):
+        return best
+    sizes = np.array([_row_size(parts, row) for row in N])
+    for q in np.random.default_rng(20080206).uniform(-0.5, 0.5, (3, part.model.nq)):
+        reach = (N @ part.forced.jacobian(q)[list(part.forced_rows)].T) / sizes[:, None]
+        _, r, order = qr(reach.T, mode="economic", pivoting=True)
+        diagonal = np.abs(np.diag(r))
+        rank = int((diagonal > 1e-6 * max(diagonal.max(initial=0.0), 1e-300)).sum())
+        if rank > len(best):
+            best = np.sort(order[:rank])
+    return best
+
+
+def _unsupplied(parts: Transcription, layout: Any, K: int, which: Index) -> Block:
     """Torques that no motor supplies are zero."""
     u = parts.actuators
-    names = tuple(f"unactuated torque {name}" for name in u.row_names)
+    names = tuple(f"unactuated torque {u.row_names[i]}" for i in which)
     zero = np.zeros((K, len(names)))
-    sizes = np.array([_row_size(parts, row) for row in u.N])
-    return Block(Linear.of_matrix(names, u.N, layout.tau.start), zero, zero, sizes, label="dynamics")
+    sizes = np.array([_row_size(parts, row) for row in u.N[which]])
+    return Block(Linear.of_matrix(names, u.N[which], layout.tau.start), zero, zero, sizes, label="dynamics")
 
 
 def _row_size(parts: Transcription, row: Array) -> float:
