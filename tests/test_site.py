@@ -61,3 +61,11 @@ def test_figures_have_versions_for_phones_and_dark_pages(site):
 def test_derivations_of_kernels_are_on_the_theory_pages(site):
     assert "Glossary" in site["theory/inverse_dynamics.html"]
     assert "[singh2022]" in site["theory/inverse_dynamics.html"]
+
+
+def test_every_derivation_of_a_theory_page_is_in_place(site):
+    """A link to a module that stands alone in its line becomes the docstring of that module; no other is left."""
+    for page in (ROOT / "docs" / "theory").glob("*.md"):
+        listed = re.findall(r"(?m)^- .*\(\.\./\.\./(src/kinegrad/[\w/]+\.py)\)", page.read_text(encoding="utf-8"))
+        shown = re.sub("<wbr>", "", site[f"theory/{page.stem}.html"])
+        assert [name for name in listed if f">{name}</span></code>:" not in shown] == [], page.name
