@@ -145,7 +145,8 @@ class MotionSolution(Result):
             others follow.
         boundary : bool
             Coordinates that are given at the ends; speeds and accelerations there that are given and not zero; places
-            to reach.
+            to reach.  Each changes alone: where given coordinates close a loop, or put a foot where it stands, that a
+            combination of them keeps it so is up to the caller.
 
         Examples
         --------
