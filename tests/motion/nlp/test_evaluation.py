@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kinegrad import InputError, SingularError, SolveError
-from kinegrad.motion.nlp import solve
+from kinegrad.motion.nlp import judgement, solve
 from tests.kernels.child import child, stopping
 from tests.limits import LIMIT
 from tests.motion.nlp.programs import SOLVERS, Symbolic, hs
@@ -116,6 +116,23 @@ def test_an_interrupt_returns_the_best_point(solver):
     assert max(found.violation, 1e-5) == pytest.approx(best[0])
     resumed = solve(program, warm_start=found, solver=solver)
     assert resumed.success
+
+
+def test_an_interrupt_while_the_result_is_judged_loses_nothing(monkeypatch):
+    program, x0, *_ = hs(71)
+    judge, sent = judgement._judge, []
+
+    def interrupt(*arguments):
+        sent.append(os.kill(os.getpid(), signal.SIGINT))
+        return judge(*arguments)
+
+    monkeypatch.setattr(judgement, "_judge", interrupt)
+    found = solve(program, x0)
+    assert sent == [None]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert found.status == "interrupted"
+    assert "when the solver had ended" in found.message
+    assert max(found.optimality, found.violation) < 1e-6
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

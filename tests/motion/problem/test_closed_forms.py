@@ -11,6 +11,7 @@ from kinegrad.motion import (
     Boundary,
     Effort,
     Fixed,
+    Follow,
     Foot,
     Guided,
     Jerk,
@@ -127,6 +128,41 @@ def test_grams_and_ships(mass, force, way):
     fast = MotionProblem(strong, Phase(duration=(T / 10, 10 * T), segments=16), ends(way), Time()).solve()
     assert fast.success
     assert fast.duration == pytest.approx(T, rel=5e-3)
+
+
+@pytest.mark.parametrize(("mass", "way"), [(1.0, 1.0), (1e-6, 1e-3), (1e4, 100.0)])
+@pytest.mark.parametrize("solver", ["ipopt", "slsqp"])
+def test_an_optimum_is_one_from_itself(mass, way, solver):
+    """Where slopes are zero, they say nothing of the units."""
+    problem = MotionProblem(cart(mass), Phase(duration=1.0, segments=8), ends(way), Effort())
+    found = problem.solve()
+    for guess in (found, found.x, found.motion):
+        again = problem.solve(guess, solver=solver)
+        assert again.success, again.message
+        assert again.objective == pytest.approx(12 * (mass * way) ** 2, rel=1e-9)
+    assert problem.program.f_scale == 1.0  # which other threads may be using
+
+
+def test_a_motion_that_is_followed_exactly():
+    """The objective, too, is zero at this optimum."""
+    given = MotionProblem(cart(), Phase(duration=1.0, segments=8), ends(), Effort()).solve().motion
+    problem = MotionProblem(cart(), Phase(duration=1.0, segments=8), ends(), Follow(given))
+    found = problem.solve()
+    assert found.success
+    assert problem.solve(found).success
+    assert problem.solve(given).success
+
+
+@pytest.mark.parametrize("duration", [0.03, 0.003])
+def test_a_guess_that_is_much_too_fast(duration):
+    """Its effort is larger by many powers of ten, beside which the optimum's slopes are not small."""
+    phase = Phase(duration=(1e-3, 50.0), segments=8)
+    problem = MotionProblem(cart(), phase, ends(), [Effort(), Time()])
+    found = problem.solve(problem.guess(durations=[duration]))
+    T = 36**0.25  # of 12/T³ + T
+    assert found.success
+    assert found.duration == pytest.approx(T, rel=1e-6)
+    assert found.objective == pytest.approx(12 / T**3 + T, rel=1e-9)
 
 
 # --- fewer motors than coordinates, and nothing else that pushes ---------------------------------------------

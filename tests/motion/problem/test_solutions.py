@@ -1,11 +1,14 @@
 """What solutions are: proved forwards, refined, differentiated, pickled."""
 
+import os
 import pickle
+import signal
 
 import numpy as np
 import pytest
 
 import kinegrad as kg
+from kinegrad import samples
 from kinegrad.motion import (
     Above,
     Acceleration,
@@ -21,6 +24,7 @@ from kinegrad.motion import (
     Symmetric,
     Time,
 )
+from kinegrad.motion.problem import problem as module
 from tests.motion.problem import problems
 from tests.motion.problem.test_two_link import lifting, time_optimal
 
@@ -203,3 +207,21 @@ def test_where_there_are_no_numbers_the_solver_takes_a_shorter_step():
     with pytest.raises(kg.SolveError):
         problem.program.constraints(x)
     assert problem.solve().nonlinear.success
+
+
+def test_an_interrupt_while_a_motion_is_looked_at_loses_nothing(monkeypatch):
+    """Between the nodes, when the solver has ended."""
+    look = module.excesses
+
+    def interrupt(*arguments):
+        os.kill(os.getpid(), signal.SIGINT)
+        return look(*arguments)
+
+    ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+    problem = MotionProblem(samples.two_link(), Phase(segments=8), ends)
+    whole = problem.solve()
+    monkeypatch.setattr(module, "excesses", interrupt)
+    found = problem.solve()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert (found.status, found.success) == ("interrupted", False)
+    assert found.duration == whole.duration

@@ -289,6 +289,14 @@ class Evaluator:
         return self._jacobian
 
 
+class Signals:
+    """What has come in the meantime, where no solve is running that could end."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.interrupted = False
+
+
 class Interrupts:
     """Signals during a solve: of Ctrl-C the first asks it to end, the second is raised.
 
@@ -298,7 +306,7 @@ class Interrupts:
     second one is raised at once.  Only in the main thread, where Python delivers signals.
     """
 
-    def __init__(self, evaluator: Evaluator) -> None:
+    def __init__(self, evaluator: Evaluator | Signals) -> None:
         self.evaluator = evaluator
         self._handlers: dict[int, Any] = {}
 

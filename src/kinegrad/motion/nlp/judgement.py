@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,12 +13,13 @@ from kinegrad.motion.nlp.evaluation import Evaluator, NotEvaluable, Stopped
 from kinegrad.motion.nlp.ipopt import Ending
 from kinegrad.motion.nlp.messages import explanation
 from kinegrad.motion.nlp.program import NonlinearProgram
-from kinegrad.motion.nlp.solution import NonlinearSolution
+from kinegrad.motion.nlp.solution import STATUSES, NonlinearSolution
 
-__all__ = ["judged_solution", "still_optimal"]
+__all__ = ["judged_solution", "still_optimal", "stopped"]
 
 Array = NDArray[np.float64]
 SLACK = 10  # tolerances that the conditions of an optimum may be off by: solvers measure them each in its own way
+AFTERWARDS = "when the solver had ended"
 
 
 @np.errstate(all="ignore")  # what overflows is not finite, and is told
@@ -51,6 +54,8 @@ def judged_solution(
             status = "optimal" if judged.is_minimum else "saddle"
         elif status == "optimal":
             status = "stalled" if judged.conditions.violation <= SLACK * tolerance else "infeasible"
+    if scaled.interrupted and not interrupted:
+        status, word = "interrupted", AFTERWARDS
     x = np.clip(judged.x * scaled.x_scale, scaled.program.x_lower, scaled.program.x_upper)
     g = judged.g * scaled.g_scale
     message = explanation(scaled, status, word, judged.conditions, judged.curvature, x, g, tolerance)
@@ -63,6 +68,12 @@ def judged_solution(
         scaled.evaluations, tuple(scaled.history), scaled.seconds(), solver, hessian, gradient, word,
         None if scaled.iterates is None else np.array(scaled.iterates).reshape(-1, scaled.n),
     )  # fmt: skip
+
+
+def stopped(solution: NonlinearSolution) -> NonlinearSolution:
+    """A solution after which Ctrl-C has come."""
+    message = f"{STATUSES['interrupted']} ({AFTERWARDS}); before: {solution.message}"
+    return replace(solution, status="interrupted", message=message)
 
 
 def _done(scaled: Evaluator) -> int:

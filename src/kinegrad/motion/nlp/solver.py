@@ -94,8 +94,11 @@ def solve(
     Notes
     -----
     Ctrl-C ends the solve at its next evaluation and returns the best point so far with the status "interrupted"; a
-    second one is raised.  A point is better than another if it violates limits less, or, where both keep them within
-    the tolerance, if its objective is less.
+    second one is raised.  If it comes when the solver has ended, and its result is judged, that result is returned with
+    the same status.  Before the solver begins there is nothing to return, and KeyboardInterrupt is raised.
+
+    A point is better than another if it violates limits less, or, where both keep them within the tolerance, if its
+    objective is less.
 
     Examples
     --------
@@ -145,9 +148,10 @@ def solve(
                 scaled.go_on(file.found)
         with Interrupts(scaled), np.errstate(all="ignore"):  # what overflows is not finite, and is told
             ending = _run(scaled, start, solver, hessian, tolerance, max_iterations, warm_start, dict(options or {}))
+            if scaled.error is None:
+                solution = judged_solution(scaled, ending, start, solver, hessian, gradient, tolerance)
         if scaled.error is not None:
             raise scaled.error
-    solution = judged_solution(scaled, ending, start, solver, hessian, gradient, tolerance)
     if file is not None:
         file.close(solution)
     return solution

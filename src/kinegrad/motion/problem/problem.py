@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -17,11 +18,14 @@ from kinegrad.errors import InputError, KinegradWarning, shown
 from kinegrad.io.whole_file import checked_path
 from kinegrad.model import Model
 from kinegrad.motion.motion import Motion
-from kinegrad.motion.nlp import Iterate, NonlinearSolution, solve
+from kinegrad.motion.nlp import Iterate, NonlinearSolution
+from kinegrad.motion.nlp.evaluation import Interrupts, Signals
+from kinegrad.motion.nlp.judgement import stopped
 from kinegrad.motion.problem import checks, guess
 from kinegrad.motion.problem.between import excesses, tolerances_of
 from kinegrad.motion.problem.derivative_check import DerivativeCheck, check_derivatives
 from kinegrad.motion.problem.description import described
+from kinegrad.motion.problem.objective_scale import solve_scaled
 from kinegrad.motion.problem.program import MotionProgram
 from kinegrad.motion.problem.refinement import NEARBY, carried, refined
 from kinegrad.motion.problem.requirements import Phase, Requirement
@@ -254,25 +258,36 @@ class MotionProblem:
         for note in self.parts.at_rest:
             warnings.warn(note, KinegradWarning, stacklevel=2)
         x0, warm = self._start(guess)
-        self.program.scale_objective(x0)
         how: dict[str, Any] = {
             "solver": solver, "hessian": hessian, "gradient": gradient, "tolerance": tolerance,
             "max_iterations": max_iterations, "progress": progress, "keep_iterates": keep_iterates, "options": options,
         }  # fmt: skip
         how["checkpoint"] = file = None if checkpoint is None else checked_path(checkpoint, "checkpoint")
-        found = self.solution(solve(self.program, x0, warm_start=warm, **how), tolerances)
+        nonlinear, scale = solve_scaled(self.program, x0, warm_start=warm, **how)
+        found = self._understood(nonlinear, tolerances)
         most = 3 if refine is True else int(refine)
         for count in range(1, most + 1):
             if found.status != "between-nodes":
                 break
             finer = refined(found.problem, found)
             x0 = carried(found.problem.program, found.x, finer.program)
-            finer.program.f_scale = self.program.f_scale
             if solver in ("ipopt", "cyipopt"):
                 how["options"] = NEARBY | dict(options or {})
             how["checkpoint"] = file and file.with_name(f"{file.stem}.refined{count}{file.suffix}")
-            found = finer.solution(solve(finer.program, x0, **how), tolerances, refinements=count)
+            nonlinear, scale = solve_scaled(finer.program, x0, scale, **how)
+            found = finer._understood(nonlinear, tolerances, refinements=count)
         return found
+
+    def _understood(
+        self, nonlinear: NonlinearSolution, tolerances: Mapping[str, float], *, refinements: int = 0
+    ) -> MotionSolution:
+        """The motion of a solution, which Ctrl-C does not lose."""
+        signals = Signals()
+        with Interrupts(signals):
+            found = self.solution(nonlinear, tolerances, refinements=refinements)
+        if signals.error is not None:
+            raise signals.error
+        return replace(found, nonlinear=stopped(nonlinear)) if signals.interrupted else found
 
     def _start(self, given: Any) -> tuple[Array, NonlinearSolution | None]:
         if given is None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import SolveError
 from kinegrad.motion.nlp.program import Pattern
 from kinegrad.motion.problem.assembly import GridAssembly
 from kinegrad.motion.problem.nodes import Block, Grid
@@ -20,7 +19,6 @@ from kinegrad.motion.problem.transcription import Transcription
 from kinegrad.motion.problem.variables import phase_numbers
 
 Array = NDArray[np.float64]
-ORDINARY = (1e-4, 1e6)  # slopes of objectives that solvers take as they are
 
 
 class MotionProgram:
@@ -62,19 +60,6 @@ class MotionProgram:
         parts_of = [*self.splines.hessian_parts(), *(x for grid in self.grids for x in grid.hessian_parts())]
         self._hessian = SparseSum((self.n, self.n), parts_of, lower=True)
         self.hessian_pattern: Pattern = (self._hessian.rows, self._hessian.columns)
-
-    def scale_objective(self, x: Array) -> None:
-        """Choose `f_scale` where slopes of the objective at a guess are far from one, as efforts of a gram or a ship.
-
-        Solvers stop where slopes are below a tolerance, in whatever units the objective is: without a scale, a guess
-        whose effort is 1e-17 N²·s would be an optimum.
-        """
-        try:
-            size = float(np.abs(self.gradient(x) * self.x_scale).max(initial=0.0))
-        except SolveError:  # no numbers there: the solver will say so
-            return
-        ordinary = not np.isfinite(size) or size == 0 or ORDINARY[0] <= size <= ORDINARY[1]
-        self.f_scale = 1.0 if ordinary else 10.0 ** round(np.log10(size))
 
     def durations(self, x: Array) -> Array:
         """Of all phases, s."""
