@@ -5,14 +5,18 @@ the page of the task it is for, and pages that stand elsewhere in the repository
 """
 
 import ast
+import html
 import importlib
 import inspect
+import itertools
 import re
 import textwrap
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from docutils import nodes
+from sphinx import addnodes
 from sphinx.domains.python import PyObject
 
 import kinegrad
@@ -47,6 +51,8 @@ suppress_warnings = [
     "ref.python",  # words of a type, such as n of "shape (n,)", are no references
 ]
 nitpicky = False
+
+PHONE = 40  # letters of a table's longest words, over all columns, that fit beside each other
 
 # --- pages that stand elsewhere ---------------------------------------------------------------------------------
 
@@ -184,7 +190,7 @@ def _write(name, text):
 # --- reference --------------------------------------------------------------------------------------------------
 
 PACKAGES = (
-    "samples", "io", "recordings", "motion", "predictions", "objectives", "simulate", "optimize", "compare", "bridges",
+    "samples", "io", "recordings", "motion", "predictions", "objectives", "optimize", "simulate", "compare", "bridges",
     "plot", "view",
 )  # fmt: skip
 PAGES = {  # page → title, and the modules whose names stand there
@@ -215,6 +221,14 @@ def public_names():
     return found
 
 
+def other_names(name, thing):
+    """What else its package calls it, as users write it."""
+    package = name.rpartition(".")[0]
+    module = importlib.import_module(package)
+    found = [f"{package}.{other}" for other in module.__all__ if getattr(module, other) is thing]
+    return [other.removeprefix("kinegrad.") for other in found if other != name]
+
+
 def page_of(thing):
     """The page where a name stands: that of its module."""
     part = thing.__module__.split(".")[1]
@@ -232,7 +246,8 @@ def reference(page):
     lines = [title, "=" * len(title), "", ".. list-table::", "   :widths: auto", "   :class: names", ""]
     for name in [*groups[0], *groups[1]]:
         kind = "class" if isinstance(names[name], type) else "func"
-        lines += [f"   * - :py:{kind}:`{name.removeprefix('kinegrad.')} <{name}>`", f"     - {_first(names[name])}"]
+        text = " ".join([_first(names[name]), *(f"Also ``{other}``." for other in other_names(name, names[name]))])
+        lines += [f"   * - :py:{kind}:`{name.removeprefix('kinegrad.')} <{name}>`", f"     - {text}"]
     lines += [""]
     for heading, directive, group in zip(("Functions", "Classes"), ("autofunction", "autoclass"), groups, strict=True):
         if group:
@@ -258,8 +273,8 @@ def plain_signs(app, what, name, thing, options, lines):
     """Docstrings as they are meant: signs of mathematics, units and colons are no marks of the language of Sphinx.
 
     Bars of magnitudes and stars of products are no marks, except in examples, which stay as they are; a unit that
-    stands alone, as in "s.", is no number of a list; a property has no type before a colon; several attributes of
-    one line are described one by one.
+    begins a line, as in "s.", is no number of a list; a property has no type before a colon; several attributes of
+    one line are described one by one; a page of this folder is a link.
     """
     example = False
     for k, line in enumerate(lines):
@@ -267,7 +282,8 @@ def plain_signs(app, what, name, thing, options, lines):
         if not example and not line.lstrip().startswith(("*", ":")):
             parts = re.split(MARKED, line)
             parts[::2] = [re.sub(r"(?<![\\*`])([|*])(?=\S)(?!\*)", r"\\\1", part) for part in parts[::2]]
-            lines[k] = re.sub(r"^(\s*)([A-Za-z]\.)$", r"\1\\\2", "".join(parts))
+            parts[::2] = [re.sub(r"\bdocs/([\w/]+)\.md\b", r":doc:`/\1`", part) for part in parts[::2]]
+            lines[k] = re.sub(r"^(\s*)([A-Za-z]\.)(?= |$)", r"\1\\\2", "".join(parts))
     if what == "property" and lines:
         lines[:0] = ["..", ""]  # an empty comment
     if "Attributes" in lines:
@@ -286,10 +302,72 @@ def _one_by_one(lines, begin):
     return result + lines[k:]
 
 
-def break_paths(app, pagename, templatename, context, doctree):
-    """Paths of files may be broken after a slash, so that tables of them fit on a phone."""
+def public_arguments(app, what, name, thing, options, signature, returned):
+    """Signatures without fields that begin with an underscore, and without the name of a default that is made."""
+    if signature:
+        signature = re.sub(r", _\w+(?:=\w+)?(?=[,)])", "", signature).replace("<factory>", "...")
+    return signature, returned
+
+
+def tidy_fields(app, doctree):
+    """Parameters in a row that have the same text stand on one line; the n of a shape is no link to a property."""
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link["reftype"] == "class" and link["reftarget"].islower():
+            link.replace_self(link.children)
+    for body in doctree.findall(nodes.field_body):
+        for items in body.findall(nodes.bullet_list):
+            for before, item in itertools.pairwise(list(items)):
+                names, text = _name_and_text(before)
+                if text and text == _name_and_text(item)[1]:
+                    item[0].insert(0, [*(name.deepcopy() for name in names), nodes.Text(", ")])
+                    items.remove(before)
+
+
+def _name_and_text(item):
+    """Nodes of the names that an item is about, and what it says of them."""
+    parts = list(item[0])
+    begin = next((k for k, part in enumerate(parts) if part.astext().startswith((" (", " – "))), len(parts))
+    return parts[:begin], "".join(part.astext() for part in (*parts[begin:], *item[1:]))
+
+
+def finish(app, pagename, templatename, context, doctree):
+    """Paths may be broken after a slash; keys of references are links; tables too wide for a phone become cards."""
+    body = context.get("body", "")
     code = r'(?<=<span class="pre">)[^<]*/[^<]*(?=</span>)'
-    context["body"] = re.sub(code, lambda path: path[0].replace("/", "/<wbr>"), context.get("body", ""))
+    body = re.sub(code, lambda path: path[0].replace("/", "/<wbr>"), body)
+    keys = "|".join(re.findall(r"(?m)^\*\*(\w+)\*\*$", (HERE / "references.md").read_text(encoding="utf-8")))
+    if pagename == "references":
+        body = re.sub(rf"<strong>({keys})</strong>", r'<strong id="\1">\1</strong>', body)
+    elif "pathto" in context:
+        page = context["pathto"]("references")
+        body = re.sub(rf"\[({keys})\]", rf'<a href="{page}#\1">[\1]</a>', body)
+        body = re.sub(rf'(?<=references\.html)("[^>]*>(?:<span[^>]*>)?)({keys})\b', r"#\2\1\2", body)
+    if pagename != "benchmarks":
+        body = re.sub(r"<table class=\"docutils.*?</table>", _cards, body, flags=re.DOTALL)
+    context["body"] = body
+
+
+def _cards(table):
+    """A table whose longest words need more than a phone's width: each cell knows the title of its column."""
+    titles = [_plain(title) for title in re.findall(r"<th\b[^>]*>(.*?)</th>", table[0], re.DOTALL)]
+    rows = [re.findall(r"<td\b[^>]*>(.*?)</td>", row, re.DOTALL) for row in table[0].split("<tr")]
+    rows = [[_plain(cell) for cell in row] for row in rows if row]
+    if len(titles) < 3 or any(len(row) != len(titles) for row in rows):
+        return table[0]
+    columns = [" ".join(column).split() for column in zip(*rows, strict=True)]
+    if sum(max(map(len, words), default=0) for words in columns) <= PHONE:
+        return table[0]
+    cells = iter(zip(itertools.cycle(titles), itertools.chain(*rows)))
+
+    def named(cell):
+        title, text = next(cells)
+        return f'{cell[0]} data-title="{html.escape(title)}"' if text else cell[0]
+
+    return re.sub(r"<td\b", named, table[0]).replace('class="docutils', 'class="cards docutils', 1)
+
+
+def _plain(text):
+    return html.unescape(re.sub(r"<[^>]+>", "", text.replace("<wbr>", " "))).strip()
 
 
 def setup(app):
@@ -299,5 +377,7 @@ def setup(app):
             field.label = "Attributes"
     app.connect("builder-inited", write_pages)
     app.connect("source-read", turn_links)
-    app.connect("html-page-context", break_paths)
+    app.connect("doctree-read", tidy_fields)
+    app.connect("html-page-context", finish)
     app.connect("autodoc-process-docstring", plain_signs, priority=400)  # before napoleon's
+    app.connect("autodoc-process-signature", public_arguments)

@@ -338,7 +338,7 @@ class Model:
 
     @property
     def total_mass(self) -> float:
-        """kg"""
+        """Mass of all links together, kg."""
         return float(self.mass.sum())
 
     def joint_index(self, name: str) -> int:
