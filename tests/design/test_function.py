@@ -351,3 +351,18 @@ def test_turns_of_placements(what):
         assert_close(one, two, 1e-14)
         assert named.values.tolist() == [0.0]
         assert np.array_equal(getattr(named.at([0.3]).model, what), getattr(built.at([0.3]).model, what))
+
+
+@pytest.mark.parametrize("digits", [6, 9, 12])
+def test_models_looked_up_by_rounded_values_are_refused(digits):
+    """Around the present value such a function is constant, and so its slopes, zero, are those of an analytic one."""
+    models = {}
+
+    def build(p):
+        key = round(float(np.real(p)), digits)
+        if key not in models:
+            models[key] = samples.double_pendulum(L1=p * p)
+        return models[key]
+
+    with pytest.raises(InputError, match="is not analytic in 'p' at 1"):
+        Design.from_function(build, {"p": 1.0})

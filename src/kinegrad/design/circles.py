@@ -133,19 +133,21 @@ def function_second_slopes(function: Callable[..., Any], names: Names, values: A
     return out
 
 
-def confirms(
+def confirmed(
     function: Callable[..., Any], names: Names, values: Array, base: Built, k: int, slopes: dict[str, Array]
-) -> bool:
-    """Whether `slopes`, (p, *shape of the field), are along parameter k those of an analytic function."""
+) -> float:
+    """How far around parameter k `slopes`, (p, *shape of the field), are those of an analytic function; 0 if they are
+    not."""
     f = _Function(function, names, values, base)
     try:
         line = _line(f, f.unit[k] * np.eye(len(values))[k], 0.5, (k,))
     except InputError:
-        return False
+        return 0.0
     none = {what: np.zeros(x.size) for what, x in f.fields.items()}
     along = np.concatenate([slopes[what][k].ravel() if what in slopes else zero for what, zero in none.items()])
     found = line.circle.c[0] / (line.radius * f.unit[k])
-    return bool((np.abs(found - along) <= _BOUND * f.around(np.maximum(np.abs(found), np.abs(along)))).all())
+    right = (np.abs(found - along) <= _BOUND * f.around(np.maximum(np.abs(found), np.abs(along)))).all()
+    return float(line.radius * f.unit[k]) if right else 0.0
 
 
 def _mixed(f: _Function, alone: list[_Line], k: int, l: int) -> Array:  # noqa: E741

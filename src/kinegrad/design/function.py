@@ -78,11 +78,13 @@ def slopes_of(function: Callable[..., Any], names: Names, values: Array, base: B
 
 def check_slopes(
     function: Callable[..., Any], names: Names, values: Array, labels: tuple[str, ...], slopes: dict[str, Array],
-    confirms: Callable[[int], bool],
+    confirmed: Callable[[int], float],
 ) -> None:  # fmt: skip
     """Refuse a function whose slopes are not those of finite differences, or that is not the same twice.
 
-    `confirms` has the last word on a parameter: differences are wrong, too, where a function hardly is smooth.
+    `confirmed` has the last word on a parameter: differences are wrong, too, where a function hardly is smooth.  It
+    tells how far around the value slopes are right.  Where that is a small part of the step of the differences, or less
+    than it with a slope of zero, the function is constant in steps, as if it looked models up by rounded values.
     """
     here, again = (built_fields(call(function, names, values)) for _ in range(2))
     if any(not np.array_equal(here[what], again[what]) for what in here):
@@ -102,7 +104,10 @@ def check_slopes(
             relative = 1e-5 if len(sides) == 2 else 1e-3
             noise = 50 * np.finfo(float).eps * max(1e-3, np.abs(x).max(initial=0.0)) / h
             away = np.abs(exact - difference) - relative * np.maximum(np.abs(exact), np.abs(difference))
-            if (away > noise).any() and not confirms(k):
+            if not (away > noise).any():
+                continue
+            near, constant = confirmed(k), bool((exact[away > noise] == 0).any())
+            if near < 1e-3 * h or (constant and near < h):
                 where = np.unravel_index(int(np.argmax(away)), away.shape)
                 raise InputError(
                     f"`function` is not analytic in {shown(label)} at {values[k]:g}: the slope of `{what}`"

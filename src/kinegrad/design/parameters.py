@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.design.circles import confirms
+from kinegrad.design.circles import confirmed
 from kinegrad.design.function import Built, built_fields, call, check_call, check_slopes, check_structure, slopes_of
 from kinegrad.design.given import check_load_constant, check_loads, check_still_frames, read_terms, real_numbers
 from kinegrad.errors import InputError, shown
@@ -312,7 +312,7 @@ class Design:
             asked = self._function, self._keywords, self.values
             built = Built(self.model, self.loads)
             slopes = slopes_of(*asked, built)
-            check_slopes(*asked, self.names, slopes, lambda k: confirms(*asked, built, k, slopes))
+            check_slopes(*asked, self.names, slopes, lambda k: confirmed(*asked, built, k, slopes))
             return slopes
         if self._origin is not None:
             return field_slopes(*self._origin)
