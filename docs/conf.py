@@ -342,6 +342,8 @@ def finish(app, pagename, templatename, context, doctree):
         page = context["pathto"]("references")
         body = re.sub(rf"\[({keys})\]", rf'<a href="{page}#\1">[\1]</a>', body)
         body = re.sub(rf'(?<=references\.html)("[^>]*>(?:<span[^>]*>)?)({keys})\b', r"#\2\1\2", body)
+    if pagename in ("cheat_sheet", "equations"):
+        body = re.sub(rf"(<p>|[;,] )({keys})\b", rf'\1<a href="{page}#\2">\2</a>', body)
     if pagename != "benchmarks":
         body = re.sub(r"<table class=\"docutils.*?</table>", _cards, body, flags=re.DOTALL)
     context["body"] = body
