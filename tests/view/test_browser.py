@@ -169,3 +169,41 @@ def test_a_report_plays_its_model_names_it_and_fits_the_screen(browser, tmp_path
     assert (back == "rgb(255, 255, 255)") == (scheme == "light")
     assert told == []
     page.close()
+
+
+DISTANCE = (
+    "window.__viserMutable && window.__viserMutable.cameraControl && window.__viserMutable.cameraControl.distance"
+)
+
+
+def test_in_a_narrow_window_the_camera_steps_back_and_the_panel_is_closed(page):
+    arm = kg.samples.puma560()
+    page.set_viewport_size({"width": 390, "height": 780})
+    with Viewer(arm, swing(arm)) as viewer:
+        camera = viewer.server.initial_camera
+        begun = float(np.linalg.norm(np.subtract(camera.position, camera.look_at)))
+        page.goto(viewer.url)
+        wait_until(lambda: (page.evaluate(DISTANCE) or 0) > 1.2 * begun)
+        wait_until(lambda: not page.get_by_role("button", name="Play").is_visible())
+        page.get_by_text(arm.name).first.click()
+        wait_until(lambda: page.get_by_role("button", name="Play").is_visible())
+
+
+def test_dragging_the_slider_of_time_scrubs_the_motion(page):
+    arm = kg.samples.two_link()
+    with Viewer(arm, swing(arm)) as viewer:
+        page.goto(viewer.url)
+        thumb = page.get_by_role("slider").first
+        thumb.wait_for()
+        box = thumb.bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+        viewer.play()
+        viewer.pause()
+        viewer.set_time(viewer.shown.motion.t[0])
+        page.mouse.move(x, y)
+        page.mouse.down()
+        page.mouse.move(x + 15, y, steps=4)
+        page.mouse.move(x + 30, y, steps=4)
+        page.mouse.up()
+        wait_until(lambda: viewer.time > viewer.shown.motion.t[0] + 0.1 * viewer.shown.duration)
+        assert not viewer.playing

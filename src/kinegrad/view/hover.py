@@ -7,11 +7,11 @@ server sends, as it must for plots; recordings contain them, too.  So the page i
 
 from __future__ import annotations
 
-import importlib
 import json
 from typing import Any
 
 from kinegrad.model import Model
+from kinegrad.view.windows import run_in_page
 
 __all__ = ["add_names_on_hover", "hover_names"]
 
@@ -35,9 +35,7 @@ def hover_names(model: Model) -> dict[str, tuple[str, str]]:
 def add_names_on_hover(server: Any, model: Model) -> None:
     """Send the script to all who visit the page, now or later, and to recordings."""
     text = json.dumps(hover_names(model)).replace("<", "\\u003c")
-    kind = getattr(importlib.import_module("viser._messages"), "RunJavascriptMessage", None)
-    if kind is not None:  # a private name of viser: should it go, names are still there by switch and by click
-        server.gui._websock_interface.queue_message(kind(f"const names={text};{SCRIPT}"))
+    run_in_page(server, f"const names={text};{SCRIPT}")
 
 
 SCRIPT = r"""

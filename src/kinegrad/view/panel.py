@@ -124,7 +124,7 @@ class Panel:
         self.viewer.scene.darken(dark)
 
     def _scrub(self) -> None:
-        self.viewer.pause()
+        self.viewer._playing.clear()  # pause() would first set the slider back to the time that is shown
         self.viewer.set_time(float(self._time.value))
 
     def _slid(self) -> None:

@@ -28,6 +28,7 @@ from kinegrad.view.needs import need_viser
 from kinegrad.view.panel import Panel
 from kinegrad.view.scene import Scene
 from kinegrad.view.shown import Shown
+from kinegrad.view.windows import fit_to_windows, needed_distance
 
 if TYPE_CHECKING:
     from typing import Self
@@ -288,14 +289,17 @@ class Viewer:
         middle, half = (low + high) / 2, (high - low) / 2
         away = 0.77 * side - 0.58 * np.cross(up, side) + 0.27 * up  # a unit vector
         camera: Any = self.server.initial_camera
-        corners = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half
         right = np.cross(up, away) / np.linalg.norm(np.cross(up, away))
-        across = np.abs(corners @ np.stack([right, np.cross(away, right)], axis=-1)).max(axis=-1)
-        needed = float((corners @ away + across / np.tan(FIELD_OF_VIEW / 2)).max())  # for each corner to be in sight
+        axes = np.stack([right, np.cross(away, right), away], axis=-1)
+        corners = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)]) * half @ axes
+        tangent = float(np.tan(FIELD_OF_VIEW / 2))
+        needed = needed_distance(corners, tangent)
         distance = ROOM * (needed or 2 * self.scene.size)
         camera.fov, camera.near, camera.far = FIELD_OF_VIEW, 1e-3 * distance, 1e2 * (distance + self.scene.size)
         camera.position = tuple(middle + distance * away)
         camera.look_at, camera.up = tuple(middle), tuple(up)
+        if needed:
+            fit_to_windows(self.server, corners, tangent, ROOM)
 
 
 def _silent() -> contextlib.AbstractContextManager[Any]:

@@ -253,7 +253,22 @@ def test_a_page_begins_with_its_picture_and_says_that_it_is_quick():
     assert 'alt="The swing. How q goes &amp; comes."' in html  # for those who cannot see it
     assert "Quick run" not in Page("a", "b").render()
     assert "max-width: 700px" in html  # a layout for phones
-    assert '<figure class="wide"><img width="792"' in html  # on phones, 66 px for an inch
+    assert '<figure id="first-figure" class="wide"><img width="792"' in html  # on phones, 66 px for an inch
+
+
+def test_the_first_figure_is_shown_once_and_maps_keep_their_colours_on_dark_pages():
+    from kinegrad.papers.report.page import Page
+
+    page = Page("Swings, in words", "What it is about.")
+    png, other = (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + width.to_bytes(4, "big") for width in (1800, 300))
+    page.first_figure(png, "The swing", "At first sight.")
+    page.figure(png, "Figure 4", "In detail.")
+    page.figure(other, "Figure 5", "Errors.", is_map=True)
+    html = page.render()
+    assert html.count("<img") == 2
+    assert '<b>Figure 4</b>, <a href="#first-figure">at the top of this page</a>. In detail.' in html
+    assert html.count('id="first-figure"') == 1
+    assert '<figure class="map"><img' in html
 
 
 def test_a_busy_machine_is_noticed():

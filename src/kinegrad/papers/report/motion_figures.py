@@ -20,7 +20,7 @@ __all__ = ["plot_coordinates", "plot_forces", "plot_postures", "plot_progress", 
 Array = NDArray[np.float64]
 MOST = 8  # curves in a figure
 FAINT = "#9aa7b4"
-COLOURS = ("#2f6fab", "#c4553b", "#2a7f62", "#e08e45", "#7a3fa0", "#5d6b78", "#b8893b", "#d1495b")
+COLOURS = ("#2f6fab", "#c4553b", "#2a7f62", "#e08e45", "#7a3fa0", "#5d6b78", "#148fa3", "#d1495b")
 
 
 def plot_postures(scene: Scene, count: int = 6) -> Figure:

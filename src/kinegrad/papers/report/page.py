@@ -39,7 +39,8 @@ STYLE = """
   :root { --back: #0e0f10; --paper: #171717; --ink: #e6e9ec; --soft: #c2cad2; --grey: #a7b1bb; --line: #363c43;
     --box: #20262d; --link: #7db8ee; --bar: #4f93d1; --note: #33201f; --quick: #332b14; --quoted: #8f9aa5;
     --canvas: #1d2126; --grid: #343c45; --force: #c79bea; }
-  figure img { filter: invert(.91) hue-rotate(180deg); }
+  figure img { filter: invert(.928) hue-rotate(180deg) brightness(1.25); }
+  figure.map img { filter: brightness(.88); }
 }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink);
@@ -128,10 +129,12 @@ class Page:
         self._sections: list[tuple[str, str]] = []
         self._top: list[str] = []
         self._body: list[str] = []
+        self._first = b""
 
     def first_figure(self, png: bytes, label: str, caption: str, alt: str | None = None) -> None:
         """A picture at the top of the page: what it is about, before numbers and contents."""
-        self._top.append(_figure(png, label, caption, alt))
+        self._first = png
+        self._top.append(_figure(png, label, caption, alt, name="first-figure"))
 
     def numbers(self, numbers: Iterable[tuple[str, str]]) -> None:
         """Large numbers at the top of the page, each with a line of HTML that says what it is."""
@@ -159,12 +162,17 @@ class Page:
         """Paragraphs of HTML that stand out."""
         self._body.append(f'<div class="note">{"".join(f"<p>{html}</p>" for html in paragraphs)}</div>')
 
-    def figure(self, png: bytes, label: str, caption: str, alt: str | None = None) -> None:
+    def figure(self, png: bytes, label: str, caption: str, alt: str | None = None, *, is_map: bool = False) -> None:
         """A picture with its label in bold and an HTML caption; `alt` is text for those who cannot see it.
 
-        Without it, that is the caption.
+        Without it, that is the caption.  The first figure is not shown again: its caption leads there.  A map, whose
+        colours are values, keeps them on dark pages.
         """
-        self._body.append(_figure(png, label, caption, alt))
+        if png == self._first:
+            place = '<a href="#first-figure">at the top of this page</a>'
+            self._body.append(f"<figure><figcaption><b>{label}</b>, {place}. {caption}</figcaption></figure>")
+        else:
+            self._body.append(_figure(png, label, caption, alt, is_map=is_map))
 
     def animation(self, html: str, *, first: bool = False) -> None:
         """A motion that plays, as :func:`kinegrad.papers.report.animation.animation` makes it; `first`: at the top."""
@@ -222,12 +230,13 @@ class Page:
         )
 
 
-def _figure(png: bytes, label: str, caption: str, alt: str | None) -> str:
+def _figure(png: bytes, label: str, caption: str, alt: str | None, *, name: str = "", is_map: bool = False) -> str:
     data = base64.b64encode(png).decode("ascii")
     text = alt or f"{label}. {unescape(re.sub('<[^>]*>', '', caption))}"
     width = round(ON_PHONES * int.from_bytes(png[16:20], "big"))  # a PNG states its width there
     image = f'<img width="{width}" src="data:image/png;base64,{data}" alt="{escape(text)}">'
-    kind = ' class="wide"' if width > 450 else ""
+    kinds = " ".join(["wide"] * (width > 450) + ["map"] * is_map)
+    kind = (f' id="{name}"' if name else "") + (f' class="{kinds}"' if kinds else "")
     return f"<figure{kind}>{image}<figcaption><b>{label}.</b> {caption}</figcaption></figure>"
 
 

@@ -41,7 +41,7 @@ def plot_torques(t: Array, tau: Array, nodes: Array, limit: float) -> Figure:
     for k, colour in enumerate(COLOURS):
         ax.plot(t, tau[:, k], color=colour, linewidth=1.8, label=rf"$\tau_{k + 1}$")
         ax.plot(nodes, np.interp(nodes, t, tau[:, k]), ".", color=colour, markersize=5)
-    ax.legend(frameon=False, fontsize=12)
+    ax.legend(frameon=False, fontsize=12, ncols=2, loc="lower left", bbox_to_anchor=(0.0, 1.0))
     return figure
 
 
@@ -52,7 +52,8 @@ def plot_trajectory(model: Model, q: Array, postures: int = 13) -> Figure:
     poses = forward_kinematics(model, q).transform
     places = np.concatenate([np.zeros((len(q), 1, 3)), poses[:, :, :3, 3]], axis=1)
     chosen = np.linspace(0, len(q) - 1, postures).round().astype(int)
-    figure = Figure(figsize=(6.4, 5.2), layout="constrained")
+    wide, high = np.ptp(np.append(places[:, :, :2].reshape(-1, 2), [[0.0, 0.0]], axis=0), axis=0)
+    figure = Figure(figsize=(6.4, 0.7 + 5.7 * float(np.clip(high / wide, 0.3, 1.0))), layout="constrained")
     ax = figure.add_subplot()
     for rank, k in enumerate(chosen):
         shade = min(1.0, 0.2 + 0.8 * rank / (postures - 1))

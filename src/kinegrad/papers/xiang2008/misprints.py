@@ -57,8 +57,7 @@ MISPRINTS = (
     Misprint(
         "section 6.1",
         "20 segments and 22 control points",
-        "cubic splines with 20 segments have 23 control points, those with 22 have 19 segments; both are in Table 1 "
-        "below",
+        "cubic splines with 20 segments have 23 control points, those with 22 have 19 segments; both are in Table 1",
     ),
     Misprint(
         "references",

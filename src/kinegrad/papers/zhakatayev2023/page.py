@@ -323,6 +323,7 @@ def _all_entries(page: Page, report: Report, pictures: dict[str, bytes]) -> None
             pictures[f"errors_{method}"], f"Figure {7 + k}",
             f"RMS error of {what}, {row.instants} of {report.instants} instants. Plain areas: zero by topology; "
             "the lowest colour of the scale: zero or below it. Lines divide branches.",
+            is_map=True,
         )  # fmt: skip
 
 
