@@ -57,7 +57,8 @@ def body_parts(model: Model) -> tuple[Part, ...]:
     lines = link_segments(model)
     for line in lines:
         if line.link not in shaped:
-            bone = capsule_between(line.start, line.end, _radius(model, line, lines, length))
+            slimmer = 1 - 0.015 * (line.link % 5)  # ends that meet at a joint do not lie in each other's surface
+            bone = capsule_between(line.start, line.end, slimmer * _radius(model, line, lines, length))
             parts.append(Part(line.link, bone, branch_color(model, line.link)))
     drawn = shaped | {line.link for line in lines}
     for link in range(model.n):  # a mass without an extent is a ball
