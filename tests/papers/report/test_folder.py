@@ -266,7 +266,7 @@ def test_the_first_figure_is_shown_once_and_maps_keep_their_colours_on_dark_page
     page.figure(other, "Figure 5", "Errors.", is_map=True)
     html = page.render()
     assert html.count("<img") == 2
-    assert '<b>Figure 4</b>, <a href="#first-figure">at the top of this page</a>. In detail.' in html
+    assert '<b>Figure 4.</b> <a href="#first-figure">Shown at the top of this page.</a> In detail.' in html
     assert html.count('id="first-figure"') == 1
     assert '<figure class="map"><img' in html
 

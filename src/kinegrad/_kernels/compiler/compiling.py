@@ -104,10 +104,12 @@ def _before_fork():
     are therefore noted, and handed on afterwards; also those that come during the fork itself, which takes a while.
     """
     global _held, _interrupted, _handler
-    if inside():
-        return
+    mine = False
     while True:
         try:
+            if not mine and inside():  # it compiles itself: the lock is not ours to take, nor to release
+                return
+            mine = True
             if _handler is None and _thread.get_ident() == threading.main_thread().ident:
                 handler = signal.getsignal(signal.SIGINT)
                 _handler = handler if callable(handler) else None
@@ -128,8 +130,8 @@ def _note(number, frame):
 
 def _after_fork_in_parent():
     global _interrupted
-    _release()
     try:
+        _release()
         _raise_again()
     except KeyboardInterrupt:  # just after
         _interrupted = True

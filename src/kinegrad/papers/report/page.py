@@ -169,8 +169,8 @@ class Page:
         colours are values, keeps them on dark pages.
         """
         if png == self._first:
-            place = '<a href="#first-figure">at the top of this page</a>'
-            self._body.append(f"<figure><figcaption><b>{label}</b>, {place}. {caption}</figcaption></figure>")
+            place = '<a href="#first-figure">Shown at the top of this page.</a>'
+            self._body.append(f"<figure><figcaption><b>{label}.</b> {place} {caption}</figcaption></figure>")
         else:
             self._body.append(_figure(png, label, caption, alt, is_map=is_map))
 
