@@ -15,6 +15,7 @@ import kinegrad as kg
 from kinegrad import simulate as sim
 from kinegrad.io.trc_file import Markers
 from kinegrad.model.coordinates import CoupledCoordinate
+from kinegrad.predictions import lifting
 from kinegrad.recordings import inverse_kinematics
 from tests.kernels.child import child, output
 
@@ -115,6 +116,17 @@ def calls():
         acting = load(*(x[names[rng.integers(len(names))]] for x in loads))
         every_call(model, designs, mixed, (None, pushed, acting)[rng.integers(3)])
     from_markers(model, rng)
+    of_a_motion()
+
+
+def of_a_motion():
+    """All that a solver asks for of a predicted motion, twice."""
+    problem = lifting(segments=4)
+    x, program = problem.guess(), problem.program
+    for k in range(2):
+        y = x + 0.01 * k
+        program.objective(y), program.gradient(y), program.constraints(y), program.jacobian(y)
+        program.hessian(y, 1.0, np.ones(program.m))
 
 
 def from_markers(model, rng):
