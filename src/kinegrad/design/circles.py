@@ -122,8 +122,8 @@ def function_second_slopes(function: Callable[..., Any], names: Names, values: A
         line = _line(f, f.unit[k] * np.eye(p)[k], 0.5, (k,))
         alone.append(line)
         found[k, k] = line.bend / f.unit[k] ** 2
-        for l in range(k):  # noqa: E741 (a pair of parameters)
-            found[k, l] = found[l, k] = _mixed(f, alone, k, l)
+        for j in range(k):
+            found[k, j] = found[j, k] = _mixed(f, alone, j, k)
     out, first = {}, 0
     for what, x in f.fields.items():
         part = found[:, :, first : first + x.size]
@@ -150,11 +150,11 @@ def confirmed(
     return float(line.radius * f.unit[k]) if right else 0.0
 
 
-def _mixed(f: _Function, alone: list[_Line], k: int, l: int) -> Array:  # noqa: E741
-    """∂²f/∂k∂l, by the line along which both parameters change."""
-    sides = alone[k], alone[l]
+def _mixed(f: _Function, alone: list[_Line], j: int, k: int) -> Array:
+    """∂²f/∂p_j∂p_k, by the line along which both parameters change."""
+    sides = alone[j], alone[k]
     steps = np.zeros(len(f.values))
-    for i, side in zip((k, l), sides, strict=True):
+    for i, side in zip((j, k), sides, strict=True):
         steps[i] = side.radius * f.unit[i]
     size = sides[0].circle.size + sides[1].circle.size
     try:
@@ -165,10 +165,10 @@ def _mixed(f: _Function, alone: list[_Line], k: int, l: int) -> Array:  # noqa: 
         few = few - sum(side.circle.imaginary[list(_FEW)] for side in sides)
     if (np.abs(few) <= 4 * _EPS * size).all():
         return np.zeros(f.here.size)
-    both = _line(f, steps, 1.0, (k, l))
+    both = _line(f, steps, 1.0, (j, k))
     bend: Array = both.bend - sum(side.bend * side.radius**2 for side in sides)
     bend[np.abs(bend) <= 16 * _EPS * (size + both.circle.size / both.radius**2)] = 0.0
-    return np.asarray(bend / (2 * steps[k] * steps[l]))
+    return np.asarray(bend / (2 * steps[j] * steps[k]))
 
 
 def _line(f: _Function, line: Array, radius: float, along: tuple[int, ...]) -> _Line:
