@@ -7,6 +7,7 @@ import pytest
 import kinegrad as kg
 from kinegrad import Inertia, samples
 from kinegrad._engine import memory
+from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import random_loads, random_state, tree
 from tests.kernels.child import child, output
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
@@ -214,6 +215,23 @@ def test_products_with_vectors(method):
         one = kg.inverse_dynamics_hvp(model, *first, *(x[k] for x in d), method=method)
         for field in ("dq", "dv", "da"):
             np.testing.assert_array_equal(getattr(several, field)[k], getattr(one, field))
+
+
+@pytest.mark.parametrize("n", [2, WIDTH, 19])
+@pytest.mark.parametrize("count", [1, 3, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH - 1])
+def test_products_of_a_state_do_not_depend_on_the_others(n, count):
+    """The last states of a batch, which some lanes do twice, and arguments that are the same for all states."""
+    model = samples.random_tree(n, seed=n)
+    x = np.random.default_rng([n, count]).normal(size=(7, count, n))
+    for loads in (None, random_loads(model, seed=count, batch=(count,))):
+        for shared in ((), (3,), (0, 4, 5, 6)):
+            given = [y[:1] if k in shared else y for k, y in enumerate(x)]
+            found = vars(kg.inverse_dynamics_hvp(model, *given, loads=loads))
+            for k in range(count):
+                own = None if loads is None else kg.Loads(loads.force[k], loads.point[k], loads.torque[k])
+                one = kg.inverse_dynamics_hvp(model, *(y[min(k, len(y) - 1)] for y in given), loads=own)
+                for name, expected in vars(one).items():
+                    assert found[name][k].tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("seed", range(3))

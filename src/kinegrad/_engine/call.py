@@ -304,11 +304,12 @@ def _several_states(
         return lambda model, state, alone: None
     function, n, (tables, slots) = kernel.function, model.n, kernel.needs(model)
     after, zero = (*((no_load(n),) * 3 if kernel.loads else ()), *tables), np.zeros((1, n))
-    at_once = FIRST // (n * n)
-    unshared = min(at_once, states_for_one(slots))
     count, cores, block = len(kernel.state), kernel.cores(model), kernel.together
     columns, apart = [math.prod(core) for core in cores], len(cores) - block
+    at_once = FIRST // (n * n)
+    unshared = min(at_once, states_for_one(slots, sum(columns)))
     makers = [(np.zeros if kernel.results[k].zero else np.empty, columns[k]) for k in range(apart)]
+    vectors = all(len(core) == 1 for core in cores)
 
     def several(model: Model, state: Sequence[Any], alone: bool) -> tuple[Array, ...] | None:
         shape, states, rows = None, 0, [constants]
@@ -324,7 +325,7 @@ def _several_states(
                     return None
             elif x.shape != shape:
                 return None
-            rows.append(x.reshape(states, n))  # type: ignore[arg-type]
+            rows.append(x if len(shape) == 2 else x.reshape(states, n))  # type: ignore[arg-type]
         assert shape is not None
         if len(rows) <= count:
             rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
@@ -337,6 +338,8 @@ def _several_states(
             batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
             batch.results = found
             judge(batch, [(0, ok, ())])
+        if vectors and len(shape) == 2:
+            return tuple(found)
         return tuple([x.reshape(*shape[:-1], *core) for x, core in zip(found, cores, strict=True)])
 
     return several

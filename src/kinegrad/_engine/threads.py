@@ -28,7 +28,8 @@ Note = tuple[int, int, tuple[Integers, ...]]  # first state of a part, what the 
 NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that nothing resists
 _local = threading.local()
 _GRAIN = 2048  # states times joints of ∂τ that a thread should have to do before it is worth waking: 60 to 100 µs
-_SLOTS = 150  # of scratch for each joint there; all kernels take about as long for a slot of scratch (decision 152)
+_SLOTS = 208  # of scratch that take as long as one of these joints, whatever the kernel (decision 152)
+_COLUMNS = 4  # of results that take as long to write as a slot of scratch takes
 FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
 _threads = 0  # until it is asked for
 
@@ -140,7 +141,8 @@ def run(
     count, n = batch.states, batch.n
     workers = check_threads(threads)
     if workers > 1:
-        workers = max(1, min(workers, count * slots // (_SLOTS * _GRAIN)))
+        columns = sum(x.shape[-1] for x in batch.results)
+        workers = max(1, min(workers, count * _effort(slots, columns) // (_SLOTS * _GRAIN)))
     if not count:
         return
     if workers == 1 and count * n * n <= FIRST:
@@ -191,9 +193,14 @@ def compiled(kernel: Any) -> bool:
     return bool(getattr(kernel, "overloads", True))
 
 
-def states_for_one(slots: int) -> int:
-    """How many states, of so many slots of scratch each, are not worth a second thread."""
-    return (2 * _SLOTS * _GRAIN - 1) // max(slots, 1)
+def _effort(slots: int, columns: int) -> int:
+    """What a state takes that has so many slots of scratch and columns of results, in slots."""
+    return max(1, slots + columns // _COLUMNS)
+
+
+def states_for_one(slots: int, columns: int) -> int:
+    """How many states, of so many slots of scratch and columns of results each, are not worth a second thread."""
+    return (2 * _SLOTS * _GRAIN - 1) // _effort(slots, columns)
 
 
 def workers_for(work: int) -> int:

@@ -20,7 +20,8 @@ from kinegrad._kernels.aba import block as forward_dynamics
 from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.finite import FINE, finite, with_results
-from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
+from kinegrad._kernels.lanes.lane import gather, load, scatter, store
+from kinegrad._kernels.lanes.rows import Rows
 from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_derivatives import (

@@ -32,7 +32,8 @@ from kinegrad._kernels.constrained import factored, impact_block
 from kinegrad._kernels.constraint_rows import own_layout, unpack_constraints
 from kinegrad._kernels.constraints import Entries
 from kinegrad._kernels.lanes.finite import finite, with_results
-from kinegrad._kernels.lanes.lane import Rows, gather, load, store
+from kinegrad._kernels.lanes.lane import gather, load, store
+from kinegrad._kernels.lanes.rows import Rows
 from kinegrad._kernels.lanes.slots import Slots
 from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, step_of, unload_all, unload_from
 from kinegrad._kernels.mechanism import unpack

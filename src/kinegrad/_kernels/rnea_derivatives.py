@@ -74,7 +74,8 @@ from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import FRAME, FREE, SHIFT, carried, falling, rest, store_frame, store_world, subspace
 from kinegrad._kernels.lanes.finite import finite
-from kinegrad._kernels.lanes.lane import Rows, gather, load, scatter, store
+from kinegrad._kernels.lanes.lane import gather, load, scatter, store
+from kinegrad._kernels.lanes.rows import Rows
 from kinegrad._kernels.lanes.stream import (
     block_rows,
     count_blocks,

@@ -53,7 +53,8 @@ from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.joints import SHIFT, carried, rest
 from kinegrad._kernels.lanes.finite import finite
-from kinegrad._kernels.lanes.lane import Rows, gather, scatter, store
+from kinegrad._kernels.lanes.lane import gather, scatter, store
+from kinegrad._kernels.lanes.rows import Rows
 from kinegrad._kernels.lanes.stream import (
     block_rows,
     count_blocks,

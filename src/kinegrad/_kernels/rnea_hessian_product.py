@@ -28,7 +28,9 @@ A link's own mass adds, about its centre c and with ċ, J, h as there,
 **What else takes time.**  Seven numbers are read and three written for each joint and state.  They are read W joints at
 a time and transposed, and written likewise: one by one they took a fifth of the time.  Their sizes are looked at as
 they are read, since a pass of its own would bring all of them from a slower memory a second time.  Sines and cosines of
-W joints are formed in a loop of their own, whose turns do not wait for one another.
+W joints are formed in a loop of their own, whose turns do not wait for one another.  Where there are W states, the last
+W are computed once more rather than fewer: rows are then whole (``lanes/rows.py``), and no block begins by clamping the
+rows of each lane in ten arrays, which took as long as two joints.
 
 Glossary (in addition to that of ``rnea_gradient.py``)
     δω δ′A δY 2δν    changes of ω, A, Y, 2ν                                             3, 6, 6, 3 slots
@@ -43,6 +45,7 @@ from kinegrad._kernels.compiler.width import WIDTH, lane_count
 from kinegrad._kernels.joints import SHIFT, axis, store_turned
 from kinegrad._kernels.lanes.finite import LARGEST, finite
 from kinegrad._kernels.lanes.lane import fetch, load, spread, store, unload, within
+from kinegrad._kernels.lanes.rows import Whole, here
 from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
 from kinegrad._kernels.rnea_gradient import (
@@ -158,7 +161,17 @@ def slide_along(i, at, s, t, b, scratch):
 
 
 @inline
-def outward(m, arguments, loaded, columns, r, scratch):
+def read(x, r, whole, k, count, scratch, slot):
+    """Columns k … k+count−1, at most W, of the rows from r on to slots; returns the sum of their squares."""
+    if whole:
+        total = fetch(x, Whole(here(r)), k, count, scratch, slot)
+    else:
+        total = fetch(x, here(r), k, count, scratch, slot)
+    return total
+
+
+@inline
+def outward(m, arguments, loaded, columns, r, whole, scratch):
     """Motion and virtual motion of all links and their changes; returns the sum of the squares of what was read."""
     n, W, total = len(m.parent), lane_count(), spread(0.0)
     at_rest(m, scratch)
@@ -167,7 +180,7 @@ def outward(m, arguments, loaded, columns, r, scratch):
     for start in range(0, n, W):
         first, k = max(0, min(start, n - W)), columns  # the last W once more, rather than fewer
         for x in arguments:
-            total = both(total, fetch(x, r, first, min(W, n), scratch, k))
+            total = both(total, read(x, r, whole, first, min(W, n), scratch, k))
             k = k + W
         for i in range(start, min(start + W, n)):
             k = columns + i - first
@@ -303,7 +316,15 @@ def hand_on(m, i, at, own, up, first, loaded, scratch):
 
 
 @inline
-def inward(m, plan, force, point, torque, by_q, by_v, by_a, results, r, scratch):
+def write(found, r, n, scratch, slot):
+    """The results, n slots each, to their rows r."""
+    for x in found:
+        unload(x, r, scratch, slot)
+        slot = slot + n
+
+
+@inline
+def inward(m, plan, force, point, torque, found, results, r, whole, scratch):
     """The change of the gradient, and sums over subtrees."""
     n, loaded, sums = len(m.parent), len(force) > 0, results + RESULTS * len(m.parent)
     for i in range(n - 1, -1, -1):
@@ -314,15 +335,16 @@ def inward(m, plan, force, point, torque, by_q, by_v, by_a, results, r, scratch)
         elif only:
             none(scratch, own, SUM_ALONG)
         if loaded:
-            load_along(m, i, r, at, own, force, point, torque, only, scratch)
+            load_along(m, i, here(r), at, own, force, point, torque, only, scratch)
         change(m, i, at, own, loaded, out, n, scratch)
         if m.rate[i, 1] != 0.0:
             slide_change(m, i, at, own, out, n, scratch)
         if m.parent[i] >= 0:
             hand_on(m, i, at, own, up, first, loaded, scratch)
-    unload(by_q, r, scratch, results)
-    unload(by_v, r, scratch, results + n)
-    unload(by_a, r, scratch, results + 2 * n)
+    if whole:
+        write(found, Whole(r), n, scratch, results)
+    else:
+        write(found, here(r), n, scratch, results)
 
 
 @kernel
@@ -335,12 +357,15 @@ def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a,
     m = unpack(m)
     columns = (len(m.parent) + 1) * N_ALONG
     results = columns + COLUMNS * lane_count()
+    whole = stop - start >= lane_count()
     for r in range(start, stop, lane_count()):
-        total = outward(m, (q, v, a, y, dq, dv, da), len(force) > 0, columns, r, scratch)
+        if whole:
+            r = min(r, stop - lane_count())
+        total = outward(m, (q, v, a, y, dq, dv, da), len(force) > 0, columns, r, whole, scratch)
         if not within(total, LARGEST * LARGEST):
             ok = finite((q, v, a, y, dq, dv, da), r, min(r + lane_count(), stop))
             if not ok:
                 return ok
             worst = max(worst, ok)
-        inward(m, plan, force, point, torque, by_q, by_v, by_a, results, r, scratch)
+        inward(m, plan, force, point, torque, (by_q, by_v, by_a), results, r, whole, scratch)
     return worst

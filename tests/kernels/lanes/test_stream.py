@@ -12,7 +12,8 @@ from kinegrad._engine import memory
 from kinegrad._kernels.compiler.jit import inline
 from kinegrad._kernels.compiler.width import WIDTH
 from kinegrad._kernels.lanes import stream as streaming
-from kinegrad._kernels.lanes.lane import Rows, lanes, load
+from kinegrad._kernels.lanes.lane import load
+from kinegrad._kernels.lanes.rows import Rows, lanes
 from kinegrad._kernels.lanes.stream import block_rows, count_blocks, fence, skipped, step_of, stream
 from tests.kernels.child import child, output
 

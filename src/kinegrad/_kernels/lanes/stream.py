@@ -36,20 +36,16 @@ from kinegrad._kernels.compiler.trace import operation
 from kinegrad._kernels.compiler.width import lane_count
 from kinegrad._kernels.lanes.lane import (
     INT32,
-    Rows,
     as_lane,
-    elements,
-    first_and_step,
-    lanes,
     load,
     pick,
-    row_numbers,
     scatter,
     scatter_all,
     spread,
     transpose,
     vector,
 )
+from kinegrad._kernels.lanes.rows import Rows, elements, first_and_step, lanes, row_numbers
 
 MIXED, BLANK, RUN = 0, 1, 2  # kinds of blocks
 X86 = binding.get_process_triple().startswith(("x86_64", "i686", "i386"))
