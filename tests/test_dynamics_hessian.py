@@ -1,11 +1,15 @@
 """Second derivatives of inverse dynamics: two routes against each other, complex step of the exact first derivatives,
 formulas on paper; then identities and zeros."""
 
+import re
+from functools import partial
+
 import numpy as np
 import pytest
 
 import kinegrad as kg
 from kinegrad import Inertia, samples
+from kinegrad import _engine as engine
 from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
 from tests.conftest import random_loads, random_state, tree
@@ -215,6 +219,36 @@ def test_products_with_vectors(method):
         one = kg.inverse_dynamics_hvp(model, *first, *(x[k] for x in d), method=method)
         for field in ("dq", "dv", "da"):
             np.testing.assert_array_equal(getattr(several, field)[k], getattr(one, field))
+
+
+def hinges(kinds, seed):
+    """A trunk and two branches of joints that turn (r), slide (p) or screw (h), each kind given by its letter: after a
+    bar the joint is away from the one before, and before a dot its link has mass."""
+    rng, builder, trunk = np.random.default_rng(seed), kg.ModelBuilder(), None
+    for branch in range(3):
+        last = trunk
+        for k, (bar, kind, dot) in enumerate(re.findall(r"(\|?)([rph])(\.?)", kinds)):
+            axis, shift, com, A = rng.normal(size=3), rng.normal(size=3), rng.normal(size=3), rng.normal(size=(3, 3))
+            joint = {"r": kg.revolute, "p": kg.prismatic, "h": partial(kg.screw, pitch=0.3)}[kind](axis)
+            body = (1.0, 0.1 * com, np.trace(A @ A.T) * np.eye(3) - A @ A.T) if dot else None
+            last = builder.add(f"{branch}.{k}", last, joint, placement=shift if bar else None, inertia=body)
+        trunk = trunk or last
+    return builder.build()
+
+
+@pytest.mark.parametrize("kinds", ["rrr.", "r.rrr.", "|r|rr.|rrr.", "ppprrr.", "rprpr.", "hrhr.|rr.", "rr", "rrrrrrr."])
+def test_products_where_joints_come_in_pairs(kinds):
+    """Links without mass between joints about one point, of which some slide, branch, or carry nothing, or a load."""
+    model = hinges(kinds, seed=len(kinds))
+    paired = engine.product_plan(model, False)[0][:, 4]
+    assert (paired >= 0).sum() == (paired == -2).sum()
+    assert (paired >= 0).any()
+    assert not (engine.product_plan(model, True)[0][:, 4] != -1).any()
+    x = np.random.default_rng(1).normal(size=(7, 2 * WIDTH + 1, model.n))
+    for loads in (None, random_loads(model, 2, (len(x[0]),))):
+        found, expected = (vars(kg.inverse_dynamics_hvp(model, *x, loads=loads, method=m)) for m in ("spatial", "dual"))
+        for name, y in expected.items():
+            np.testing.assert_allclose(found[name], y, rtol=0, atol=1e-13 * max(1.0, np.abs(y).max()))
 
 
 @pytest.mark.parametrize("n", [2, WIDTH, 19])

@@ -181,7 +181,7 @@ def _hvp_in_coordinates(
 
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
-    plan, records = engine.gradient_plan(model)
+    plan, records = engine.product_plan(model, loaded)
     return (plan,), rnea_hessian_product.slots(model.n, records)
 
 

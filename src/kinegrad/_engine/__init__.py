@@ -76,6 +76,7 @@ from kinegrad._engine.tables import (
     pairs,
     places,
     plan,
+    product_plan,
     torque_tables,
     tree,
 )
@@ -164,6 +165,7 @@ __all__ = [
     "plan",
     "positive",
     "product_in_coordinates",
+    "product_plan",
     "pushed_by_forces",
     "pushed_constrained_derivatives",
     "pushed_derivatives",

@@ -15,6 +15,7 @@ from kinegrad._kernels.lanes.stream import BLANK, MIXED, RUN
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.rnea_derivatives import SPACE
 from kinegrad._kernels.rnea_derivatives import slots as torque_slots
+from kinegrad._kernels.rnea_hessian_product import ALONE, WITH_PARENT
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad.model import Model, Topology
 
@@ -106,7 +107,7 @@ def _plan(model: Model, loaded: bool) -> Integers:
 
 
 def gradient_plan(model: Model) -> tuple[Integers, int]:
-    """The argument `plan` of ``rnea_gradient.py``, ``rnea_hessian_product.py``; how many records; once per model."""
+    """The argument `plan` of ``rnea_gradient.py``; how many records; once per model."""
     found: tuple[Integers, int] = once(model, ("gradient",), lambda: _gradient_plan(model.parents))
     return found
 
@@ -129,6 +130,25 @@ def _gradient_plan(parents: Integers) -> tuple[Integers, int]:
             free.append(record)
         found[i] = record, record if first else found[parent, 0], leaf, first
     return found, count
+
+
+def product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
+    """The argument `plan` of ``rnea_hessian_product.py``; how many records; once per model."""
+    found: tuple[Integers, int] = once(model, ("product", loaded), lambda: _product_plan(model, loaded))
+    return found
+
+
+def _product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
+    """The same, and in pairs the joints whose sums are equal: those on both sides of a link without mass or load."""
+    plan, records = gradient_plan(model)
+    m, also = Mechanism(*mechanism(model)), np.full(model.n, ALONE)
+    children = np.bincount(model.parents[model.parents >= 0], minlength=model.n)
+    for j in reversed(range(model.n)):
+        i = model.parents[j]
+        between = i >= 0 and children[i] == 1 and not (m.massive[i] or m.apart[j] or m.rate[j, 1] or loaded)
+        if between and also[i] == also[j] == ALONE:
+            also[i], also[j] = j, WITH_PARENT
+    return np.column_stack([plan, also]), records
 
 
 def torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:

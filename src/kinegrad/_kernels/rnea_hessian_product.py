@@ -25,6 +25,10 @@ A link's own mass adds, about its centre c and with ċ, J, h as there,
     δf = m (δa + δ′α×c + 2 δω×ċ)                 with the moment  Nδ′α − 2ω×Jδω + c×δf
     δd = 2J(δω×Ω + ω×δΩ) + 2(δċ×h + ċ×δh)        δċ = δω×c
 
+**Joints in pairs.**  The hinges of a ball joint pass through one point, and the links between them have no mass.  Sums
+over subtrees are then equal on both sides of such a link, and its motion serves both joints, the one that moves it and
+the one that it carries: an axis is fixed in both links.  The vectors that S is multiplied by in (2) are formed once.
+
 **What else takes time.**  Seven numbers are read and three written for each joint and state.  They are read W joints at
 a time and transposed, and written likewise: one by one they took a fifth of the time.  Their sizes are looked at as
 they are read, since a pass of its own would bring all of them from a slower memory a second time.  Sines and cosines of
@@ -34,9 +38,11 @@ rows of each lane in ten arrays, which took as long as two joints.
 
 Glossary (in addition to that of ``rnea_gradient.py``)
     δω δ′A δY 2δν    changes of ω, A, Y, 2ν                                             3, 6, 6, 3 slots
-    E                sum over the path of joint i, with loads only                      3
     δq               of joint i, for the way back                                       1
+    E                sum over the path of joint i, with loads only                      3
     δF δH δD δΛ      changes of sums over subtree i                                     6, 6, 3, 3, of a record
+    plan             (n, 5): as there, and in column ALSO the joint whose change is found with that of joint i, ALONE if
+                     there is none, WITH_PARENT if joint i is found with its parent
     columns          W slots for each of q, q̇, q̈, y, δq, δq̇, δq̈, sin, cos of W joints, and later for the three results
 """
 
@@ -91,12 +97,13 @@ from kinegrad._kernels.spatial import (
     zero3,
 )  # fmt: skip
 
-D_SPEED, D_ACCELERATION, D_VIRTUAL, D_FLOW, TURN = N, N + 3, N + 9, N + 15, N + 18  # δω | δ′A | δY | 2δν | E
-STEP, N_ALONG = N + 21, N + 22  # δq | slots
+D_SPEED, D_ACCELERATION, D_VIRTUAL, D_FLOW, STEP = N, N + 3, N + 9, N + 15, N + 18  # δω | δ′A | δY | 2δν | δq
+TURN, N_ALONG = N + 19, N + 22  # E | slots
 D_FORCE, D_PUSH, D_DRAG, D_LOAD = SUM, SUM + 6, SUM + 12, SUM + 15  # of a record: δF | δH | δD | δΛ
 SUM_ALONG = 2 * SUM
 POSITION, VELOCITY, RATE, WEIGHT, D_POSITION, D_VELOCITY, D_RATE, SINE, COSINE, COLUMNS = range(10)  # columns
 RESULTS = 3
+ALSO, ALONE, WITH_PARENT = 4, -1, -2  # a column of plan, and what it holds besides joints
 
 
 def slots(n: int, records: int) -> int:
@@ -175,8 +182,9 @@ def outward(m, arguments, loaded, columns, r, whole, scratch):
     """Motion and virtual motion of all links and their changes; returns the sum of the squares of what was read."""
     n, W, total = len(m.parent), lane_count(), spread(0.0)
     at_rest(m, scratch)
-    for k in range(D_SPEED, N_ALONG - 1, 3):
+    for k in range(D_SPEED, STEP, 3):
         store3(scratch, k, zero3())
+    store3(scratch, TURN, zero3())
     for start in range(0, n, W):
         first, k = max(0, min(start, n - W)), columns  # the last W once more, rather than fewer
         for x in arguments:
@@ -232,9 +240,8 @@ def load_along(m, i, r, at, own, force, point, torque, only, scratch):
 
 
 @inline
-def change(m, i, at, own, loaded, out, n, scratch):
-    """(2), of joint i, to slots out, out+n, out+2n; where it slides, `slide_change` adds what is left out here."""
-    z, turn = axis(scratch, at), m.rate[i, 0]
+def change(m, i, also, at, own, loaded, results, scratch):
+    """(2), of joint i, and of joint `also` if it is one; where they slide, `slide_change` adds what is left out."""
     w, dw = load3(scratch, at + SPEED), load3(scratch, at + D_SPEED)
     H, dH = load_force(scratch, own + PUSH), load_force(scratch, own + D_PUSH)
     dwH = cross(dw, H.n)
@@ -248,9 +255,19 @@ def change(m, i, at, own, loaded, out, n, scratch):
     k = both3(k, both3(add_cross(cross(dY.w, F.n), dY.v, F.f), add_cross(cross(Y.w, dF.n), Y.v, dF.f)))
     if loaded:
         k = sub(k, load3(scratch, own + D_LOAD))
-    store(scratch, out, -turn * dot(z, k))
-    store(scratch, out + n, turn * dot(z, sub(speed, turned)))
-    store(scratch, out + 2 * n, turn * dot(z, dH.n))
+    speed = sub(speed, turned)
+    about_axis(m, i, k, speed, dH.n, results, scratch)
+    if also >= 0:
+        about_axis(m, also, k, speed, dH.n, results, scratch)
+
+
+@inline
+def about_axis(m, i, k, speed, push, results, scratch):
+    """What a joint that turns has of the three vectors of (2)."""
+    n, z, turn = len(m.parent), axis(scratch, (i + 1) * N_ALONG), m.rate[i, 0]
+    store(scratch, results + i, -turn * dot(z, k))
+    store(scratch, results + n + i, turn * dot(z, speed))
+    store(scratch, results + 2 * n + i, turn * dot(z, push))
 
 
 @inline
@@ -336,7 +353,8 @@ def inward(m, plan, force, point, torque, found, results, r, whole, scratch):
             none(scratch, own, SUM_ALONG)
         if loaded:
             load_along(m, i, here(r), at, own, force, point, torque, only, scratch)
-        change(m, i, at, own, loaded, out, n, scratch)
+        if plan[i, ALSO] != WITH_PARENT:
+            change(m, i, plan[i, ALSO], at, own, loaded, results, scratch)
         if m.rate[i, 1] != 0.0:
             slide_change(m, i, at, own, out, n, scratch)
         if m.parent[i] >= 0:
@@ -350,7 +368,7 @@ def inward(m, plan, force, point, torque, found, results, r, whole, scratch):
 @kernel
 def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
     """Changes of the gradients of yᵀτ by the state, three times (states, n), along a direction (dq, dv, da); loads
-    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 4)."""
+    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5)."""
     worst = finite((force, point, torque), start, stop)
     if not worst:
         return worst

@@ -77,6 +77,11 @@ def unknown_step(x):
     return x
 
 
+@inline
+def numbers_up_to(x):
+    return sum(k for k in range(x))
+
+
 @pytest.mark.parametrize(
     ("block", "x", "reason"),
     [
@@ -89,6 +94,7 @@ def unknown_step(x):
         (compares_lanes, np.zeros((1, WIDTH)), "lane"),
         (decides_by_lanes, np.zeros((1, WIDTH)), "lane"),
         (unknown_step, 1, "the step of a range must be known while tracing"),
+        (numbers_up_to, 3, "only `for` takes a range whose bounds are known at run time"),
     ],
 )
 def test_what_cannot_be_traced_is_an_error_that_says_why(block, x, reason):

@@ -57,6 +57,21 @@ def element(k, x):
     return values[k] + pairs[k % 2][0] + pairs[-1][1]
 
 
+@inline
+def ranges(x):
+    total = 0
+    for k in (*range(1, 7, 3), 9):  # the body three times
+        total = 10 * total + k
+    squares = tuple(k * k for k in range(4))
+    first, *others = range(5, 2, -1)
+    return total * x + squares[3] + first + others[1] + sum(k for k in range(3)) + len(tuple(range(2)))
+
+
+def test_ranges_are_their_numbers_outside_of_loops():
+    assert ranges.py_func(2) == 2 * 149 + 9 + 5 + 3 + 3 + 2
+    agrees(ranges, (2,))
+
+
 def test_elements_of_tuples_by_numbers_known_at_run_time():
     agrees(element, (0, 1.5), (1, 1.5), (2, 1.5))
 

@@ -151,19 +151,18 @@ def fork(test, yes, no):
 # --- expressions ------------------------------------------------------------------------------------------------
 
 
-class Range(NamedTuple):
-    """A range whose bounds may be known at run time only."""
+class Range:
+    """A range whose bounds may be known at run time only: a loop of LLVM in ``for``, elsewhere its numbers."""
 
-    start: Any
-    stop: Any
-    step: int
-
-    @classmethod
-    def of(cls, *args):
-        start, stop, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
-        if not isinstance(step, int):
+    def __init__(self, *args):
+        self.start, self.stop, self.step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
+        if not isinstance(self.step, int):
             raise TypeError("the step of a range must be known while tracing")
-        return cls(start, stop, step)
+
+    def __iter__(self):
+        if not (isinstance(self.start, int) and isinstance(self.stop, int)):
+            raise TypeError("only `for` takes a range whose bounds are known at run time")
+        return iter(range(self.start, self.stop, self.step))
 
 
 def _length(x):
@@ -249,4 +248,4 @@ def call(function, *args, **kwargs):
     return emit(function, *args)
 
 
-_OWN: dict[Any, Any] = {len: _length, range: Range.of, min: _first_by(operator.lt), max: _first_by(operator.gt)}
+_OWN: dict[Any, Any] = {len: _length, range: Range, min: _first_by(operator.lt), max: _first_by(operator.gt)}
