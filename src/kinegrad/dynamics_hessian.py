@@ -196,6 +196,7 @@ _HVP = {
         _CHANGES,
         tables=_products,
         loads=True,
+        turning=rnea_hessian_product.hvp_turning,
         in_coordinates=_hvp_in_coordinates,
         with_elements=engine.less_hvp,
     ),

@@ -89,6 +89,10 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         ),
         "∂²τ": ("inverse_dynamics_hessian", of_arm(kg.inverse_dynamics_hessian, q, v, a, v)),
         "∂²τ·x": ("inverse_dynamics_hvp", of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a)),
+        "∂²τ·x, joints that slide": (
+            "inverse_dynamics_hvp",
+            lambda: kg.inverse_dynamics_hvp(kg.samples.cart_pendulum(), q, v, a, v, q, v, a),
+        ),
         "∂²τ·x, duals": (
             "inverse_dynamics_hvp",
             of_arm(kg.inverse_dynamics_hvp, q, v, a, v, q, v, a, method="dual"),

@@ -21,7 +21,7 @@ from kinegrad._engine.contraction import contract as contract_results
 from kinegrad._engine.coordinates import map_table
 from kinegrad._engine.expansion import Expansion
 from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sprung
-from kinegrad._engine.kernel_constants import mechanism, tame
+from kinegrad._engine.kernel_constants import mechanism, only_turns, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
 from kinegrad._engine.threads import FIRST, NO_JOINT, few, fitting, get_threads, judge, run, states_for_one
@@ -186,7 +186,14 @@ def fill(
         tables, slots = kernel.tables(batch.model, loaded, stream)
         spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
         arguments = (constants, *given, *tables, *spare, *results)
-    run(kernel.function, batch, slots, threads, arguments, kernel.pivots)
+    run(_function(kernel, batch.model, loaded), batch, slots, threads, arguments, kernel.pivots)
+
+
+def _function(kernel: Kernel, model: Model, loaded: bool) -> Callable[..., Any]:
+    """What of a kernel is for this model."""
+    if kernel.turning is None or loaded or not only_turns(model):
+        return kernel.function
+    return kernel.turning
 
 
 NO_LOADS: tuple[Array, ...] = ()
@@ -250,7 +257,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 
     It is kept with the model, and so given it by each call: what holds itself is freed late.
     """
-    function, pivots, n = narrow(kernel.function), kernel.pivots, model.n
+    function, pivots, n = narrow(_function(kernel, model, False)), kernel.pivots, model.n
     tables, slots = kernel.needs(model)
     after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
     count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
@@ -302,7 +309,7 @@ def _several_states(
     """The same of a batch that one thread does at once: because it is to, or because no other is worth waking."""
     if kernel.pivots or kernel.spare:
         return lambda model, state, alone: None
-    function, n, (tables, slots) = kernel.function, model.n, kernel.needs(model)
+    function, n, (tables, slots) = _function(kernel, model, False), model.n, kernel.needs(model)
     after, zero = (*((no_load(n),) * 3 if kernel.loads else ()), *tables), np.zeros((1, n))
     count, cores, block = len(kernel.state), kernel.cores(model), kernel.together
     columns, apart = [math.prod(core) for core in cores], len(cores) - block

@@ -108,6 +108,15 @@ def _mechanism(model: Any, pitch: NDArray[Any], like: Any = None) -> Mechanism:
     )
 
 
+def only_turns(model: Model) -> bool:
+    """Whether no joint of a model slides, looked at once per model."""
+    found: bool | None = model.__dict__.get("_only_turns")
+    if found is None:
+        found = not Mechanism(*mechanism(model)).rate[:, 1].any()
+        object.__setattr__(model, "_only_turns", found)
+    return found
+
+
 def mechanisms(models: Sequence[Model]) -> tuple[Any, ...]:
     """Constants of models alike in structure, (models, n·k) each.  Links massive, or apart, in any count as such."""
     each = [Mechanism(*mechanism(model)) for model in models]

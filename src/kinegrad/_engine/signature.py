@@ -116,6 +116,8 @@ class Kernel:
         How many of the last results share one block of memory.
     spare : bool
         Whether it takes an array (states, n) for its own use before the results.
+    turning : callable, optional
+        Compiled: the same for models none of whose joints slides, where there are no loads.
     in_coordinates : callable, optional
         ``in_coordinates(expansion, loads, threads, options)`` gives its results for models whose coordinates are not
         their joints.  Without it, arguments are expanded and results contracted as their kinds and axes say.
@@ -134,6 +136,7 @@ class Kernel:
     pivots: bool = False
     together: int = 0
     spare: bool = False
+    turning: Callable[..., Any] | None = None
     in_coordinates: Callable[..., Sequence[Any]] | None = None
     with_elements: Callable[..., Sequence[Any]] | None = None
 

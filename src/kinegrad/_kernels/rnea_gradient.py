@@ -90,8 +90,8 @@ def slots(n: int, records: int) -> int:
 
 
 @inline
-def move(m, i, up, at, speed, acceleration, weight, scratch):
-    """ω, A, Y of link i from its parent's, stored."""
+def move(m, i, up, at, speed, acceleration, weight, scratch, slides=True):
+    """ω, A, Y of link i from its parent's, stored; `slides`: whether any joint does."""
     w, A, Y = load3(scratch, up + SPEED), load_motion(scratch, up + ACCELERATION), load_motion(scratch, up + VIRTUAL)
     z, turn, slide = axis(scratch, at), m.rate[i, 0], m.rate[i, 1]
     if m.apart[i]:
@@ -100,7 +100,7 @@ def move(m, i, up, at, speed, acceleration, weight, scratch):
         A, Y = Motion(A.w, add(A.v, add(cross(A.w, d), cross(w, flow)))), Y.at(d)
         store3(scratch, at + FLOW, scale(2.0, flow))
     p = cross(w, z)
-    if slide != 0.0:
+    if slides and slide != 0.0:
         along = scale(2.0 * slide * speed, z)
         store3(scratch, at + FLOW, add(load3(scratch, at + FLOW), along))
         A = Motion(A.w, add(A.v, add(cross(w, along), scale(slide * acceleration, z))))

@@ -134,7 +134,7 @@ def joint_adds(w, alpha, s, t, b):
 
 
 @inline
-def move_along(m, i, up, at, e, de, dde, scratch):
+def move_along(m, i, up, at, e, de, dde, slides, scratch):
     """Changes of the motion of link i along the direction (e, de, dde) of its joint, stored."""
     z, turn, slide = axis(scratch, at), m.rate[i, 0], m.rate[i, 1]
     w, A, dw = load3(scratch, at + SPEED), load_motion(scratch, at + ACCELERATION), load3(scratch, up + D_SPEED)
@@ -154,7 +154,7 @@ def move_along(m, i, up, at, e, de, dde, scratch):
         v = add_cross(v, dY.w, load3(scratch, at + SHIFT))
     put(scratch, at + D_VIRTUAL, Motion(add_cross(dY.w, Y.w, s), v))
     store(scratch, at + STEP, e)
-    if slide != 0.0:
+    if slides and slide != 0.0:
         slide_along(i, at, scale(slide * e, z), scale(slide * de, z), scale(slide * dde, z), scratch)
 
 
@@ -178,7 +178,7 @@ def read(x, r, whole, k, count, scratch, slot):
 
 
 @inline
-def outward(m, arguments, loaded, columns, r, whole, scratch):
+def outward(m, arguments, loaded, slides, columns, r, whole, scratch):
     """Motion and virtual motion of all links and their changes; returns the sum of the squares of what was read."""
     n, W, total = len(m.parent), lane_count(), spread(0.0)
     at_rest(m, scratch)
@@ -200,9 +200,9 @@ def outward(m, arguments, loaded, columns, r, whole, scratch):
             q, s, c = (load(scratch, k + x * W) for x in (POSITION, SINE, COSINE))
             store_turned(m, i, up, at, q, s, c, scratch)
             v, a, y = (load(scratch, k + x * W) for x in (VELOCITY, RATE, WEIGHT))
-            move(m, i, up, at, v, a, y, scratch)
+            move(m, i, up, at, v, a, y, scratch, slides)
             e, de, dde = (load(scratch, k + x * W) for x in (D_POSITION, D_VELOCITY, D_RATE))
-            move_along(m, i, up, at, e, de, dde, scratch)
+            move_along(m, i, up, at, e, de, dde, slides, scratch)
             if loaded:
                 turned = scale(m.rate[i, 0] * e, axis(scratch, at))
                 store3(scratch, at + TURN, add(load3(scratch, up + TURN), turned))
@@ -306,10 +306,10 @@ def turn_on(m, i, at, own, up, slot, first, s, scratch):
 
 
 @inline
-def hand_on(m, i, at, own, up, first, loaded, scratch):
+def hand_on(m, i, at, own, up, first, loaded, slides, scratch):
     """Sums over subtree i, and their changes, to the record of its parent."""
     e = load(scratch, at + STEP)
-    if m.rate[i, 1] != 0.0:
+    if slides and m.rate[i, 1] != 0.0:
         s = scale(m.rate[i, 1] * e, axis(scratch, at))
         for slot in (FORCE, PUSH):
             add3(scratch, own + SUM + slot, cross(s, load3(scratch, own + slot + 3)))
@@ -341,9 +341,9 @@ def write(found, r, n, scratch, slot):
 
 
 @inline
-def inward(m, plan, force, point, torque, found, results, r, whole, scratch):
+def inward(m, plan, force, point, torque, found, loaded, slides, results, r, whole, scratch):
     """The change of the gradient, and sums over subtrees."""
-    n, loaded, sums = len(m.parent), len(force) > 0, results + RESULTS * len(m.parent)
+    n, sums = len(m.parent), results + RESULTS * len(m.parent)
     for i in range(n - 1, -1, -1):
         at, out, first, only = (i + 1) * N_ALONG, results + i, plan[i, FIRST], plan[i, LEAF]
         own, up = sums + plan[i, RECORD] * SUM_ALONG, sums + plan[i, UP] * SUM_ALONG
@@ -355,35 +355,48 @@ def inward(m, plan, force, point, torque, found, results, r, whole, scratch):
             load_along(m, i, here(r), at, own, force, point, torque, only, scratch)
         if plan[i, ALSO] != WITH_PARENT:
             change(m, i, plan[i, ALSO], at, own, loaded, results, scratch)
-        if m.rate[i, 1] != 0.0:
+        if slides and m.rate[i, 1] != 0.0:
             slide_change(m, i, at, own, out, n, scratch)
         if m.parent[i] >= 0:
-            hand_on(m, i, at, own, up, first, loaded, scratch)
+            hand_on(m, i, at, own, up, first, loaded, slides, scratch)
     if whole:
         write(found, Whole(r), n, scratch, results)
     else:
         write(found, here(r), n, scratch, results)
 
 
+@inline
+def products(m, arguments, loads, loaded, slides, plan, found, scratch, start, stop):
+    """All states, W at a time; returns whether their numbers are finite."""
+    worst = finite(loads, start, stop)
+    if not worst:
+        return worst
+    m, W = unpack(m), lane_count()
+    columns = (len(m.parent) + 1) * N_ALONG
+    results, whole = columns + COLUMNS * W, stop - start >= W
+    for r in range(start, stop, W):
+        if whole:
+            r = min(r, stop - W)
+        total = outward(m, arguments, loaded, slides, columns, r, whole, scratch)
+        if not within(total, LARGEST * LARGEST):
+            ok = finite(arguments, r, min(r + W, stop))
+            if not ok:
+                return ok
+            worst = max(worst, ok)
+        inward(m, plan, *loads, found, loaded, slides, results, r, whole, scratch)
+    return worst
+
+
 @kernel
 def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
     """Changes of the gradients of yᵀτ by the state, three times (states, n), along a direction (dq, dv, da); loads
     (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5)."""
-    worst = finite((force, point, torque), start, stop)
-    if not worst:
-        return worst
-    m = unpack(m)
-    columns = (len(m.parent) + 1) * N_ALONG
-    results = columns + COLUMNS * lane_count()
-    whole = stop - start >= lane_count()
-    for r in range(start, stop, lane_count()):
-        if whole:
-            r = min(r, stop - lane_count())
-        total = outward(m, (q, v, a, y, dq, dv, da), len(force) > 0, columns, r, whole, scratch)
-        if not within(total, LARGEST * LARGEST):
-            ok = finite((q, v, a, y, dq, dv, da), r, min(r + lane_count(), stop))
-            if not ok:
-                return ok
-            worst = max(worst, ok)
-        inward(m, plan, force, point, torque, (by_q, by_v, by_a), results, r, whole, scratch)
-    return worst
+    state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
+    return products(m, state, loads, len(force) > 0, True, plan, found, scratch, start, stop)
+
+
+@kernel
+def hvp_turning(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
+    """The same where no joint slides and there are no loads: what is left out makes the rest faster."""
+    state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
+    return products(m, state, loads, False, False, plan, found, scratch, start, stop)
