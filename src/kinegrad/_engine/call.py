@@ -33,7 +33,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
-Single = Callable[[Model, Sequence[Any], Any, "slice | None", bool], "tuple[Array, ...] | None"]
+Single = Callable[[Model, Sequence[Any], Any, "slice | None", "int | None"], "tuple[Array, ...] | None"]
 _NONE: dict[Kernel, Single] = {}
 ALL = slice(None)
 _OF_JOINTS = {axis for axis in Axis if axis not in (Axis.LINK, Axis.POINT, Axis.PARAMETER, Axis.CONSTANT)}
@@ -69,9 +69,9 @@ def evaluate(
     tuple of ndarray
         Of the batch's shape, then that of each result.
     """
-    if loads is None and type(model) is Model and (threads is None or (type(threads) is int and threads == 1)):
+    if loads is None and type(model) is Model and (threads is None or (type(threads) is int and threads >= 1)):
         single = model.__dict__.get("_singles", _NONE).get(kernel) or _prepare(kernel, model)
-        found = single(model, state, out, columns, threads is not None)
+        found = single(model, state, out, columns, threads)
         if found is not None:
             return found
     return evaluate_with(kernel, model, state, loads, out, threads, columns)
@@ -248,7 +248,7 @@ def _prepare(kernel: Kernel, model: Model) -> Single:
     return single
 
 
-def _refuse(model: Model, state: Sequence[Any], out: Any, columns: slice | None, alone: bool) -> None:
+def _refuse(model: Model, state: Sequence[Any], out: Any, columns: slice | None, threads: int | None) -> None:
     return None
 
 
@@ -266,12 +266,12 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
     several = _several_states(kernel, model, constants)
 
     def single(
-        model: Model, state: Sequence[Any], out: Any, columns: slice | None, alone: bool
+        model: Model, state: Sequence[Any], out: Any, columns: slice | None, threads: int | None
     ) -> tuple[Array, ...] | None:
         rows = [constants]
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
-                return several(model, state, alone) if out is None and columns is None else None
+                return several(model, state, threads) if out is None and columns is None else None
             rows.append(x[None])  # type: ignore[arg-type]
         if len(rows) <= count:
             rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
@@ -305,10 +305,10 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 
 def _several_states(
     kernel: Kernel, model: Model, constants: tuple[Any, ...]
-) -> Callable[[Model, Sequence[Any], bool], tuple[Array, ...] | None]:
+) -> Callable[[Model, Sequence[Any], int | None], tuple[Array, ...] | None]:
     """The same of a batch that one thread does at once: because it is to, or because no other is worth waking."""
     if kernel.pivots or kernel.spare:
-        return lambda model, state, alone: None
+        return lambda model, state, threads: None
     function, n, (tables, slots) = _function(kernel, model, False), model.n, kernel.needs(model)
     after, zero = (*((no_load(n),) * 3 if kernel.loads else ()), *tables), np.zeros((1, n))
     count, cores, block = len(kernel.state), kernel.cores(model), kernel.together
@@ -318,9 +318,9 @@ def _several_states(
     makers = [(np.zeros if kernel.results[k].zero else np.empty, columns[k]) for k in range(apart)]
     vectors = all(len(core) == 1 for core in cores)
 
-    def several(model: Model, state: Sequence[Any], alone: bool) -> tuple[Array, ...] | None:
+    def several(model: Model, state: Sequence[Any], threads: int | None) -> tuple[Array, ...] | None:
         shape, states, rows = None, 0, [constants]
-        most = at_once if alone or get_threads() == 1 else unshared
+        most = at_once if (threads or get_threads()) == 1 else unshared
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or not x.flags.carray:
                 return None
@@ -367,7 +367,7 @@ def _single_in_coordinates(kernel: Kernel, model: Model) -> Single:
     nv, bends, forces = layout.nv, 2 * len(layout.coupled), [result.axes == (Axis.TORQUE,) for result in kernel.results]
 
     def single(
-        model: Model, state: Sequence[Any], out: Any, columns: slice | None, alone: bool
+        model: Model, state: Sequence[Any], out: Any, columns: slice | None, threads: int | None
     ) -> tuple[Array, ...] | None:
         if out is not None or columns is not None:
             return None
