@@ -176,8 +176,9 @@ def fill(
 ) -> None:
     """Run a kernel on what is checked, ``given``, and fill the results, (states, columns) each; with constants of the
     mechanism other than the model's, if given."""
+    function = kernel.function
     if constants is None:
-        constants = mechanism(batch.model)
+        constants, function = mechanism(batch.model), _function(kernel, batch.model, loaded)
     if kernel.tables is None:
         slots = (batch.n + 1) * kernel.slots  # type: ignore[operator]
         arguments = (constants, *given, *results)
@@ -186,11 +187,11 @@ def fill(
         tables, slots = kernel.tables(batch.model, loaded, stream)
         spare = (np.empty((batch.states, batch.n)),) if kernel.spare else ()
         arguments = (constants, *given, *tables, *spare, *results)
-    run(_function(kernel, batch.model, loaded), batch, slots, threads, arguments, kernel.pivots)
+    run(function, batch, slots, threads, arguments, kernel.pivots)
 
 
 def _function(kernel: Kernel, model: Model, loaded: bool) -> Callable[..., Any]:
-    """What of a kernel is for this model."""
+    """The compiled function of a kernel that suits this model."""
     if kernel.turning is None or loaded or not only_turns(model):
         return kernel.function
     return kernel.turning

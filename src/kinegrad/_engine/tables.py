@@ -139,7 +139,8 @@ def product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
 
 
 def _product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
-    """The same, and in pairs the joints whose sums are equal: those on both sides of a link without mass or load."""
+    """The same, and in pairs the joints whose sums are equal: those on both sides of a link without mass or load, which
+    carries one joint only, at its own origin, that does not slide."""
     plan, records = gradient_plan(model)
     m, also = Mechanism(*mechanism(model)), np.full(model.n, ALONE)
     children = np.bincount(model.parents[model.parents >= 0], minlength=model.n)

@@ -29,7 +29,7 @@ NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that not
 _local = threading.local()
 _GRAIN = 2048  # states times joints of ∂τ that a thread should have to do before it is worth waking: 60 to 100 µs
 _SLOTS = 208  # of scratch that take as long as one of these joints, whatever the kernel (decision 152)
-_COLUMNS = 4  # of results that take as long to write as a slot of scratch takes
+_COLUMNS = 4  # of results that cost as much as one slot of scratch
 FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
 _threads = 0  # until it is asked for
 

@@ -34,7 +34,7 @@ a time and transposed, and written likewise: one by one they took a fifth of the
 they are read, since a pass of its own would bring all of them from a slower memory a second time.  Sines and cosines of
 W joints are formed in a loop of their own, whose turns do not wait for one another.  Where there are W states, the last
 W are computed once more rather than fewer: rows are then whole (``lanes/rows.py``), and no block begins by clamping the
-rows of each lane in ten arrays, which took as long as two joints.
+rows of each lane in ten arrays, which took as long as two joints.  ``hvp_turning`` has no code for sliding and loads.
 
 Glossary (in addition to that of ``rnea_gradient.py``)
     δω δ′A δY 2δν    changes of ω, A, Y, 2ν                                             3, 6, 6, 3 slots
@@ -390,13 +390,14 @@ def products(m, arguments, loads, loaded, slides, plan, found, scratch, start, s
 @kernel
 def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
     """Changes of the gradients of yᵀτ by the state, three times (states, n), along a direction (dq, dv, da); loads
-    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5)."""
+    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5).  Results must not overlap arguments: some states are read
+    again after theirs are written."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
     return products(m, state, loads, len(force) > 0, True, plan, found, scratch, start, stop)
 
 
 @kernel
 def hvp_turning(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
-    """The same where no joint slides and there are no loads: what is left out makes the rest faster."""
+    """The same where no joint slides and there are no loads: without that code the rest is faster."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
     return products(m, state, loads, False, False, plan, found, scratch, start, stop)

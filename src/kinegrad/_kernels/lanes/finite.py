@@ -1,7 +1,7 @@
 """Is every number finite, and of a size whose products are?
 
 Kernels ask this of the states they are about to work on, and return the answer as their status: NOT_FINITE, having
-written nothing (or, in ``rnea_hessian_product.py``, nothing of these states), FINE, or LARGE, where results may
+written nothing (or, in ``rnea_hessian_product.py``, nothing new of these states), FINE, or LARGE, where results may
 overflow and have to be looked at.
 
 One pass: Σ (x / 1e12)² is at most one only where every number is finite and none is large.  Results are products of at

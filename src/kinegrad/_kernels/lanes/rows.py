@@ -6,9 +6,9 @@
 
 Clamping is what lets an incomplete last block repeat the last state in its idle lanes and write the same bits again,
 and an array of one row be the same for all states: no masks, no copies.  It takes five instructions for each lane and
-array, and the compiler moves them in front of the loop over the columns, where they are for nothing if the loop is
-short or never comes to its branch.  Whole rows are a step apart, which is zero for one row; and ``here`` keeps what is
-made of a row number in its place.
+array, and the compiler moves them in front of the loop over the columns, where they are wasted if the loop is short, or
+if the branch that uses them is never taken.  Whole rows follow one another, or are one row, whose step is zero; and
+``here`` keeps what is computed from a row number in its place.
 """
 
 from typing import Any, NamedTuple
