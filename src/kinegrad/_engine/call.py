@@ -269,13 +269,13 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
     def single(
         model: Model, state: Sequence[Any], out: Any, columns: slice | None, threads: int | None
     ) -> tuple[Array, ...] | None:
-        rows = [constants]
+        rows: list[Any] = [constants]
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or x.shape != shape or not x.flags.carray:
                 return several(model, state, threads) if out is None and columns is None else None
-            rows.append(x[None])  # type: ignore[arg-type]
+            rows.append(x[None])
         if len(rows) <= count:
-            rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
+            rows += [zero] * (count + 1 - len(rows))
         if out is None:
             found, filled = results()
         else:
@@ -320,7 +320,8 @@ def _several_states(
     vectors = all(len(core) == 1 for core in cores)
 
     def several(model: Model, state: Sequence[Any], threads: int | None) -> tuple[Array, ...] | None:
-        shape, states, rows = None, 0, [constants]
+        shape, states = None, 0
+        rows: list[Any] = [constants]
         most = at_once if (threads or get_threads()) == 1 else unshared
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or not x.flags.carray:
@@ -333,10 +334,10 @@ def _several_states(
                     return None
             elif x.shape != shape:
                 return None
-            rows.append(x if len(shape) == 2 else x.reshape(states, n))  # type: ignore[arg-type]
+            rows.append(x if len(shape) == 2 else x.reshape(states, n))
         assert shape is not None
         if len(rows) <= count:
-            rows += [zero] * (count + 1 - len(rows))  # type: ignore[list-item]
+            rows += [zero] * (count + 1 - len(rows))
         found = [make((states, width)) for make, width in makers]
         if block:
             found.extend(np.empty((block, states, columns[-1])))
