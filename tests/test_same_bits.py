@@ -146,8 +146,7 @@ def test_few_states_have_the_bits_of_many_in_every_function(model, monkeypatch):
         ran.append(kernel)
         return kernel, engine.scratch(slots)
 
-    for module in (engine.threads, engine.call):
-        monkeypatch.setattr(module, "fitting", wide)
+    monkeypatch.setattr(engine.threads, "fitting", wide)
     many = all_functions(model, NARROW - 1)
     assert len(set(ran)) > 20
     assert few.keys() == many.keys()

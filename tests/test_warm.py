@@ -11,8 +11,8 @@ from tests.kernels.child import child, output
 
 # public functions that compute nothing with kernels
 NONE = {
-    "free", "get_threads", "inertial_parameters", "planar", "prismatic", "revolute", "rotate", "screw", "set_threads",
-    "spherical", "translate", "universal", "optimize_design", "objective_value", "objective_gradient",
+    "free", "get_threads", "inertial_parameters", "planar", "prismatic", "revolute", "rotate", "screw", "spherical",
+    "translate", "universal", "optimize_design", "objective_value", "objective_gradient",
     "difference", "integrate", "neutral", "random_configuration", "load", "save",
 }  # fmt: skip
 

@@ -212,6 +212,7 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
         "Jacobians": ("jacobian", of_arm(kg.jacobian, q, link="forearm")),
         "energies": ("kinetic_energy", of_arm(kg.kinetic_energy, q, v)),
         "markers": ("recordings.inverse_kinematics", lambda: inverse_kinematics(arm, seen)),
+        "threads that wait": ("set_threads", engine.pool.measure),
         "∂²markers": ("recordings.inverse_kinematics", lambda: inverse_kinematics(arm, seen).covariance),
     }
 

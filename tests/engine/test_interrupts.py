@@ -145,6 +145,7 @@ def small_parts(request, monkeypatch):
 
     def cut():
         monkeypatch.setattr(engine.threads, "FIRST", 1)
+        monkeypatch.setattr(engine.threads, "_AT_ONCE", 1)
         monkeypatch.setattr(engine.marching, "FIRST", 1)
         monkeypatch.setattr(engine.marching, "_FEWEST", 1)
         monkeypatch.setattr(engine.pool, "PART", 1e-9)

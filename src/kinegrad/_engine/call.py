@@ -24,7 +24,7 @@ from kinegrad._engine.gate import FLOAT64, Batch, finish, mapped, one_result, sp
 from kinegrad._engine.kernel_constants import mechanism, only_turns, tame
 from kinegrad._engine.memory import check_apart, streams
 from kinegrad._engine.signature import QVA, Axis, Kernel, Shape
-from kinegrad._engine.threads import FIRST, NO_JOINT, few, fitting, get_threads, judge, run, states_for_one
+from kinegrad._engine.threads import NO_JOINT, effort, few, judge, run, run_states, workers_of
 from kinegrad._kernels.compiler.jit import narrow
 from kinegrad._kernels.compiler.width import NARROW
 from kinegrad._kernels.coordinates import contract, expand
@@ -307,28 +307,26 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 def _several_states(
     kernel: Kernel, model: Model, constants: tuple[Any, ...]
 ) -> Callable[[Model, Sequence[Any], int | None], tuple[Array, ...] | None]:
-    """The same of a batch that one thread does at once: because it is to, or because no other is worth waking."""
+    """The same of a batch."""
     if kernel.pivots or kernel.spare:
         return lambda model, state, threads: None
     function, n, (tables, slots) = _function(kernel, model, False), model.n, kernel.needs(model)
     after, zero = (*((no_load(n),) * 3 if kernel.loads else ()), *tables), np.zeros((1, n))
     count, cores, block = len(kernel.state), kernel.cores(model), kernel.together
     columns, apart = [math.prod(core) for core in cores], len(cores) - block
-    at_once = FIRST // (n * n)
-    unshared = min(at_once, states_for_one(slots, sum(columns)))
+    each = effort(slots, sum(columns))
     makers = [(np.zeros if kernel.results[k].zero else np.empty, columns[k]) for k in range(apart)]
     vectors = all(len(core) == 1 for core in cores)
 
     def several(model: Model, state: Sequence[Any], threads: int | None) -> tuple[Array, ...] | None:
         shape, states = None, 0
         rows: list[Any] = [constants]
-        most = at_once if (threads or get_threads()) == 1 else unshared
         for x in state:
             if type(x) is not np.ndarray or x.dtype is not FLOAT64 or not x.flags.carray:
                 return None
             if shape is None:
                 shape = x.shape
-                if len(shape) < 2 or shape[-1] != n or not 0 < (states := x.size // n) <= most:
+                if len(shape) < 2 or shape[-1] != n or not (states := x.size // n):
                     return None
                 if block and streams(8 * block * states * columns[-1]):
                     return None
@@ -341,12 +339,11 @@ def _several_states(
         found = [make((states, width)) for make, width in makers]
         if block:
             found.extend(np.empty((block, states, columns[-1])))
-        fit, room = fitting(function, slots, states)
-        ok = fit(*rows, *after, *found, room, 0, states)
-        if ok != FINE:
+        notes = run_states(function, slots, each, states, workers_of(threads, states * each), (*rows, *after, *found))
+        if notes:
             batch = Batch(model, dict(zip(kernel.state, state, strict=False)))
             batch.results = found
-            judge(batch, [(0, ok, ())])
+            judge(batch, notes)
         if vectors and len(shape) == 2:
             return tuple(found)
         return tuple([x.reshape(*shape[:-1], *core) for x, core in zip(found, cores, strict=True)])

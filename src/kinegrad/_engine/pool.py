@@ -7,21 +7,40 @@ fraction of a second, so that Ctrl-C, which Python delivers between two of them,
 - Where no thread can be started (process limits, interpreter shutdown), the caller does the work alone.
 - A forked child has a pool of its own.
 - Parts begin at multiples of the lane width, and so give the same bits however they are cut.
+
+**Calls in quick succession.**  To wake a thread that sleeps takes longer than many calls take.  When a thread calls
+again within a fraction of a millisecond, a third call is likely to follow, and helpers do not go to sleep after the
+second one: for as long a moment they look at a flag (``_kernels/waiting.py``), and so does the caller for the last of
+its helpers.  Helpers that are awake are worth less work, so that smaller calls are shared (``at_hand``).  Flags are
+hints: what counts, a call for helpers and the end of their work, is in Python's queues.  No thread lingers where there
+are more of them than processors, where calls of several threads alternate, or for a while after a part that took
+so much longer than another that something else must have had its processor.
 """
 
 from __future__ import annotations
 
 import atexit
+import math
 import os
 import threading
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from time import perf_counter
 
+import numpy as np
+from numpy.typing import NDArray
+
+from kinegrad._kernels.compiler.jit import JIT
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.waiting import linger
 
 PART = 0.03  # seconds that a part should take
+MOMENT = 200e-6  # seconds within which calls are in quick succession, and for which threads linger
+_RELIEF = 0.05  # seconds for which threads do not linger after others have needed the processors
+_SETTLE = 3e-6  # seconds that a caller who has called for helpers holds Python's lock
 _MOST = 256  # helpers, whatever is asked for
+
+Flag = NDArray[np.int64]
 
 Task = Callable[[int, int, int], None]
 
@@ -49,6 +68,9 @@ class Call:
         self._left: SimpleQueue[None] = SimpleQueue()  # to wake the caller, who waits for the last of its helpers
         self._task: Task | None = None
         self._error: BaseException | None = None
+        self._over = _flag()  # raised by the last of its helpers
+        self._soon = False  # after another call
+        self._pace = math.inf  # seconds per row of the fastest part
         self._stopped = False  # no part is handed out any more
         self.cancelled = False  # nor is one that is running wanted
 
@@ -58,14 +80,17 @@ class Call:
         With `alone_first` helpers are woken after the first part only: where it may compile, and the caller is to be
         free to leave on Ctrl-C, nobody else should have to wait for the compiler.
         """
-        self._task = task
+        self._task, self._soon = task, _soon()
         try:
-            if alone_first and (part := self._take()):
+            part = self._take()
+            if alone_first and part is not None:
                 self._do(task, part)
-            if self._workers > 1 and not self._stopped:
+                part = self._take()
+            if self._workers > 1 and self._line < self._lines:
                 _wake(self, self._workers - 1)
-            while part := self._take():
+            while part is not None:
                 self._do(task, part)
+                part = self._take()
             self._wait()
         except BaseException:
             self._stopped = self.cancelled = True
@@ -73,6 +98,7 @@ class Call:
             raise
         finally:
             self._task = None  # what is still queued holds no arrays
+            note_end()
         if self._error is not None:
             try:
                 raise self._error
@@ -83,12 +109,13 @@ class Call:
         """Hand out no more parts: one has failed, and those before it, where an earlier failure may be, are taken."""
         self._stopped = True
 
-    def help(self) -> None:
-        """What a worker does for a call."""
+    def help(self) -> tuple[bool, Flag]:
+        """What a helper does for a call; returns whether to linger after it, and the flag to raise then."""
+        over = _UNSEEN
         with self._lock:
             task = self._task
             if self._stopped or task is None:
-                return
+                return self._soon, over
             self._busy += 1
         try:
             while not _closed and (part := self._take()):
@@ -100,7 +127,10 @@ class Call:
             del task
             with self._lock:
                 self._busy -= 1
+                if not self._busy:
+                    over = self._over
             self._left.put(None)
+        return self._soon, over
 
     def _take(self) -> tuple[int, int, int] | None:
         with self._lock:
@@ -121,10 +151,15 @@ class Call:
         task(*part)
         took = max(perf_counter() - began, 1e-6)
         rows = part[2] - part[1]
+        if took > 2 * rows * self._pace + MOMENT:
+            _note_crowd()
+        self._pace = min(self._pace, took / rows)
         self._size = whole_blocks(min(int(rows * PART / took), 8 * rows))
         self._measured = True
 
     def _wait(self) -> None:
+        if self._busy and self._soon and (turns := _turns()):
+            linger(_UNSEEN, self._over, turns, 0)
         while self._busy:
             try:
                 self._left.get(timeout=0.5)  # again after a while: an interrupt may have taken what would wake us
@@ -147,6 +182,11 @@ class Call:
             raise late
 
 
+def _flag() -> Flag:
+    """A flag, far from all else in memory: what is near is slow to write to while others look at the flag."""
+    return np.zeros(33, np.int64)[16:17]
+
+
 def whole_blocks(rows: int) -> int:
     """At least one, and so many rows rounded up to whole blocks of lanes."""
     return max(-(-rows // WIDTH), 1) * WIDTH
@@ -155,7 +195,65 @@ def whole_blocks(rows: int) -> int:
 _queue: SimpleQueue[Call | None] = SimpleQueue()
 _lock = threading.Lock()
 _helpers: list[threading.Thread] = []
+_resting: dict[int, Flag] = {}  # helpers that wait for a call, and the flags that call them, the latest last
 _closed = False
+_ended = _crowded = -math.inf  # when the latest call did, and when others last had our processors
+_caller = 0  # whose call that was
+_rate = 0.0  # turns of `linger` per second, once it is known
+_processors = 0  # likewise
+_UNSEEN = _flag()  # a flag that nobody waits for
+
+
+# --- calls in quick succession ----------------------------------------------------------------------------------
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def note_end() -> None:
+    """A call has ended that helpers may have been worth calling for."""
+    global _ended, _caller
+    _ended, _caller = perf_counter(), threading.get_ident()
+
+
+def at_hand() -> bool:
+    """Whether helpers come at once: calls are in quick succession, and one of them rests, or will."""
+    return JIT and _soon() and bool(_resting or not _helpers) and (_turns() > 0 or not _rate)
+
+
+def _soon() -> bool:
+    """Whether the latest call was this thread's, a moment ago, with processors to itself."""
+    now = perf_counter()
+    return now - _ended < MOMENT and now - _crowded > _RELIEF and _caller == threading.get_ident()
+
+
+def _note_crowd() -> None:
+    """A part has taken so much longer than another that its processor must have been taken away."""
+    global _crowded
+    _crowded = perf_counter()
+
+
+def _turns() -> int:
+    """How often a thread that lingers looks at its flag; never, if threads would take turns on the processors."""
+    return int(MOMENT * _rate) if len(_helpers) < _processors else 0
+
+
+def measure() -> None:
+    """How long a turn takes; compiles, or loads, what lingers."""
+    global _rate, _processors
+    turns, flag = 1000, _flag()
+    linger(_UNSEEN, flag, 0, 0)
+    seconds = []
+    for _ in range(3):
+        began = perf_counter()
+        linger(_UNSEEN, flag, turns, 0)
+        seconds.append(perf_counter() - began)
+    _rate, _processors = turns / max(min(seconds), 1e-9), processors()
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------
 
 
 def _wake(call: Call, count: int) -> None:
@@ -163,7 +261,7 @@ def _wake(call: Call, count: int) -> None:
     count = min(count, _MOST)
     with _lock:
         while len(_helpers) < count and not _closed:
-            helper = threading.Thread(target=_serve, args=(_queue,), name="kinegrad", daemon=True)
+            helper = threading.Thread(target=_serve, args=(_queue, _resting), name="kinegrad", daemon=True)
             try:
                 helper.start()
             except RuntimeError:  # the process has as many as it may, or Python is shutting down
@@ -172,11 +270,25 @@ def _wake(call: Call, count: int) -> None:
         count = 0 if _closed else min(count, len(_helpers))
     for _ in range(count):
         _queue.put(call)
+    for flag in list(_resting.values())[-count:] if count else ():
+        flag[0] = 1
 
 
-def _serve(queue: SimpleQueue[Call | None]) -> None:
-    while (call := queue.get()) is not None:
-        call.help()
+def _serve(queue: SimpleQueue[Call | None], resting: dict[int, Flag]) -> None:
+    """The life of a helper."""
+    me, flag, over, soon = threading.get_ident(), _flag(), _UNSEEN, False
+    while True:
+        flag[0] = 0
+        resting[me] = flag
+        if soon and JIT:
+            if not _rate:
+                measure()
+            linger(over, flag, _turns() if queue.empty() else 0, int(_SETTLE * _rate))
+        call = queue.get()
+        resting.pop(me, None)
+        if call is None:
+            break
+        soon, over = call.help()
         del call  # or it would live until the next one comes
     queue.put(None)  # for the others, also one that was started but not noted, because of an interrupt
 
@@ -193,9 +305,9 @@ def _close() -> None:
 
 
 def _forget() -> None:
-    """In a forked child, which has none of its parent's threads."""
-    global _queue, _lock
-    _queue, _lock = SimpleQueue(), threading.Lock()
+    """In a forked child, which has none of its parent's threads, and perhaps other processors."""
+    global _queue, _lock, _resting, _rate
+    _queue, _lock, _resting, _rate = SimpleQueue(), threading.Lock(), {}, 0.0
     _helpers.clear()
 
 

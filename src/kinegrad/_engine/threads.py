@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kinegrad._engine.gate import Batch, kernel_array
 from kinegrad._engine.kernel_constants import flags_if_varied, mechanism, tame
-from kinegrad._engine.pool import Call
+from kinegrad._engine.pool import Call, at_hand, note_end, processors
 from kinegrad._engine.signature import Kernel, Shape
 from kinegrad._kernels.compiler.jit import narrow
 from kinegrad._kernels.compiler.width import NARROW, WIDTH
@@ -28,9 +28,11 @@ Note = tuple[int, int, tuple[Integers, ...]]  # first state of a part, what the 
 NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that nothing resists
 _local = threading.local()
 _GRAIN = 2048  # states times joints of ∂τ that a thread should have to do before it is worth waking: 60 to 100 µs
+_AT_HAND = 6  # the part of it that is worth a helper who is awake (decision 162)
 _SLOTS = 208  # of scratch that take as long as one of these joints, whatever the kernel (decision 152)
 _COLUMNS = 4  # of results that cost as much as one slot of scratch
-FIRST = 600_000  # states times squared joints that any kernel does in a fraction of a second
+_AT_ONCE = 2_000_000  # of effort of a part when nothing is known of how long it takes: 0.3 to 1 ms, at worst 20
+FIRST = 600_000  # states times squared joints that kernels along directions do in a fraction of a second
 _threads = 0  # until it is asked for
 
 
@@ -84,7 +86,7 @@ def _default_threads() -> int:
                 f"the environment variable KINEGRAD_THREADS is {shown(setting)}; expected a whole number of at least 1"
             )
         return int(setting)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return processors()
 
 
 def scratch(slots: int) -> Array:
@@ -138,30 +140,47 @@ def run(
 
     Raises what it finds: that a number given is not finite, that a result is not, or that nothing resists a joint.
     """
-    count, n = batch.states, batch.n
-    workers = check_threads(threads)
-    if workers > 1:
-        columns = sum(x.shape[-1] for x in batch.results)
-        workers = max(1, min(workers, count * _effort(slots, columns) // (_SLOTS * _GRAIN)))
+    count, each = batch.states, effort(slots, sum(x.shape[-1] for x in batch.results))
+    workers = workers_of(threads, count * each)
     if not count:
         return
-    if workers == 1 and count * n * n <= FIRST:
+    notes = run_states(kernel, slots, each, count, workers, arguments, pivots)
+    if notes or not tame(batch.model):
+        judge(batch, notes)
+
+
+def run_states(
+    kernel: Callable[..., int],
+    slots: int,
+    each: int,
+    states: int,
+    workers: int,
+    arguments: tuple[Any, ...],
+    pivots: bool = False,
+) -> list[Note]:
+    """The same of so many states, of so much effort each, on so many threads; returns what there is to judge."""
+    workers = min(workers, -(-states // WIDTH))  # a block each
+    if workers == 1 and states * each <= _AT_ONCE:
         own = (NO_JOINT.copy(),) if pivots else ()
-        kernel, room = fitting(kernel, slots, count)
-        ok = kernel(*arguments, *own, room, 0, count)
-        if ok == FINE and not pivots and tame(batch.model):
-            return
-        judge(batch, [(0, ok, own)])
-    else:
-        _run_in_parts(kernel, batch, slots, workers, arguments, pivots)
+        kernel, room = fitting(kernel, slots, states)
+        ok = kernel(*arguments, *own, room, 0, states)
+        note_end()
+        return [(0, ok, own)] if ok != FINE or pivots else []
+    return _run_in_parts(kernel, slots, _AT_ONCE // each, states, workers, arguments, pivots)
 
 
 def _run_in_parts(
-    kernel: Callable[..., int], batch: Batch, slots: int, workers: int, arguments: tuple[Any, ...], pivots: bool
-) -> None:
-    """The same on several threads, or in parts that Ctrl-C can come between."""
+    kernel: Callable[..., int],
+    slots: int,
+    first: int,
+    states: int,
+    workers: int,
+    arguments: tuple[Any, ...],
+    pivots: bool,
+) -> list[Note]:
+    """On several threads, or in parts that Ctrl-C can come between."""
     notes: list[Note] = []
-    call = Call(1, batch.states, FIRST // (batch.n * batch.n), workers)
+    call = Call(1, states, first, workers)
 
     def part(_: int, start: int, stop: int) -> None:
         own = (NO_JOINT.copy(),) if pivots else ()
@@ -173,7 +192,7 @@ def _run_in_parts(
             call.stop()
 
     call.run(part, alone_first=not compiled(kernel))
-    judge(batch, sorted(notes, key=lambda note: note[0]))
+    return sorted(notes, key=lambda note: note[0])
 
 
 def judge(batch: Batch, notes: list[Note]) -> None:
@@ -193,14 +212,18 @@ def compiled(kernel: Any) -> bool:
     return bool(getattr(kernel, "overloads", True))
 
 
-def _effort(slots: int, columns: int) -> int:
+def effort(slots: int, columns: int) -> int:
     """What a state takes that has so many slots of scratch and columns of results, in slots."""
     return max(1, slots + columns // _COLUMNS)
 
 
-def states_for_one(slots: int, columns: int) -> int:
-    """How many states, of so many slots of scratch and columns of results each, are not worth a second thread."""
-    return (2 * _SLOTS * _GRAIN - 1) // _effort(slots, columns)
+def workers_of(threads: int | None, work: int) -> int:
+    """How many threads a call is to use that says `threads`, for work that takes so much effort."""
+    workers = check_threads(threads)
+    if workers == 1 or work < 2 * _SLOTS * _GRAIN // _AT_HAND:
+        return 1
+    grain = max(1, _GRAIN // _AT_HAND) if at_hand() else _GRAIN
+    return max(1, min(workers, work // (_SLOTS * grain)))
 
 
 def workers_for(work: int) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
+from kinegrad import _engine as engine
 from kinegrad import simulate as sim
 from kinegrad.io.trc_file import Markers
 from kinegrad.model.coordinates import CoupledCoordinate
@@ -117,6 +118,7 @@ def calls():
         every_call(model, designs, mixed, (None, pushed, acting)[rng.integers(3)])
     from_markers(model, rng)
     of_a_motion()
+    engine.pool.measure()
 
 
 def of_a_motion():
