@@ -7,6 +7,7 @@ import math
 import os
 import threading
 import time
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from kinegrad import _engine as engine
 from kinegrad._engine import pool
 from kinegrad._engine.pool import Call
 from kinegrad._kernels.compiler.jit import JIT
-from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.compiler.width import NARROW, WIDTH
 from kinegrad._kernels.waiting import linger
 from tests.kernels.child import child, output
 from tests.limits import LIMIT
@@ -26,8 +27,28 @@ compiled = pytest.mark.skipif(not JIT, reason="threads linger in compiled code o
 
 
 @pytest.fixture
-def in_quick_succession(monkeypatch):
-    monkeypatch.setattr(pool, "_soon", lambda: True)
+def lingering(monkeypatch):
+    """Calls in quick succession, by helpers of their own, with a processor for each; returns who has lingered, (whether
+    it was the caller, turns)."""
+    pool.measure()
+    turns = []
+
+    def noted(raised, awaited, count, settle):
+        turns.append((threading.current_thread() is threading.main_thread(), count))
+        return linger(raised, awaited, count, settle)
+
+    queue = SimpleQueue()
+    for name, value in {
+        "_soon": lambda: True, "_helpers": [], "_resting": {}, "_queue": queue, "_processors": 64, "linger": noted,
+    }.items():  # fmt: skip
+        monkeypatch.setattr(pool, name, value)
+    yield turns
+    queue.put(None)
+    for flag in pool._resting.values():
+        flag[0] = 1
+    for helper in pool._helpers:
+        helper.join(LIMIT)
+        assert not helper.is_alive()
 
 
 @pytest.fixture
@@ -55,7 +76,7 @@ def until(condition):
 def test_a_thread_waits_for_a_flag_without_the_lock_of_python():
     raised, awaited, found = pool._flag(), pool._flag(), []
     pool.measure()
-    turns = int(LIMIT * pool._rate)
+    turns = min(int(LIMIT * pool._rate), 2**62)
     thread = threading.Thread(target=lambda: found.append(linger(raised, awaited, turns, 5)), daemon=True)
     thread.start()
     until(lambda: raised[0])  # which this thread could not see if the other kept the lock
@@ -113,19 +134,38 @@ def test_not_while_others_need_the_processors(clock, slower, crowded):
     assert pool._soon()
 
 
-def test_not_with_more_threads_than_processors(monkeypatch):
-    monkeypatch.setattr(pool, "_rate", 1e8)
-    monkeypatch.setattr(pool, "_processors", 4)
-    for helpers, turns in ((3, round(1e8 * pool.MOMENT)), (4, 0), (9, 0)):
-        monkeypatch.setattr(pool, "_helpers", [threading.Thread()] * helpers)
-        assert pool._turns() == turns
+@compiled
+@pytest.mark.parametrize("earlier", [2, 5])
+def test_not_with_more_threads_than_processors(lingering, monkeypatch, earlier):
+    """Than a call has, however many helpers an earlier one has left."""
+    monkeypatch.setattr(pool, "_processors", 2)
+    Call(1, 10 * WIDTH, WIDTH, earlier).run(lambda *part: None)
+    assert [pool.can_linger(workers) for workers in (2, 3, 5)] == [True, False, False]
+    assert pool.at_hand(3) is False
+
+
+@compiled
+def test_not_where_it_cannot_be_compiled(monkeypatch):
+    """Which costs nobody but time."""
+
+    def fails(*arguments):
+        raise MemoryError
+
+    for name, value in {"_rate": 0.0, "_processors": 2, "_soon": lambda: True, "linger": fails}.items():
+        monkeypatch.setattr(pool, name, value)
+    assert not pool.can_linger(2)
+    assert pool._rate > 0, "it is not tried again"
+    assert not pool.at_hand(2)
+    call = Call(1, 10 * WIDTH, WIDTH, 2)
+    call.run(lambda *part: None)
+    assert not call._lingers
 
 
 def test_smaller_calls_are_shared_with_helpers_that_are_awake(monkeypatch):
     threads = engine.threads
     least = 2 * threads._SLOTS * threads._GRAIN
     for awake, enough in ((False, least), (True, -(-least // threads._AT_HAND))):
-        monkeypatch.setattr(threads, "at_hand", lambda awake=awake: awake)
+        monkeypatch.setattr(threads, "at_hand", lambda workers, awake=awake: awake)
         assert [threads.workers_of(2, work) for work in (enough - threads._SLOTS, enough)] == [1, 2]
         assert threads.workers_of(1, 10 * least) == 1
 
@@ -135,10 +175,9 @@ def test_smaller_calls_are_shared_with_helpers_that_are_awake(monkeypatch):
 
 @compiled
 @pytest.mark.parametrize("threads", [2, 3])
-def test_the_same_bits_however_calls_follow(in_quick_succession, monkeypatch, threads):
-    monkeypatch.setattr(pool, "_rate", 0.0)
+def test_the_same_bits_however_calls_follow(lingering, threads):
     rng = np.random.default_rng(5)
-    for states in (1, WIDTH, 300, 2 * WIDTH + 1, 700, 301, 40):
+    for states in (1, WIDTH, 300, 2 * WIDTH + 1, 700, 301, 2000, 40):
         q, v, a, w = rng.normal(size=(4, states, MODEL.n))
         functions = {
             "tau": lambda count, s=(q, v, a): kg.inverse_dynamics(MODEL, *s, threads=count),
@@ -150,42 +189,73 @@ def test_the_same_bits_however_calls_follow(in_quick_succession, monkeypatch, th
             wanted = function(1).tobytes()
             for _ in range(5):
                 assert function(threads).tobytes() == wanted, (name, states)
-    until(lambda: pool._rate > 0)  # somebody lingers
+    until(lambda: any(not caller and turns > 0 for caller, turns in lingering))
 
 
-@compiled
-def test_a_caller_learns_of_the_end_of_the_last_helper(in_quick_succession):
-    """By the flag, also where the helper finds the next call in the queue already."""
-    began = threading.Event()
+def alone_and_helped(began, then=lambda: None):
+    """A task whose first part, the caller's, lasts until a helper has begun another, which does `then`."""
 
     def task(_, start, stop):
         if threading.current_thread() is threading.main_thread():
             assert began.wait(LIMIT)
         else:
             began.set()
+            then()
 
-    calls = [Call(1, 10 * WIDTH, WIDTH, 2) for _ in range(3)]
-    for call in calls:
-        began.clear()
-        call.run(task)
-    until(lambda: all(call._over[0] for call in calls))
+    return task
 
 
 @compiled
-def test_an_error_while_the_caller_lingers(in_quick_succession):
-    began, go = threading.Event(), threading.Event()
+def test_a_caller_waits_awake_for_the_last_helper(lingering, monkeypatch):
+    """And learns of its end by the flag."""
+    monkeypatch.setattr(pool, "MOMENT", LIMIT)
+    for _ in range(3):
+        began = threading.Event()
+        call = Call(1, 2 * WIDTH, WIDTH, 2)
+        call.run(alone_and_helped(began, lambda: until(lambda: (True, int(LIMIT * pool._rate)) in lingering)))
+        assert call._over[0] == 1
+        lingering.clear()
 
-    def task(_, start, stop):
-        if threading.current_thread() is threading.main_thread():
-            assert began.wait(LIMIT)
-            threading.Timer(0.05, go.set).start()  # the caller has looked at its flag for long by then
-        else:
-            began.set()
-            assert go.wait(LIMIT)
-            raise MemoryError("no room")
 
-    with pytest.raises(MemoryError, match="no room"):
-        Call(1, 10 * WIDTH, WIDTH, 2).run(task)
+@compiled
+def test_the_end_is_told_also_if_the_next_call_waits_already(lingering):
+    began, calls = threading.Event(), [Call(1, 2 * WIDTH, WIDTH, 2) for _ in range(2)]
+    calls[0].run(alone_and_helped(began, lambda: pool._queue.put(calls[1])))  # whose caller is not there yet
+    until(lambda: calls[0]._over[0] and pool._queue.empty())
+
+
+@compiled
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_an_error_while_the_caller_lingers(lingering, error):
+    def fail():
+        until(lambda: any(caller for caller, _ in lingering))
+        raise error("no room")
+
+    with pytest.raises(error, match="no room"):
+        Call(1, 2 * WIDTH, WIDTH, 2).run(alone_and_helped(threading.Event(), fail))
+
+
+def test_no_helper_is_woken_for_a_call_that_has_stopped(lingering):
+    call = Call(1, 100 * WIDTH, WIDTH, 3)
+    call.run(lambda *part: call.stop(), alone_first=True)
+    assert not pool._helpers
+
+
+@pytest.mark.parametrize("states", [1, NARROW, WIDTH])
+def test_few_states_are_one_part_however_long_it_takes(monkeypatch, states):
+    """With the kernel for few, if they are."""
+    q, v, a = np.random.default_rng(5).normal(size=(3, states, MODEL.n))
+    wanted, asked, fitting = kg.inverse_dynamics(MODEL, q, v, a, threads=1), [], engine.threads.fitting
+
+    def noted(kernel, slots, count):
+        asked.append(count)
+        return fitting(kernel, slots, count)
+
+    monkeypatch.setattr(engine.threads, "fitting", noted)
+    monkeypatch.setattr(engine.threads, "_AT_ONCE", 1)
+    for threads in (1, 2):
+        assert kg.inverse_dynamics(MODEL, q, v, a, threads=threads).tobytes() == wanted.tobytes()
+    assert asked == [states, states]
 
 
 FORKS = """

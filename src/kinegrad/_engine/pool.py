@@ -11,10 +11,10 @@ fraction of a second, so that Ctrl-C, which Python delivers between two of them,
 **Calls in quick succession.**  To wake a thread that sleeps takes longer than many calls take.  When a thread calls
 again within a fraction of a millisecond, a third call is likely to follow, and helpers do not go to sleep after the
 second one: for as long a moment they look at a flag (``_kernels/waiting.py``), and so does the caller for the last of
-its helpers.  Helpers that are awake are worth less work, so that smaller calls are shared (``at_hand``).  Flags are
-hints: what counts, a call for helpers and the end of their work, is in Python's queues.  No thread lingers where there
-are more of them than processors, where calls of several threads alternate, or for a while after a part that took
-so much longer than another that something else must have had its processor.
+its helpers.  Less work is then worth sharing (``at_hand``).  Flags are hints: what counts, a call for helpers and the
+end of their work, is in Python's queues.  No thread lingers where a call has more of them than there are processors,
+where several threads call in turn, or for a while after a part that took so much longer than another that
+something else must have had its processor.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Call:
         self._task: Task | None = None
         self._error: BaseException | None = None
         self._over = _flag()  # raised by the last of its helpers
-        self._soon = False  # after another call
+        self._lingers = False  # whether its threads wait without going to sleep
         self._pace = math.inf  # seconds per row of the fastest part
         self._stopped = False  # no part is handed out any more
         self.cancelled = False  # nor is one that is running wanted
@@ -80,13 +80,14 @@ class Call:
         With `alone_first` helpers are woken after the first part only: where it may compile, and the caller is to be
         free to leave on Ctrl-C, nobody else should have to wait for the compiler.
         """
-        self._task, self._soon = task, _soon()
+        self._task = task
         try:
+            self._lingers = self._workers > 1 and can_linger(self._workers)
             part = self._take()
             if alone_first and part is not None:
                 self._do(task, part)
                 part = self._take()
-            if self._workers > 1 and self._line < self._lines:
+            if part is not None and self._workers > 1 and self._line < self._lines:
                 _wake(self, self._workers - 1)
             while part is not None:
                 self._do(task, part)
@@ -115,7 +116,7 @@ class Call:
         with self._lock:
             task = self._task
             if self._stopped or task is None:
-                return self._soon, over
+                return self._lingers, over
             self._busy += 1
         try:
             while not _closed and (part := self._take()):
@@ -130,7 +131,7 @@ class Call:
                 if not self._busy:
                     over = self._over
             self._left.put(None)
-        return self._soon, over
+        return self._lingers, over
 
     def _take(self) -> tuple[int, int, int] | None:
         with self._lock:
@@ -158,8 +159,8 @@ class Call:
         self._measured = True
 
     def _wait(self) -> None:
-        if self._busy and self._soon and (turns := _turns()):
-            linger(_UNSEEN, self._over, turns, 0)
+        if self._busy and self._lingers:
+            linger(_UNSEEN, self._over, int(MOMENT * _rate), 0)
         while self._busy:
             try:
                 self._left.get(timeout=0.5)  # again after a while: an interrupt may have taken what would wake us
@@ -195,12 +196,12 @@ def whole_blocks(rows: int) -> int:
 _queue: SimpleQueue[Call | None] = SimpleQueue()
 _lock = threading.Lock()
 _helpers: list[threading.Thread] = []
-_resting: dict[int, Flag] = {}  # helpers that wait for a call, and the flags that call them, the latest last
+_resting: dict[int, Flag] = {}  # helpers that wait, awake or asleep, and the flags that call them; the latest last
 _closed = False
-_ended = _crowded = -math.inf  # when the latest call did, and when others last had our processors
-_caller = 0  # whose call that was
+_ended = _crowded = -math.inf  # when the latest call ended, and when others last had our processors
+_caller = 0  # the thread whose call has ended
 _rate = 0.0  # turns of `linger` per second, once it is known
-_processors = 0  # likewise
+_processors = 0  # likewise; none if there is no lingering
 _UNSEEN = _flag()  # a flag that nobody waits for
 
 
@@ -218,9 +219,19 @@ def note_end() -> None:
     _ended, _caller = perf_counter(), threading.get_ident()
 
 
-def at_hand() -> bool:
-    """Whether helpers come at once: calls are in quick succession, and one of them rests, or will."""
-    return JIT and _soon() and bool(_resting or not _helpers) and (_turns() > 0 or not _rate)
+def at_hand(workers: int) -> bool:
+    """Whether helpers come at once to a call of at most so many threads: calls are in quick succession, and a helper is
+    free.  (The first call of such a row wakes it.)"""
+    return bool(_resting or not _helpers) and can_linger(workers)
+
+
+def can_linger(workers: int) -> bool:
+    """Whether threads of a call of so many are to linger: calls are in quick succession, and each has a processor."""
+    if not (JIT and _soon()):
+        return False
+    if not _rate:
+        measure()
+    return workers <= _processors
 
 
 def _soon() -> bool:
@@ -235,22 +246,19 @@ def _note_crowd() -> None:
     _crowded = perf_counter()
 
 
-def _turns() -> int:
-    """How often a thread that lingers looks at its flag; never, if threads would take turns on the processors."""
-    return int(MOMENT * _rate) if len(_helpers) < _processors else 0
-
-
 def measure() -> None:
-    """How long a turn takes; compiles, or loads, what lingers."""
+    """How long a turn takes; compiles, or loads, what lingers.  If that fails, threads sleep."""
     global _rate, _processors
-    turns, flag = 1000, _flag()
-    linger(_UNSEEN, flag, 0, 0)
-    seconds = []
-    for _ in range(3):
-        began = perf_counter()
-        linger(_UNSEEN, flag, turns, 0)
-        seconds.append(perf_counter() - began)
-    _rate, _processors = turns / max(min(seconds), 1e-9), processors()
+    turns, flag, seconds = 10_000, _flag(), math.inf
+    try:
+        for _ in range(3):
+            began = perf_counter()
+            linger(_UNSEEN, flag, turns, 0)
+            seconds = min(seconds, perf_counter() - began)
+        _processors = processors()
+    except Exception:  # no memory, no place to keep what is compiled: whatever it is, calls can do without
+        _processors = 0
+    _rate = max(turns / max(seconds, 1e-9), 1.0)
 
 
 # --- helpers ----------------------------------------------------------------------------------------------------
@@ -276,19 +284,17 @@ def _wake(call: Call, count: int) -> None:
 
 def _serve(queue: SimpleQueue[Call | None], resting: dict[int, Flag]) -> None:
     """The life of a helper."""
-    me, flag, over, soon = threading.get_ident(), _flag(), _UNSEEN, False
+    me, flag, over, lingers = threading.get_ident(), _flag(), _UNSEEN, False
     while True:
         flag[0] = 0
         resting[me] = flag
-        if soon and JIT:
-            if not _rate:
-                measure()
-            linger(over, flag, _turns() if queue.empty() else 0, int(_SETTLE * _rate))
+        if lingers:
+            linger(over, flag, int(MOMENT * _rate) if queue.empty() else 0, int(_SETTLE * _rate))
         call = queue.get()
         resting.pop(me, None)
         if call is None:
             break
-        soon, over = call.help()
+        lingers, over = call.help()
         del call  # or it would live until the next one comes
     queue.put(None)  # for the others, also one that was started but not noted, because of an interrupt
 

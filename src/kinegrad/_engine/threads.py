@@ -28,10 +28,10 @@ Note = tuple[int, int, tuple[Integers, ...]]  # first state of a part, what the 
 NO_JOINT = np.array((-1, -1))  # status of a kernel that found no joint that nothing resists
 _local = threading.local()
 _GRAIN = 2048  # states times joints of ∂τ that a thread should have to do before it is worth waking: 60 to 100 µs
-_AT_HAND = 6  # the part of it that is worth a helper who is awake (decision 162)
+_AT_HAND = 6  # a sixth of it is worth sharing with a helper that is awake (decision 162)
 _SLOTS = 208  # of scratch that take as long as one of these joints, whatever the kernel (decision 152)
 _COLUMNS = 4  # of results that cost as much as one slot of scratch
-_AT_ONCE = 2_000_000  # of effort of a part when nothing is known of how long it takes: 0.3 to 1 ms, at worst 20
+_AT_ONCE = 2_000_000  # of effort of a part when nothing is known of how long it takes: 0.3 to 1 ms, at worst 60
 FIRST = 600_000  # states times squared joints that kernels along directions do in a fraction of a second
 _threads = 0  # until it is asked for
 
@@ -160,7 +160,7 @@ def run_states(
 ) -> list[Note]:
     """The same of so many states, of so much effort each, on so many threads; returns what there is to judge."""
     workers = min(workers, -(-states // WIDTH))  # a block each
-    if workers == 1 and states * each <= _AT_ONCE:
+    if workers == 1 and (states <= WIDTH or states * each <= _AT_ONCE):
         own = (NO_JOINT.copy(),) if pivots else ()
         kernel, room = fitting(kernel, slots, states)
         ok = kernel(*arguments, *own, room, 0, states)
@@ -222,7 +222,7 @@ def workers_of(threads: int | None, work: int) -> int:
     workers = check_threads(threads)
     if workers == 1 or work < 2 * _SLOTS * _GRAIN // _AT_HAND:
         return 1
-    grain = max(1, _GRAIN // _AT_HAND) if at_hand() else _GRAIN
+    grain = max(1, _GRAIN // _AT_HAND) if at_hand(workers) else _GRAIN
     return max(1, min(workers, work // (_SLOTS * grain)))
 
 

@@ -66,6 +66,7 @@ def linger(raised, awaited, turns, settle):
     for _ in range(turns):
         if look(awaited) != 0:
             for _ in range(settle):
+                look(awaited)
                 pause(awaited)
             return True
         pause(awaited)
