@@ -36,7 +36,7 @@ from kinegrad._kernels.waiting import linger
 
 PART = 0.03  # seconds that a part should take
 MOMENT = 200e-6  # seconds within which calls are in quick succession, and for which threads linger
-_RELIEF = 0.05  # seconds for which threads do not linger after others have needed the processors
+_RELIEF = 0.1  # seconds for which threads do not linger after others have needed the processors
 _SETTLE = 3e-6  # seconds that a caller who has called for helpers holds Python's lock
 _MOST = 256  # helpers, whatever is asked for
 
