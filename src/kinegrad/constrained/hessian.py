@@ -141,9 +141,8 @@ def constrained_dynamics_hessian(
     >>> arm = kg.samples.two_link()
     >>> tip = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="xy")])
     >>> held = constrained_dynamics_hessian(arm, tip, [0.5, -1.0], [0, 0], [0, 0], w_forces=[1, 0])
-    >>> held.d2_dqdtau.round(3)  # the torque of a joint is borne by forces that turn as the arm does
-    array([[ 1.424,  0.   ],
-           [ 3.098, -4.773]])
+    >>> held.d2_dqdtau[1].round(3)  # the torque of a joint is borne by forces that turn as the arm does
+    array([ 3.098, -4.773])
     """
     check_set(model, constraints)
     engine.one_of("method", method, saddle.METHODS)
