@@ -12,6 +12,7 @@ from kinegrad import Inertia, samples
 from kinegrad import _engine as engine
 from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.mechanism import Mechanism
 from tests.conftest import random_loads, random_state, tree
 from tests.kernels.child import child, output
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
@@ -90,6 +91,7 @@ import numpy as np
 from kinegrad import _engine as engine
 from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.rnea_derivatives import rnea_derivatives
 from tests.test_dynamics_hessian import stepped
 
@@ -234,6 +236,22 @@ def hinges(kinds, seed):
             last = builder.add(f"{branch}.{k}", last, joint, placement=shift if bar else None, inertia=body)
         trunk = trunk or last
     return builder.build()
+
+
+@pytest.mark.parametrize("size", [1e-290, 1e-9, 1.0, 1e12, 1e99])
+def test_inertias_are_split_into_two_vectors(size):
+    """Of any body: a ball, a plate, a rod, a point mass, and one without symmetry."""
+    moments = [(1, 1, 1), (1, 1, 2), (0, 1, 1), (0, 0, 0), (1, 1.5, 2)]
+    model = samples.spatial_chain(len(moments))
+    axes = np.linalg.qr(np.random.default_rng(3).normal(size=(len(moments), 3, 3)))[0]
+    inertia = size * np.einsum("nij,nj,nkj->nik", axes, np.array(moments, float), axes)
+    inertia = (inertia + inertia.transpose(0, 2, 1)) / 2
+    model = model.replace(inertia=inertia)
+    base, p, q = np.split(engine.split_inertia(model), [1, 4], axis=1)
+    found = base[:, :, None] * np.eye(3) + p[:, :, None] * q[:, None] + q[:, :, None] * p[:, None]
+    xx, yy, zz, xy, xz, yz = Mechanism(*engine.mechanism(model)).inertia[:, 4:].T
+    expected = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=4e-15 * size)
 
 
 @pytest.mark.parametrize("kinds", ["rrr.", "r.rrr.", "|r|rr.|rrr.", "ppprrr.", "rprpr.", "hrhr.|rr.", "rr", "rrrrrrr."])

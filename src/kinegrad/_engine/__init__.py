@@ -77,6 +77,7 @@ from kinegrad._engine.tables import (
     places,
     plan,
     product_plan,
+    split_inertia,
     torque_tables,
     tree,
 )
@@ -186,6 +187,7 @@ __all__ = [
     "solve_tree",
     "solved_hessian",
     "spline_nodes",
+    "split_inertia",
     "sprung",
     "state_text",
     "streams",

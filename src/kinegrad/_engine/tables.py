@@ -19,6 +19,7 @@ from kinegrad._kernels.rnea_hessian_product import ALONE, WITH_PARENT
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad.model import Model, Topology
 
+Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -150,6 +151,23 @@ def _product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
         if between and also[i] == also[j] == ALONE:
             also[i], also[j] = j, WITH_PARENT
     return np.column_stack([plan, also]), records
+
+
+def split_inertia(model: Model) -> Array:
+    """The argument `inertia` of ``rnea_hessian_product.py``: λ, p, q of each link; once per model."""
+    found: Array = once(model, "split inertia", lambda: _split_inertia(model))
+    return found
+
+
+def _split_inertia(model: Model) -> Array:
+    """With the middle one, λ, of the principal moments λ₁ ≤ λ ≤ λ₃ along the axes e₁, e, e₃, and u = √(λ₃ − λ) e₃ and
+    v = √(λ − λ₁) e₁, N = λ1 + uuᵀ − vvᵀ = λ1 + pqᵀ + qpᵀ where p = u + v, q = (u − v)/2."""
+    xx, yy, zz, xy, xz, yz = Mechanism(*mechanism(model)).inertia[:, 4:].T
+    N = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
+    size = np.maximum(np.abs(N).max(axis=(1, 2)), np.finfo(float).tiny)  # of any order of magnitude
+    moments, axes = np.linalg.eigh(N / size[:, None, None])
+    v, u = (np.sqrt(np.diff(moments)[:, k] * size)[:, None] * axes[:, :, 2 * k] for k in (0, 1))
+    return np.column_stack([moments[:, 1] * size, u + v, (u - v) / 2])
 
 
 def torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:

@@ -166,11 +166,10 @@ def pass_on(m, i, at, up, slot, F, first, changed, scratch):
 
 
 @inline
-def own_body(m, i, at, own, only, scratch):
-    """f, h and d of link i to the sums of its children, if it has any; returns what more can be made of: m, c, N, J, ω,
-    ċ, Ω, h."""
-    R, mass = load9(scratch, at + FRAME), m.inertia[i, 0]
-    c, I = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
+def own_body(m, i, c, I, at, own, only, scratch):
+    """f, h and d of link i, with c and N as given, to the sums of its children, if it has any; returns what more can be
+    made of: m, J, ω, ċ, Ω, h."""
+    mass = m.inertia[i, 0]
     half = 0.5 * (m.inertia[i, 4] + m.inertia[i, 5] + m.inertia[i, 6])  # ½ tr N
     J = half - I[0], half - I[1], half - I[2], -I[3], -I[4], -I[5]
     w, A = load3(scratch, at + SPEED), load_motion(scratch, at + ACCELERATION)
@@ -181,7 +180,7 @@ def own_body(m, i, at, own, only, scratch):
     h = scale(mass, Y.at(c).v)
     enter(scratch, own + PUSH, Force(add_cross(symmul(I, Y.w), c, h), h), only)
     enter3(scratch, own + DRAG, scale(2.0, add_cross(symmul(J, cross(w, Y.w)), dc, h)), only)
-    return mass, c, I, J, w, dc, Y.w, h
+    return mass, J, w, dc, Y.w, h
 
 
 @inline
@@ -212,7 +211,9 @@ def inward(m, plan, y, force, point, torque, by_q, by_v, by_a, r, scratch):
         at, first, weight = (i + 1) * N, plan[i, FIRST], gather(y, r, i)
         own, up = sums + plan[i, RECORD] * SUM, sums + plan[i, UP] * SUM
         if m.massive[i]:
-            own_body(m, i, at, own, plan[i, LEAF], scratch)
+            R = load9(scratch, at + FRAME)
+            c, I = mul(R, row3(m.inertia, i, 1)), congruence(R, row6(m.inertia, i, 4))
+            own_body(m, i, c, I, at, own, plan[i, LEAF], scratch)
         elif plan[i, LEAF]:
             none(scratch, own, SUM)
         if loaded:

@@ -25,6 +25,9 @@ A link's own mass adds, about its centre c and with ċ, J, h as there,
     δf = m (δa + δ′α×c + 2 δω×ċ)                 with the moment  Nδ′α − 2ω×Jδω + c×δf
     δd = 2J(δω×Ω + ω×δΩ) + 2(δċ×h + ċ×δh)        δċ = δω×c
 
+Every inertia is N = λ1 + pqᵀ + qpᵀ, λ being its middle principal moment: of the others one is below it and one above.
+To turn p and q to world axes and to form N there takes 27 multiplications; to turn the matrix would take 45.
+
 **Joints in pairs.**  The hinges of a ball joint pass through one point, and the links between them have no mass.  Sums
 over subtrees are then equal on both sides of such a link, and its motion serves both joints, the one that moves it and
 the one that it carries: an axis is fixed in both links.  The vectors that S is multiplied by in (2) are formed once.
@@ -43,12 +46,13 @@ Glossary (in addition to that of ``rnea_gradient.py``)
     δF δH δD δΛ      changes of sums over subtree i                                     6, 6, 3, 3, of a record
     plan             (n, 5): as there, and in column ALSO the joint whose change is found with that of joint i, ALONE if
                      there is none, WITH_PARENT if joint i is found with its parent
+    inertia          (n, 7): λ, p, q of each link, in its frame
     columns          W slots for each of q, q̇, q̈, y, δq, δq̇, δq̈, sin, cos of W joints, and later for the three results
 """
 
 from kinegrad._kernels.compiler.jit import exact, inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH, lane_count
-from kinegrad._kernels.joints import SHIFT, axis, store_turned
+from kinegrad._kernels.joints import FRAME, SHIFT, axis, store_turned
 from kinegrad._kernels.lanes.finite import LARGEST, finite
 from kinegrad._kernels.lanes.lane import fetch, load, spread, store, unload, within
 from kinegrad._kernels.lanes.rows import Whole, here
@@ -87,9 +91,12 @@ from kinegrad._kernels.spatial import (
     dot,
     increase,
     load3,
+    load9,
     load_force,
     load_motion,
+    mul,
     put,
+    row3,
     scale,
     store3,
     sub,
@@ -213,9 +220,25 @@ def outward(m, arguments, loaded, slides, columns, r, whole, scratch):
 
 
 @inline
-def body_along(m, i, at, own, only, scratch):
+def turned_inertia(R, inertia, i):
+    """N of link i in world axes, λ1 + pqᵀ + qpᵀ."""
+    base, p, q = inertia[i, 0], mul(R, row3(inertia, i, 1)), mul(R, row3(inertia, i, 4))
+    return (
+        base + p[0] * q[0] + p[0] * q[0],
+        base + p[1] * q[1] + p[1] * q[1],
+        base + p[2] * q[2] + p[2] * q[2],
+        p[0] * q[1] + p[1] * q[0],
+        p[0] * q[2] + p[2] * q[0],
+        p[1] * q[2] + p[2] * q[1],
+    )
+
+
+@inline
+def body_along(m, i, inertia, at, own, only, scratch):
     """f, h and d of link i, and how they change, to the sums of its children, if it has any."""
-    mass, c, I, J, w, dc, W, h = own_body(m, i, at, own, only, scratch)
+    R = load9(scratch, at + FRAME)
+    c, I = mul(R, row3(m.inertia, i, 1)), turned_inertia(R, inertia, i)
+    mass, J, w, dc, W, h = own_body(m, i, c, I, at, own, only, scratch)
     dw, dA = load3(scratch, at + D_SPEED), load_motion(scratch, at + D_ACCELERATION)
     f = scale(mass, add_cross(dA.at(c).v, scale(2.0, dw), dc))
     n = sub(symmul(I, dA.w), cross(w, scale(2.0, symmul(J, dw))))
@@ -341,14 +364,14 @@ def write(found, r, n, scratch, slot):
 
 
 @inline
-def inward(m, plan, force, point, torque, found, loaded, slides, results, r, whole, scratch):
+def inward(m, plan, inertia, force, point, torque, found, loaded, slides, results, r, whole, scratch):
     """The change of the gradient, and sums over subtrees."""
     n, sums = len(m.parent), results + RESULTS * len(m.parent)
     for i in range(n - 1, -1, -1):
         at, out, first, only = (i + 1) * N_ALONG, results + i, plan[i, FIRST], plan[i, LEAF]
         own, up = sums + plan[i, RECORD] * SUM_ALONG, sums + plan[i, UP] * SUM_ALONG
         if m.massive[i]:
-            body_along(m, i, at, own, only, scratch)
+            body_along(m, i, inertia, at, own, only, scratch)
         elif only:
             none(scratch, own, SUM_ALONG)
         if loaded:
@@ -366,7 +389,7 @@ def inward(m, plan, force, point, torque, found, loaded, slides, results, r, who
 
 
 @inline
-def products(m, arguments, loads, loaded, slides, plan, found, scratch, start, stop):
+def products(m, arguments, loads, loaded, slides, plan, inertia, found, scratch, start, stop):
     """All states, W at a time; returns whether their numbers are finite."""
     worst = finite(loads, start, stop)
     if not worst:
@@ -383,21 +406,21 @@ def products(m, arguments, loads, loaded, slides, plan, found, scratch, start, s
             if not ok:
                 return ok
             worst = max(worst, ok)
-        inward(m, plan, *loads, found, loaded, slides, results, r, whole, scratch)
+        inward(m, plan, inertia, *loads, found, loaded, slides, results, r, whole, scratch)
     return worst
 
 
 @kernel
-def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
+def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, inertia, by_q, by_v, by_a, scratch, start, stop):
     """Changes of the gradients of yᵀτ by the state, three times (states, n), along a direction (dq, dv, da); loads
-    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5).  Results must not overlap arguments: some states are read
-    again after theirs are written."""
+    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5), inertia (n, 7).  Results must not overlap arguments: some
+    states are read again after theirs are written."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
-    return products(m, state, loads, len(force) > 0, True, plan, found, scratch, start, stop)
+    return products(m, state, loads, len(force) > 0, True, plan, inertia, found, scratch, start, stop)
 
 
 @kernel
-def hvp_turning(m, q, v, a, y, dq, dv, da, force, point, torque, plan, by_q, by_v, by_a, scratch, start, stop):
+def hvp_turning(m, q, v, a, y, dq, dv, da, force, point, torque, plan, inertia, by_q, by_v, by_a, scratch, start, stop):
     """The same where no joint slides and there are no loads: without that code the rest is faster."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
-    return products(m, state, loads, False, False, plan, found, scratch, start, stop)
+    return products(m, state, loads, False, False, plan, inertia, found, scratch, start, stop)
