@@ -9,10 +9,8 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import Inertia, samples
-from kinegrad import _engine as engine
 from kinegrad._engine import memory
 from kinegrad._kernels.compiler.width import WIDTH
-from kinegrad._kernels.mechanism import Mechanism
 from tests.conftest import random_loads, random_state, tree
 from tests.kernels.child import child, output
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
@@ -238,30 +236,30 @@ def hinges(kinds, seed):
     return builder.build()
 
 
-@pytest.mark.parametrize("size", [1e-290, 1e-9, 1.0, 1e12, 1e99])
-def test_inertias_are_split_into_two_vectors(size):
-    """Of any body: a ball, a plate, a rod, a point mass, and one without symmetry."""
-    moments = [(1, 1, 1), (1, 1, 2), (0, 1, 1), (0, 0, 0), (1, 1.5, 2)]
-    model = samples.spatial_chain(len(moments))
-    axes = np.linalg.qr(np.random.default_rng(3).normal(size=(len(moments), 3, 3)))[0]
-    inertia = size * np.einsum("nij,nj,nkj->nik", axes, np.array(moments, float), axes)
-    inertia = (inertia + inertia.transpose(0, 2, 1)) / 2
-    model = model.replace(inertia=inertia)
-    base, p, q = np.split(engine.split_inertia(model), [1, 4], axis=1)
-    found = base[:, :, None] * np.eye(3) + p[:, :, None] * q[:, None] + q[:, :, None] * p[:, None]
-    xx, yy, zz, xy, xz, yz = Mechanism(*engine.mechanism(model)).inertia[:, 4:].T
-    expected = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
-    np.testing.assert_allclose(found, expected, rtol=0, atol=4e-15 * size)
-
-
 @pytest.mark.parametrize("kinds", ["rrr.", "r.rrr.", "|r|rr.|rrr.", "ppprrr.", "rprpr.", "hrhr.|rr.", "rr", "rrrrrrr."])
-def test_products_where_joints_come_in_pairs(kinds):
-    """Links without mass between joints about one point, of which some slide, branch, or carry nothing, or a load."""
-    model = hinges(kinds, seed=len(kinds))
-    paired = engine.product_plan(model, False)[0][:, 4]
-    assert (paired >= 0).sum() == (paired == -2).sum()
-    assert (paired >= 0).any()
-    assert not (engine.product_plan(model, True)[0][:, 4] != -1).any()
+def test_products_where_links_have_no_mass(kinds):
+    """Links between joints about one point, of which some slide, branch, or carry nothing, or a load."""
+    assert_products_agree(hinges(kinds, seed=len(kinds)))
+
+
+@pytest.mark.parametrize("kinds", ["rrr", "prp", "hrh"])
+@pytest.mark.parametrize("tilt", [0.0, 1e-300, 1e-17, 1e-16, 1e-15, 1e-9, 1e-5, 0.3, np.pi / 2, 2.0])
+@pytest.mark.parametrize("way", [1, -1])
+def test_products_about_axes_of_all_angles(kinds, tilt, way):
+    """From parallel to opposite: joint frames have angles that parallel axes leave open."""
+    rng, builder, last = np.random.default_rng(5), kg.ModelBuilder(), None
+    for k in range(7):
+        azimuth, sign = rng.uniform(0, 7), way if k % 2 else 1
+        axis = sign * np.array([np.cos(azimuth) * np.sin(tilt), np.sin(azimuth) * np.sin(tilt), np.cos(tilt)])
+        joint = {"r": kg.revolute, "p": kg.prismatic, "h": partial(kg.screw, pitch=0.3)}[kinds[k % 3]](axis)
+        parent = None if k == 0 else "0" if k == 5 else last  # two children of the first
+        body = Inertia.box(1.0, rng.uniform(0.1, 1, size=3), com=rng.normal(size=3))
+        last = builder.add(f"{k}", parent, joint, placement=rng.normal(size=3), inertia=body)
+    assert_products_agree(builder.build())
+
+
+def assert_products_agree(model):
+    """By both methods, with loads and without."""
     x = np.random.default_rng(1).normal(size=(7, 2 * WIDTH + 1, model.n))
     for loads in (None, random_loads(model, 2, (len(x[0]),))):
         found, expected = (vars(kg.inverse_dynamics_hvp(model, *x, loads=loads, method=m)) for m in ("spatial", "dual"))

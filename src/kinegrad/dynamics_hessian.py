@@ -181,8 +181,8 @@ def _hvp_in_coordinates(
 
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
-    plan, records = engine.product_plan(model, loaded)
-    return (plan, engine.split_inertia(model)), rnea_hessian_product.slots(model.n, records)
+    tables, records = engine.product_tables(model)
+    return tables, rnea_hessian_product.slots(model.n, records)
 
 
 _HESSIAN = {packed: _kernel(packed, both=False) for packed in (False, True)}

@@ -99,8 +99,8 @@ def _mechanism(model: Any, pitch: NDArray[Any], like: Any = None) -> Mechanism:
         X=_rows(X),
         F=_rows(F),
         P=_rows(P),
-        inertia=np.column_stack([model.mass, com, _symmetric(inertia)]),
-        J=np.column_stack([_symmetric(second), first, model.mass]),
+        inertia=np.column_stack([model.mass, com, symmetric(inertia)]),
+        J=np.column_stack([symmetric(second), first, model.mass]),
         massive=massive.astype(np.int64),
         passive=np.column_stack([model.stiffness, model.rest, model.damping, model.armature]),
         gravity=np.array(model.gravity)[None],
@@ -268,5 +268,5 @@ def _rows(T: Array) -> Array:
     return np.ascontiguousarray(np.concatenate([T[:, :3, :3].reshape(-1, 9), T[:, :3, 3]], axis=1))
 
 
-def _symmetric(S: Array) -> Array:
+def symmetric(S: Array) -> Array:
     return np.stack([S[:, 0, 0], S[:, 1, 1], S[:, 2, 2], S[:, 0, 1], S[:, 0, 2], S[:, 1, 2]], axis=1)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad._engine.joint_frames import joint_frames
 from kinegrad._engine.kernel_constants import mechanism
 from kinegrad._kernels.aba_derivatives import slots as acceleration_slots
 from kinegrad._kernels.compiler.width import WIDTH
@@ -15,11 +16,9 @@ from kinegrad._kernels.lanes.stream import BLANK, MIXED, RUN
 from kinegrad._kernels.mechanism import Mechanism
 from kinegrad._kernels.rnea_derivatives import SPACE
 from kinegrad._kernels.rnea_derivatives import slots as torque_slots
-from kinegrad._kernels.rnea_hessian_product import ALONE, WITH_PARENT
 from kinegrad._kernels.tree_solve import PANEL
 from kinegrad.model import Model, Topology
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -133,41 +132,17 @@ def _gradient_plan(parents: Integers) -> tuple[Integers, int]:
     return found, count
 
 
-def product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
-    """The argument `plan` of ``rnea_hessian_product.py``; how many records; once per model."""
-    found: tuple[Integers, int] = once(model, ("product", loaded), lambda: _product_plan(model, loaded))
+def product_tables(model: Model) -> tuple[tuple[Any, ...], int]:
+    """The arguments `plan`, `h`, `rate`, `F` and `inertia` of ``rnea_hessian_product.py``; how many records; once per
+    model."""
+    found: tuple[tuple[Any, ...], int] = once(model, "product", lambda: _product_tables(model))
     return found
 
 
-def _product_plan(model: Model, loaded: bool) -> tuple[Integers, int]:
-    """The same, and in pairs the joints whose sums are equal: those on both sides of a link without mass or load, which
-    carries one joint only, at its own origin, that does not slide."""
+def _product_tables(model: Model) -> tuple[tuple[Any, ...], int]:
     plan, records = gradient_plan(model)
-    m, also = Mechanism(*mechanism(model)), np.full(model.n, ALONE)
-    children = np.bincount(model.parents[model.parents >= 0], minlength=model.n)
-    for j in reversed(range(model.n)):
-        i = model.parents[j]
-        between = i >= 0 and children[i] == 1 and not (m.massive[i] or m.apart[j] or m.rate[j, 1] or loaded)
-        if between and also[i] == also[j] == ALONE:
-            also[i], also[j] = j, WITH_PARENT
-    return np.column_stack([plan, also]), records
-
-
-def split_inertia(model: Model) -> Array:
-    """The argument `inertia` of ``rnea_hessian_product.py``: λ, p, q of each link; once per model."""
-    found: Array = once(model, "split inertia", lambda: _split_inertia(model))
-    return found
-
-
-def _split_inertia(model: Model) -> Array:
-    """With the middle one, λ, of the principal moments λ₁ ≤ λ ≤ λ₃ along the axes e₁, e, e₃, and u = √(λ₃ − λ) e₃ and
-    v = √(λ − λ₁) e₁, N = λ1 + uuᵀ − vvᵀ = λ1 + pqᵀ + qpᵀ where p = u + v, q = (u − v)/2."""
-    xx, yy, zz, xy, xz, yz = Mechanism(*mechanism(model)).inertia[:, 4:].T
-    N = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]).transpose(2, 0, 1)
-    size = np.maximum(np.abs(N).max(axis=(1, 2)), np.finfo(float).tiny)  # of any order of magnitude
-    moments, axes = np.linalg.eigh(N / size[:, None, None])
-    v, u = (np.sqrt(np.diff(moments)[:, k] * size)[:, None] * axes[:, :, 2 * k] for k in (0, 1))
-    return np.column_stack([moments[:, 1] * size, u + v, (u - v) / 2])
+    kinds, *frames = joint_frames(Mechanism(*mechanism(model)))
+    return (np.column_stack([plan, kinds]), *frames), records
 
 
 def torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:

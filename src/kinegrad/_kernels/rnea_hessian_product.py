@@ -25,12 +25,10 @@ A link's own mass adds, about its centre c and with ċ, J, h as there,
     δf = m (δa + δ′α×c + 2 δω×ċ)                 with the moment  Nδ′α − 2ω×Jδω + c×δf
     δd = 2J(δω×Ω + ω×δΩ) + 2(δċ×h + ċ×δh)        δċ = δω×c
 
-Every inertia is N = λ1 + pqᵀ + qpᵀ, λ being its middle principal moment: of the others one is below it and one above.
-To turn p and q to world axes and to form N there takes 27 multiplications; to turn the matrix would take 45.
-
-**Joints in pairs.**  The hinges of a ball joint pass through one point, and the links between them have no mass.  Sums
-over subtrees are then equal on both sides of such a link, and its motion serves both joints, the one that moves it and
-the one that it carries: an axis is fixed in both links.  The vectors that S is multiplied by in (2) are formed once.
+**Joint frames.**  What a link sees from its own frame are the changes of components there, and so all vectors are given
+by these (``joint_frames.py``).  Ten are turned outward, ten inward, by four multiplications each, or eight where axes
+are neither parallel nor at right angles.  In return c, N and d are constants, there are no rotation matrices, products
+with z take two multiplications, and of (2) only components along z are formed: 30 % fewer than in world axes.
 
 **What else takes time.**  Seven numbers are read and three written for each joint and state.  They are read W joints at
 a time and transposed, and written likewise: one by one they took a fifth of the time.  Their sizes are looked at as
@@ -39,20 +37,32 @@ W joints are formed in a loop of their own, whose turns do not wait for one anot
 W are computed once more rather than fewer: rows are then whole (``lanes/rows.py``), and no block begins by clamping the
 rows of each lane in ten arrays, which took as long as two joints.  ``hvp_turning`` has no code for sliding and loads.
 
-Glossary (in addition to that of ``rnea_gradient.py``)
-    δω δ′A δY 2δν    changes of ω, A, Y, 2ν                                             3, 6, 6, 3 slots
-    δq               of joint i, for the way back                                       1
+Glossary (in addition to that of ``rnea_gradient.py``; components in the frame of link i, 2ν and 2δν placed)
+    R                rows of the rotation to world axes, with loads only                9 slots
+    sin cos ρδq      of the angle of joint i, and its change                            1, 1, 1
+    δω δ′A δY 2δν    changes of ω, A, Y, 2ν                                             3, 6, 6, 3
     E                sum over the path of joint i, with loads only                      3
+    ηq ηδq           how far joint i has slid, and its change, if it slides             1, 1
     δF δH δD δΛ      changes of sums over subtree i                                     6, 6, 3, 3, of a record
-    plan             (n, 5): as there, and in column ALSO the joint whose change is found with that of joint i, ALONE if
-                     there is none, WITH_PARENT if joint i is found with its parent
-    inertia          (n, 7): λ, p, q of each link, in its frame
-    columns          W slots for each of q, q̇, q̈, y, δq, δq̇, δq̈, sin, cos of W joints, and later for the three results
+    plan             (n, 6): as there, the kind of tilt, and whether γ is not zero
+    h                (n, 9): as in ``joint_frames.py``
+    columns          W slots for each of q, q̇, q̈, y, δq, δq̇, δq̈ of W joints, and later for the three results
 """
 
 from kinegrad._kernels.compiler.jit import exact, inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH, lane_count
-from kinegrad._kernels.joints import FRAME, SHIFT, axis, store_turned
+from kinegrad._kernels.joint_frames import (
+    about,
+    add_across,
+    add_along,
+    place,
+    shift,
+    turn,
+    unplace,
+    unturn,
+    with_offset,
+)
+from kinegrad._kernels.joints import FRAME, SHIFT
 from kinegrad._kernels.lanes.finite import LARGEST, finite
 from kinegrad._kernels.lanes.lane import fetch, load, spread, store, unload, within
 from kinegrad._kernels.lanes.rows import Whole, here
@@ -76,10 +86,8 @@ from kinegrad._kernels.rnea_gradient import (
     at_rest,
     enter,
     enter3,
-    move,
     none,
     own_body,
-    own_load,
 )
 from kinegrad._kernels.spatial import (
     Force,
@@ -88,8 +96,7 @@ from kinegrad._kernels.spatial import (
     add3,
     add_cross,
     cross,
-    dot,
-    increase,
+    gather3,
     load3,
     load9,
     load_force,
@@ -97,20 +104,24 @@ from kinegrad._kernels.spatial import (
     mul,
     put,
     row3,
+    row6,
+    row9,
     scale,
     store3,
     sub,
     symmul,
+    tmul,
     zero3,
 )  # fmt: skip
 
-D_SPEED, D_ACCELERATION, D_VIRTUAL, D_FLOW, STEP = N, N + 3, N + 9, N + 15, N + 18  # δω | δ′A | δY | 2δν | δq
-TURN, N_ALONG = N + 19, N + 22  # E | slots
+SINE, COSINE, STEP = SHIFT, SHIFT + 1, SHIFT + 2  # of the angle | ρδq; FRAME, R, as in world axes
+D_SPEED, D_ACCELERATION, D_VIRTUAL, D_FLOW = N, N + 3, N + 9, N + 15  # δω | δ′A | δY | 2δν
+TURN, SLID, SLIDE, N_ALONG = N + 18, N + 21, N + 22, N + 23  # E | ηq | ηδq | slots
 D_FORCE, D_PUSH, D_DRAG, D_LOAD = SUM, SUM + 6, SUM + 12, SUM + 15  # of a record: δF | δH | δD | δΛ
 SUM_ALONG = 2 * SUM
-POSITION, VELOCITY, RATE, WEIGHT, D_POSITION, D_VELOCITY, D_RATE, SINE, COSINE, COLUMNS = range(10)  # columns
+POSITION, VELOCITY, RATE, WEIGHT, D_POSITION, D_VELOCITY, D_RATE, COLUMNS = range(8)  # columns
 RESULTS = 3
-ALSO, ALONE, WITH_PARENT = 4, -1, -2  # a column of plan, and what it holds besides joints
+TILT, OFFSET = 4, 5  # columns of plan
 
 
 def slots(n: int, records: int) -> int:
@@ -125,53 +136,97 @@ def both(a, b):
 
 
 @inline
-def both3(a, b):
-    """The same of two vectors."""
-    return both(a[0], b[0]), both(a[1], b[1]), both(a[2], b[2])
+def origin(m, h, i, at, slides, scratch):
+    """d of joint i, placed."""
+    x, y, z = shift(h, i)
+    if slides and m.rate[i, 1] != 0.0:
+        z = z + load(scratch, at + SLID)
+    return x, y, z
 
 
 # --- outward ------------------------------------------------------------------------------------------------------
 
 
 @inline
-def joint_adds(w, alpha, s, t, b):
-    """(1): what the angular, or linear, parts of s, t, b add to δω and δ′α, or to δν and δ′a."""
-    x = add_cross(t, w, s)
-    return x, add(add_cross(cross(alpha, s), w, add(x, t)), b)
+def move(m, h, i, tilt, up, at, v, a, y, slides, scratch):
+    """ω, A, Y of link i from its parent's, as if its joint turned only, stored."""
+    s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
+    A = load_motion(scratch, up + ACCELERATION)
+    w, alpha, linear = place(h, tilt, i, load3(scratch, up + SPEED)), place(h, tilt, i, A.w), place(h, tilt, i, A.v)
+    if m.apart[i]:
+        d = origin(m, h, i, at, slides, scratch)
+        flow = cross(w, d)
+        linear = add_cross(add_cross(linear, alpha, d), w, flow)
+        store3(scratch, at + FLOW, scale(2.0, flow))
+    w, alpha = turn(c, s, w), turn(c, s, alpha)
+    store3(scratch, at + SPEED, add_along(w, v))
+    put(scratch, at + ACCELERATION, Motion(add_along(add_across(alpha, v, w), a), turn(c, s, linear)))
+    Y = load_motion(scratch, up + VIRTUAL)
+    w, linear = place(h, tilt, i, Y.w), place(h, tilt, i, Y.v)
+    if m.apart[i]:
+        linear = add_cross(linear, w, origin(m, h, i, at, slides, scratch))
+    put(scratch, at + VIRTUAL, Motion(add_along(turn(c, s, w), y), turn(c, s, linear)))
 
 
 @inline
-def move_along(m, i, up, at, e, de, dde, slides, scratch):
-    """Changes of the motion of link i along the direction (e, de, dde) of its joint, stored."""
-    z, turn, slide = axis(scratch, at), m.rate[i, 0], m.rate[i, 1]
-    w, A, dw = load3(scratch, at + SPEED), load_motion(scratch, at + ACCELERATION), load3(scratch, up + D_SPEED)
-    s = scale(turn * e, z)
-    x, alpha = joint_adds(w, A.w, s, scale(turn * de, z), scale(turn * dde, z))
-    store3(scratch, at + D_SPEED, add(dw, x))
-    dA = load_motion(scratch, up + D_ACCELERATION)
-    v = add_cross(dA.v, A.v, s)
+def slide(at, v, a, y, scratch):
+    """What the linear parts of S q̇, S q̈, S y add to that."""
+    add3(scratch, at + FLOW, add_along(zero3(), 2.0 * v))
+    w, linear = load3(scratch, at + SPEED), load3(scratch, at + ACCELERATION + 3)
+    store3(scratch, at + ACCELERATION + 3, add_along(add_across(linear, 2.0 * v, w), a))
+    add3(scratch, at + VIRTUAL + 3, add_along(zero3(), y))
+
+
+@inline
+def joint_adds(w, alpha, e, de, dde):
+    """(1): what the angular, or linear, parts e z, de z, dde z of s, t, b add to δω and δ′α, or to δν and δ′a."""
+    x = e * w[1], -e * w[0], de
+    return x, add_along(add_across(cross(w, add_along(x, de)), e, alpha), dde)
+
+
+@inline
+def move_along(m, h, i, tilt, up, at, e, de, dde, slides, scratch):
+    """Changes of the motion of link i along the direction (e, de, dde) of its joint, as if that turned only, stored."""
+    s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
+    w, dA = place(h, tilt, i, load3(scratch, up + D_SPEED)), load_motion(scratch, up + D_ACCELERATION)
+    alpha, linear = place(h, tilt, i, dA.w), place(h, tilt, i, dA.v)
     if m.apart[i]:
-        d = load3(scratch, at + SHIFT)
-        v = add_cross(add_cross(v, dA.w, d), dw, load3(scratch, at + FLOW))
-        store3(scratch, at + D_FLOW, scale(2.0, cross(dw, d)))
-    put(scratch, at + D_ACCELERATION, Motion(add(dA.w, alpha), v))
-    Y, dY = load_motion(scratch, at + VIRTUAL), load_motion(scratch, up + D_VIRTUAL)
-    v = add_cross(dY.v, Y.v, s)
+        d = origin(m, h, i, at, slides, scratch)
+        linear = add_cross(add_cross(linear, alpha, d), w, load3(scratch, at + FLOW))
+        store3(scratch, at + D_FLOW, scale(2.0, cross(w, d)))
+    A = load_motion(scratch, at + ACCELERATION)
+    x, more = joint_adds(load3(scratch, at + SPEED), A.w, e, de, dde)
+    store3(scratch, at + D_SPEED, add(turn(c, s, w), x))
+    linear = add_across(turn(c, s, linear), e, A.v)
+    put(scratch, at + D_ACCELERATION, Motion(add(turn(c, s, alpha), more), linear))
+    dY, Y = load_motion(scratch, up + D_VIRTUAL), load_motion(scratch, at + VIRTUAL)
+    w, linear = place(h, tilt, i, dY.w), place(h, tilt, i, dY.v)
     if m.apart[i]:
-        v = add_cross(v, dY.w, load3(scratch, at + SHIFT))
-    put(scratch, at + D_VIRTUAL, Motion(add_cross(dY.w, Y.w, s), v))
+        linear = add_cross(linear, w, origin(m, h, i, at, slides, scratch))
+    w, linear = turn(c, s, w), turn(c, s, linear)
+    put(scratch, at + D_VIRTUAL, Motion(add_across(w, e, Y.w), add_across(linear, e, Y.v)))
     store(scratch, at + STEP, e)
-    if slides and slide != 0.0:
-        slide_along(i, at, scale(slide * e, z), scale(slide * de, z), scale(slide * dde, z), scratch)
 
 
 @inline
-def slide_along(i, at, s, t, b, scratch):
-    """What the linear parts of s, t, b of joint i add to that."""
-    flow, v = joint_adds(load3(scratch, at + SPEED), load3(scratch, at + ACCELERATION), s, t, b)
+def slide_along(at, e, de, dde, scratch):
+    """What the linear parts of s, t, b add to that."""
+    flow, v = joint_adds(load3(scratch, at + SPEED), load3(scratch, at + ACCELERATION), e, de, dde)
+    flow = unturn(load(scratch, at + COSINE), load(scratch, at + SINE), flow)
     add3(scratch, at + D_FLOW, scale(2.0, flow))
     add3(scratch, at + D_ACCELERATION + 3, v)
-    add3(scratch, at + D_VIRTUAL + 3, cross(load3(scratch, at + VIRTUAL), s))
+    add3(scratch, at + D_VIRTUAL + 3, add_across(zero3(), e, load3(scratch, at + VIRTUAL)))
+    store(scratch, at + SLIDE, e)
+
+
+@inline
+def turn_world(h, i, tilt, up, at, scratch):
+    """R of link i, and E, from its parent's."""
+    s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
+    for k in (FRAME, FRAME + 3, FRAME + 6):
+        store3(scratch, at + k, turn(c, s, place(h, tilt, i, load3(scratch, up + k))))
+    turned = turn(c, s, place(h, tilt, i, load3(scratch, up + TURN)))
+    store3(scratch, at + TURN, add_along(turned, load(scratch, at + STEP)))
 
 
 @inline
@@ -185,34 +240,49 @@ def read(x, r, whole, k, count, scratch, slot):
 
 
 @inline
-def outward(m, arguments, loaded, slides, columns, r, whole, scratch):
+def turn_joint(m, h, i, at, offset, q, slides, scratch):
+    """Sine and cosine of the angle of joint i, and how far it has slid, stored."""
+    angle = q
+    if slides and m.rate[i, 1] != 0.0:
+        angle = m.rate[i, 0] * q
+        store(scratch, at + SLID, m.rate[i, 1] * q)
+    s, c = sincos(angle)
+    if offset:
+        s, c = with_offset(h, i, s, c)
+    store(scratch, at + SINE, s)
+    store(scratch, at + COSINE, c)
+
+
+@inline
+def outward(m, plan, h, arguments, loaded, slides, columns, r, whole, scratch):
     """Motion and virtual motion of all links and their changes; returns the sum of the squares of what was read."""
     n, W, total = len(m.parent), lane_count(), spread(0.0)
     at_rest(m, scratch)
-    for k in range(D_SPEED, STEP, 3):
+    for k in range(D_SPEED, SLID, 3):
         store3(scratch, k, zero3())
-    store3(scratch, TURN, zero3())
     for start in range(0, n, W):
         first, k = max(0, min(start, n - W)), columns  # the last W once more, rather than fewer
         for x in arguments:
             total = both(total, read(x, r, whole, first, min(W, n), scratch, k))
             k = k + W
         for i in range(start, min(start + W, n)):
-            k = columns + i - first
-            s, c = sincos(m.rate[i, 0] * load(scratch, k + POSITION * W))
-            store(scratch, k + SINE * W, s)
-            store(scratch, k + COSINE * W, c)
+            q = load(scratch, columns + i - first + POSITION * W)
+            turn_joint(m, h, i, (i + 1) * N_ALONG, plan[i, OFFSET], q, slides, scratch)
         for i in range(start, min(start + W, n)):
-            up, at, k = (m.parent[i] + 1) * N_ALONG, (i + 1) * N_ALONG, columns + i - first
-            q, s, c = (load(scratch, k + x * W) for x in (POSITION, SINE, COSINE))
-            store_turned(m, i, up, at, q, s, c, scratch)
+            up, at, k, tilt = (m.parent[i] + 1) * N_ALONG, (i + 1) * N_ALONG, columns + i - first, plan[i, TILT]
             v, a, y = (load(scratch, k + x * W) for x in (VELOCITY, RATE, WEIGHT))
-            move(m, i, up, at, v, a, y, scratch, slides)
             e, de, dde = (load(scratch, k + x * W) for x in (D_POSITION, D_VELOCITY, D_RATE))
-            move_along(m, i, up, at, e, de, dde, slides, scratch)
+            if slides and m.rate[i, 1] != 0.0:
+                rho, eta = m.rate[i, 0], m.rate[i, 1]
+                move(m, h, i, tilt, up, at, rho * v, rho * a, rho * y, slides, scratch)
+                slide(at, eta * v, eta * a, eta * y, scratch)
+                move_along(m, h, i, tilt, up, at, rho * e, rho * de, rho * dde, slides, scratch)
+                slide_along(at, eta * e, eta * de, eta * dde, scratch)
+            else:
+                move(m, h, i, tilt, up, at, v, a, y, slides, scratch)
+                move_along(m, h, i, tilt, up, at, e, de, dde, slides, scratch)
             if loaded:
-                turned = scale(m.rate[i, 0] * e, axis(scratch, at))
-                store3(scratch, at + TURN, add(load3(scratch, up + TURN), turned))
+                turn_world(h, i, tilt, up, at, scratch)
     return total
 
 
@@ -220,24 +290,9 @@ def outward(m, arguments, loaded, slides, columns, r, whole, scratch):
 
 
 @inline
-def turned_inertia(R, inertia, i):
-    """N of link i in world axes, λ1 + pqᵀ + qpᵀ."""
-    base, p, q = inertia[i, 0], mul(R, row3(inertia, i, 1)), mul(R, row3(inertia, i, 4))
-    return (
-        base + p[0] * q[0] + p[0] * q[0],
-        base + p[1] * q[1] + p[1] * q[1],
-        base + p[2] * q[2] + p[2] * q[2],
-        p[0] * q[1] + p[1] * q[0],
-        p[0] * q[2] + p[2] * q[0],
-        p[1] * q[2] + p[2] * q[1],
-    )
-
-
-@inline
-def body_along(m, i, inertia, at, own, only, scratch):
+def body_along(m, i, at, own, only, scratch):
     """f, h and d of link i, and how they change, to the sums of its children, if it has any."""
-    R = load9(scratch, at + FRAME)
-    c, I = mul(R, row3(m.inertia, i, 1)), turned_inertia(R, inertia, i)
+    c, I = row3(m.inertia, i, 1), row6(m.inertia, i, 4)
     mass, J, w, dc, W, h = own_body(m, i, c, I, at, own, only, scratch)
     dw, dA = load3(scratch, at + D_SPEED), load_motion(scratch, at + D_ACCELERATION)
     f = scale(mass, add_cross(dA.at(c).v, scale(2.0, dw), dc))
@@ -254,105 +309,97 @@ def body_along(m, i, inertia, at, own, only, scratch):
 @inline
 def load_along(m, i, r, at, own, force, point, torque, only, scratch):
     """What the load on link i takes off f, its λ, and how both change."""
-    f, e, x, Y = own_load(m, i, r, at, own, N_ALONG, force, point, torque, only, scratch)
-    dY, E = load_motion(scratch, at + D_VIRTUAL), load3(scratch, at + TURN)
-    df, de = cross(E, f), cross(E, e)
-    increase(scratch, own + D_FORCE, Force(add(cross(x, df), de), df))
-    by_motion = add(cross(f, dY.at(x).v), cross(e, dY.w))
-    enter3(scratch, own + D_LOAD, add(by_motion, add(cross(Y.v, df), cross(Y.w, de))), only)
+    R, E = load9(scratch, at + FRAME), load3(scratch, at + TURN)
+    f, e = tmul(R, gather3(force, r, 3 * i)), tmul(R, gather3(torque, r, 3 * i))
+    x = add(mul(row9(m.F, i), gather3(point, r, 3 * i)), row3(m.F, i, 9))
+    df, de = cross(f, E), cross(e, E)
+    for slot, f_, e_ in ((FORCE, f, e), (D_FORCE, df, de)):
+        put(scratch, own + slot, load_force(scratch, own + slot) - Force(add_cross(e_, x, f_), f_))
+    Y, dY = load_motion(scratch, at + VIRTUAL).at(x), load_motion(scratch, at + D_VIRTUAL).at(x)
+    enter3(scratch, own + LOAD, add_cross(cross(f, Y.v), e, Y.w), only)
+    along = add_cross(cross(f, dY.v), e, dY.w)
+    enter3(scratch, own + D_LOAD, add_cross(add_cross(along, df, Y.v), de, Y.w), only)
 
 
 @inline
-def change(m, i, also, at, own, loaded, results, scratch):
-    """(2), of joint i, and of joint `also` if it is one; where they slide, `slide_change` adds what is left out."""
+def change(m, i, at, own, loaded, results, scratch):
+    """(2), of joint i as if it turned only."""
+    n = len(m.parent)
     w, dw = load3(scratch, at + SPEED), load3(scratch, at + D_SPEED)
     H, dH = load_force(scratch, own + PUSH), load_force(scratch, own + D_PUSH)
     dwH = cross(dw, H.n)
     turned = add_cross(dwH, w, dH.n)
     A, dA = load_motion(scratch, at + ACCELERATION), load_motion(scratch, at + D_ACCELERATION)
-    k = both3(add_cross(cross(dA.w, H.n), dA.v, H.f), add_cross(cross(A.w, dH.n), A.v, dH.f))
+    k = both(about(dA.w, H.n) + about(dA.v, H.f), about(A.w, dH.n) + about(A.v, dH.f))
     speed = sub(load3(scratch, own + D_DRAG), turned)
-    k = both3(k, add_cross(cross(dw, load3(scratch, own + DRAG)), w, sub(speed, dwH)))
+    k = both(k, about(dw, load3(scratch, own + DRAG)) + about(w, sub(speed, dwH)))
     F, dF = load_force(scratch, own + FORCE), load_force(scratch, own + D_FORCE)
     Y, dY = load_motion(scratch, at + VIRTUAL), load_motion(scratch, at + D_VIRTUAL)
-    k = both3(k, both3(add_cross(cross(dY.w, F.n), dY.v, F.f), add_cross(cross(Y.w, dF.n), Y.v, dF.f)))
+    k = both(k, both(about(dY.w, F.n) + about(dY.v, F.f), about(Y.w, dF.n) + about(Y.v, dF.f)))
     if loaded:
-        k = sub(k, load3(scratch, own + D_LOAD))
-    speed = sub(speed, turned)
-    about_axis(m, i, k, speed, dH.n, results, scratch)
-    if also >= 0:
-        about_axis(m, also, k, speed, dH.n, results, scratch)
+        k = k - load(scratch, own + D_LOAD + 2)
+    store(scratch, results + i, -k)
+    store(scratch, results + n + i, speed[2] - turned[2])
+    store(scratch, results + 2 * n + i, dH.n[2])
 
 
 @inline
-def about_axis(m, i, k, speed, push, results, scratch):
-    """What a joint that turns has of the three vectors of (2)."""
-    n, z, turn = len(m.parent), axis(scratch, (i + 1) * N_ALONG), m.rate[i, 0]
-    store(scratch, results + i, -turn * dot(z, k))
-    store(scratch, results + n + i, turn * dot(z, speed))
-    store(scratch, results + 2 * n + i, turn * dot(z, push))
-
-
-@inline
-def slide_change(m, i, at, own, out, n, scratch):
-    """What the linear part of S adds to (2)."""
-    z = scale(m.rate[i, 1], axis(scratch, at))
+def slide_change(m, i, at, own, out, scratch):
+    """(2), of joint i that slides, of what it would be if it turned only."""
+    n, rho, eta = len(m.parent), m.rate[i, 0], m.rate[i, 1]
     w, dw = load3(scratch, at + SPEED), load3(scratch, at + D_SPEED)
     h, dh = load3(scratch, own + PUSH + 3), load3(scratch, own + D_PUSH + 3)
-    alpha, dalpha = load3(scratch, at + ACCELERATION), load3(scratch, at + D_ACCELERATION)
     dwh = cross(dw, h)
     turned = add_cross(dwh, w, dh)
-    f = sub(add_cross(cross(dalpha, h), alpha, dh), cross(w, add(turned, dwh)))
-    f = add_cross(f, load3(scratch, at + D_VIRTUAL), load3(scratch, own + FORCE + 3))
-    f = add_cross(f, load3(scratch, at + VIRTUAL), load3(scratch, own + D_FORCE + 3))
-    store(scratch, out, load(scratch, out) - dot(z, f))
-    store(scratch, out + n, load(scratch, out + n) - 2.0 * dot(z, turned))
-    store(scratch, out + 2 * n, load(scratch, out + 2 * n) + dot(z, dh))
+    k = about(load3(scratch, at + D_ACCELERATION), h) + about(load3(scratch, at + ACCELERATION), dh)
+    k = k + about(load3(scratch, at + D_VIRTUAL), load3(scratch, own + FORCE + 3))
+    k = k + about(load3(scratch, at + VIRTUAL), load3(scratch, own + D_FORCE + 3)) - about(w, add(turned, dwh))
+    store(scratch, out, rho * load(scratch, out) - eta * k)
+    store(scratch, out + n, rho * load(scratch, out + n) - 2.0 * eta * turned[2])
+    store(scratch, out + 2 * n, rho * load(scratch, out + 2 * n) + eta * dh[2])
 
 
 @inline
-def turn_on(m, i, at, own, up, slot, first, s, scratch):
-    """A force sum of subtree i and, turned by s, its change to the record of its parent; returns their linear parts."""
+def unturn_both(c, s, e, u, du):
+    """A vector and its change, placed: the frame in which it is seen no longer turns."""
+    u, du = unturn(c, s, u), unturn(c, s, du)
+    return u, add_across(du, -e, u)
+
+
+@inline
+def hand_on_force(m, h, i, tilt, at, own, up, slot, first, slides, scratch):
+    """A force sum of subtree i and its change to the record of its parent; returns their linear parts, placed."""
+    e, s, c = load(scratch, at + STEP), load(scratch, at + SINE), load(scratch, at + COSINE)
     F, dF = load_force(scratch, own + slot), load_force(scratch, own + SUM + slot)
-    dF = Force(add_cross(dF.n, s, F.n), add_cross(dF.f, s, F.f))
+    if slides and m.rate[i, 1] != 0.0:
+        dF = Force(add_across(dF.n, -load(scratch, at + SLIDE), F.f), dF.f)
+    f, df = unturn_both(c, s, e, F.f, dF.f)
+    n, dn = unturn_both(c, s, e, F.n, dF.n)
     if m.apart[i]:
-        d = load3(scratch, at + SHIFT)
-        F, dF = F.before(d), dF.before(d)
-    if first:  # the record is the same
-        if m.apart[i]:
-            store3(scratch, up + slot, F.n)
-        put(scratch, up + SUM + slot, dF)
-    else:
-        increase(scratch, up + slot, F)
-        increase(scratch, up + SUM + slot, dF)
-    return F.f, dF.f
+        d = origin(m, h, i, at, slides, scratch)
+        n, dn = add_cross(n, d, f), add_cross(dn, d, df)
+    enter(scratch, up + slot, Force(unplace(h, tilt, i, n), unplace(h, tilt, i, f)), first)
+    enter(scratch, up + SUM + slot, Force(unplace(h, tilt, i, dn), unplace(h, tilt, i, df)), first)
+    return f, df
 
 
 @inline
-def hand_on(m, i, at, own, up, first, loaded, slides, scratch):
+def hand_on(m, h, i, tilt, at, own, up, first, loaded, slides, scratch):
     """Sums over subtree i, and their changes, to the record of its parent."""
-    e = load(scratch, at + STEP)
-    if slides and m.rate[i, 1] != 0.0:
-        s = scale(m.rate[i, 1] * e, axis(scratch, at))
-        for slot in (FORCE, PUSH):
-            add3(scratch, own + SUM + slot, cross(s, load3(scratch, own + slot + 3)))
-    s = scale(m.rate[i, 0] * e, axis(scratch, at))
-    turn_on(m, i, at, own, up, FORCE, first, s, scratch)
-    h, dh = turn_on(m, i, at, own, up, PUSH, first, s, scratch)
-    D = load3(scratch, own + DRAG)
-    dD = add_cross(load3(scratch, own + D_DRAG), s, D)
+    e, s, c = load(scratch, at + STEP), load(scratch, at + SINE), load(scratch, at + COSINE)
+    hand_on_force(m, h, i, tilt, at, own, up, FORCE, first, slides, scratch)
+    push, dpush = hand_on_force(m, h, i, tilt, at, own, up, PUSH, first, slides, scratch)
+    drag, ddrag = unturn_both(c, s, e, load3(scratch, own + DRAG), load3(scratch, own + D_DRAG))
     if m.apart[i]:
         flow = load3(scratch, at + FLOW)
-        D = add_cross(D, flow, h)
-        dD = add_cross(add_cross(dD, load3(scratch, at + D_FLOW), h), flow, dh)
-    if not first or m.apart[i]:
-        enter3(scratch, up + DRAG, D, first)
-    enter3(scratch, up + D_DRAG, dD, first)
+        drag = add_cross(drag, flow, push)
+        ddrag = add_cross(add_cross(ddrag, load3(scratch, at + D_FLOW), push), flow, dpush)
+    enter3(scratch, up + DRAG, unplace(h, tilt, i, drag), first)
+    enter3(scratch, up + D_DRAG, unplace(h, tilt, i, ddrag), first)
     if loaded:
-        L, dL = load3(scratch, own + LOAD), load3(scratch, own + D_LOAD)
-        if not first:
-            add3(scratch, up + LOAD, L)
-        enter3(scratch, up + D_LOAD, add_cross(dL, s, L), first)
+        u, du = unturn_both(c, s, e, load3(scratch, own + LOAD), load3(scratch, own + D_LOAD))
+        enter3(scratch, up + LOAD, unplace(h, tilt, i, u), first)
+        enter3(scratch, up + D_LOAD, unplace(h, tilt, i, du), first)
 
 
 @inline
@@ -364,24 +411,23 @@ def write(found, r, n, scratch, slot):
 
 
 @inline
-def inward(m, plan, inertia, force, point, torque, found, loaded, slides, results, r, whole, scratch):
+def inward(m, plan, h, force, point, torque, found, loaded, slides, results, r, whole, scratch):
     """The change of the gradient, and sums over subtrees."""
     n, sums = len(m.parent), results + RESULTS * len(m.parent)
     for i in range(n - 1, -1, -1):
-        at, out, first, only = (i + 1) * N_ALONG, results + i, plan[i, FIRST], plan[i, LEAF]
+        at, first, only = (i + 1) * N_ALONG, plan[i, FIRST], plan[i, LEAF]
         own, up = sums + plan[i, RECORD] * SUM_ALONG, sums + plan[i, UP] * SUM_ALONG
         if m.massive[i]:
-            body_along(m, i, inertia, at, own, only, scratch)
+            body_along(m, i, at, own, only, scratch)
         elif only:
             none(scratch, own, SUM_ALONG)
         if loaded:
             load_along(m, i, here(r), at, own, force, point, torque, only, scratch)
-        if plan[i, ALSO] != WITH_PARENT:
-            change(m, i, plan[i, ALSO], at, own, loaded, results, scratch)
+        change(m, i, at, own, loaded, results, scratch)
         if slides and m.rate[i, 1] != 0.0:
-            slide_change(m, i, at, own, out, n, scratch)
+            slide_change(m, i, at, own, results + i, scratch)
         if m.parent[i] >= 0:
-            hand_on(m, i, at, own, up, first, loaded, slides, scratch)
+            hand_on(m, h, i, plan[i, TILT], at, own, up, first, loaded, slides, scratch)
     if whole:
         write(found, Whole(r), n, scratch, results)
     else:
@@ -389,38 +435,44 @@ def inward(m, plan, inertia, force, point, torque, found, loaded, slides, result
 
 
 @inline
-def products(m, arguments, loads, loaded, slides, plan, inertia, found, scratch, start, stop):
+def products(m, arguments, loads, loaded, slides, plan, h, turned, found, scratch, start, stop):
     """All states, W at a time; returns whether their numbers are finite."""
-    worst = finite(loads, start, stop)
+    worst, W = finite(loads, start, stop), lane_count()
     if not worst:
         return worst
-    m, W = unpack(m), lane_count()
+    rate, F, inertia = turned
+    m = unpack(m)._replace(rate=rate, F=F, inertia=inertia)
     columns = (len(m.parent) + 1) * N_ALONG
     results, whole = columns + COLUMNS * W, stop - start >= W
     for r in range(start, stop, W):
         if whole:
             r = min(r, stop - W)
-        total = outward(m, arguments, loaded, slides, columns, r, whole, scratch)
+        total = outward(m, plan, h, arguments, loaded, slides, columns, r, whole, scratch)
         if not within(total, LARGEST * LARGEST):
             ok = finite(arguments, r, min(r + W, stop))
             if not ok:
                 return ok
             worst = max(worst, ok)
-        inward(m, plan, inertia, *loads, found, loaded, slides, results, r, whole, scratch)
+        inward(m, plan, h, *loads, found, loaded, slides, results, r, whole, scratch)
     return worst
 
 
 @kernel
-def hvp(m, q, v, a, y, dq, dv, da, force, point, torque, plan, inertia, by_q, by_v, by_a, scratch, start, stop):
+def hvp(
+    m, q, v, a, y, dq, dv, da, force, point, torque, plan, h, rate, F, inertia, by_q, by_v, by_a, scratch, start, stop
+):  # fmt: skip
     """Changes of the gradients of yᵀτ by the state, three times (states, n), along a direction (dq, dv, da); loads
-    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 5), inertia (n, 7).  Results must not overlap arguments: some
-    states are read again after theirs are written."""
+    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 6), h (n, 9), and what of the mechanism is in joint frames turned
+    as ``joint_frames.py`` says.  Results must not overlap arguments: some states are read again after theirs are
+    written."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
-    return products(m, state, loads, len(force) > 0, True, plan, inertia, found, scratch, start, stop)
+    return products(m, state, loads, len(force) > 0, True, plan, h, (rate, F, inertia), found, scratch, start, stop)
 
 
 @kernel
-def hvp_turning(m, q, v, a, y, dq, dv, da, force, point, torque, plan, inertia, by_q, by_v, by_a, scratch, start, stop):
+def hvp_turning(
+    m, q, v, a, y, dq, dv, da, force, point, torque, plan, h, rate, F, inertia, by_q, by_v, by_a, scratch, start, stop
+):  # fmt: skip
     """The same where no joint slides and there are no loads: without that code the rest is faster."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
-    return products(m, state, loads, False, False, plan, inertia, found, scratch, start, stop)
+    return products(m, state, loads, False, False, plan, h, (rate, F, inertia), found, scratch, start, stop)
