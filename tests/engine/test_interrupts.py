@@ -10,6 +10,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from queue import SimpleQueue
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -49,6 +50,26 @@ def test_parts_follow_the_time_they_take():
     seen.clear()
     Call(1, 10_000 * WIDTH, WIDTH, 1).run(lambda _, start, stop: seen.append(stop - start))
     assert len(seen) < 50
+
+
+@pytest.mark.parametrize(("workers", "paces"), [(2, (1, 1)), (2, (1, 1.2)), (3, (1, 1, 1)), (4, (1, 2, 1, 1))])
+def test_parts_end_together(monkeypatch, workers, paces):
+    """Threads that take so many seconds per row, by a clock of the test: each takes a part when its last one ends."""
+    call, times, ends, me = Call(1, 50 * WIDTH, WIDTH, workers), dict.fromkeys(range(workers), 0.0), [], 0
+    monkeypatch.setattr(engine.pool, "perf_counter", lambda: times[me])
+    monkeypatch.setattr(engine.pool, "threading", SimpleNamespace(get_ident=lambda: me))
+    while times:
+        me = min(times, key=times.get)
+        if times[me]:
+            call._paces[me] = paces[me]
+            call._pace, call._size, call._measured = min(call._paces.values()), 40 * WIDTH, True
+        part = call._take()
+        if part is None:
+            ends.append(times.pop(me))
+        else:
+            times[me] += (part[2] - part[1]) * paces[me]
+    even = 50 * WIDTH / sum(1 / pace for pace in paces)
+    assert even <= max(ends) <= even + 2 * WIDTH * max(paces)
 
 
 def test_after_an_error_nothing_is_left_behind():

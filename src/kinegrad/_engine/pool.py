@@ -71,6 +71,8 @@ class Call:
         self._over = _flag()  # raised by the last of its helpers
         self._lingers = False  # whether its threads wait without going to sleep
         self._pace = math.inf  # seconds per row of the fastest part
+        self._paces: dict[int, float] = {}  # of the last part of each thread
+        self._taken: dict[int, tuple[float, int]] = {}  # when each thread took its last part, and how many rows
         self._stopped = False  # no part is handed out any more
         self.cancelled = False  # nor is one that is running wanted
 
@@ -140,12 +142,22 @@ class Call:
                 return None
             line, start = self._line, self._row
             size = self._size
-            if self._measured and self._workers > 1:  # smaller ones towards the end, so that all end together
-                rest = (self._lines - line) * self._rows - start
-                size = min(size, whole_blocks(max(-(-rest // self._workers), size // 4)))
+            if self._measured and self._workers > 1:
+                size = min(size, whole_blocks(self._share((self._lines - line) * self._rows - start)))
             stop = min(start + size, self._rows)
+            self._taken[threading.get_ident()] = perf_counter(), stop - start
             self._line, self._row = (line, stop) if stop < self._rows else (line + 1, 0)
             return line, start, stop
+
+    def _share(self, rest: float) -> int:
+        """How many of the rows that are left this thread is to take, so that all threads end together."""
+        now, me = perf_counter(), threading.get_ident()
+        speed = {thread: 1.0 / self._paces.get(thread, self._pace) for thread in {me, *self._taken}}
+        for thread, (began, rows) in self._taken.items():
+            if thread != me:
+                rest += max(rows - (now - began) * speed[thread], 0)
+        total = sum(speed.values()) + (self._workers - len(speed)) / self._pace
+        return int(rest * speed[me] / total)
 
     def _do(self, task: Task, part: tuple[int, int, int]) -> None:
         began = perf_counter()
@@ -154,6 +166,7 @@ class Call:
         rows = part[2] - part[1]
         if took > 2 * rows * self._pace + MOMENT:
             _note_crowd()
+        self._paces[threading.get_ident()] = took / rows
         self._pace = min(self._pace, took / rows)
         self._size = whole_blocks(min(int(rows * PART / took), 8 * rows))
         self._measured = True
