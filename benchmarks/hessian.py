@@ -4,8 +4,8 @@ Times of one call as multiples of the time of `inverse_dynamics_derivatives` (de
 run: the Hessian, and τ with first derivatives and Hessian together; products with vectors as multiples of the gradient
 (vjp).  The target of these, 1.5, was set when the gradient was the reverse sweep of ``_kernels/rnea_reverse.py``, and
 was to take 0.7 of its time: two rows compare with that sweep, the gradient (0.7) and the product (0.7 times 1.5).  A
-product takes 1.82 times the operations of the gradient (``python -m benchmarks.operations``; docs/theory/hessian.md
-says why it can hardly be less).  Matrices take turns with matrices and products with products, which would else find
+product takes 1.43 times the multiplications of the gradient (``python -m benchmarks.operations``;
+docs/theory/hessian.md says why).  Matrices take turns with matrices and products with products, which would else find
 caches full of matrices.  301 states of q = sin 2πt; fewer of long chains, whose matrices would not fit: as many as take
 64 MB per matrix.
 Then the Hessian of the 43-degree-of-freedom human against central differences of kinegrad's own first derivatives
