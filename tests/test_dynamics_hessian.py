@@ -243,18 +243,24 @@ def test_products_where_links_have_no_mass(kinds):
 
 
 @pytest.mark.parametrize("kinds", ["rrr", "prp", "hrh"])
-@pytest.mark.parametrize("tilt", [0.0, 1e-300, 1e-17, 1e-16, 1e-15, 1e-9, 1e-5, 0.3, np.pi / 2, 2.0])
+@pytest.mark.parametrize("base", [0.0, np.pi / 2, np.pi])
+@pytest.mark.parametrize("tilt", [0.0, 1e-300, 1e-17, 1e-16, 1e-15, 1e-12, 1e-10, 1e-9, 1e-8, 1.5e-8, 1e-5, 0.3])
 @pytest.mark.parametrize("way", [1, -1])
-def test_products_about_axes_of_all_angles(kinds, tilt, way):
-    """From parallel to opposite: joint frames have angles that parallel axes leave open."""
+def test_products_about_axes_of_all_angles(kinds, base, tilt, way):
+    """Parallel, at right angles, opposite, and almost so: joint frames have angles that parallel axes leave open."""
     rng, builder, last = np.random.default_rng(5), kg.ModelBuilder(), None
     for k in range(7):
-        azimuth, sign = rng.uniform(0, 7), way if k % 2 else 1
-        axis = sign * np.array([np.cos(azimuth) * np.sin(tilt), np.sin(azimuth) * np.sin(tilt), np.cos(tilt)])
+        azimuth, angle, sign = rng.uniform(0, 7), (base if k % 2 else 0.0) + tilt, way if k % 2 else 1
+        side = np.array([np.cos(azimuth), np.sin(azimuth), 0.0])
+        axis, place = sign * np.array([0.0, 0.0, 1.0]), kg.translate(*rng.normal(size=3))
+        if k < 4:  # by the axis, or by the placement
+            axis = sign * (np.sin(angle) * side + np.cos(angle) * axis)
+        else:
+            place = place @ kg.rotate(side, angle)
         joint = {"r": kg.revolute, "p": kg.prismatic, "h": partial(kg.screw, pitch=0.3)}[kinds[k % 3]](axis)
         parent = None if k == 0 else "0" if k == 5 else last  # two children of the first
         body = Inertia.box(1.0, rng.uniform(0.1, 1, size=3), com=rng.normal(size=3))
-        last = builder.add(f"{k}", parent, joint, placement=rng.normal(size=3), inertia=body)
+        last = builder.add(f"{k}", parent, joint, placement=place, inertia=body)
     assert_products_agree(builder.build())
 
 

@@ -76,6 +76,18 @@ def test_long_chain_equals_oracle(check):
 # --- [zhakatayev2023] (6) -----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("way", [1, -1])
+@pytest.mark.parametrize("off", [0.0, 1e-300, 1e-12, 1e-9, 1e-8, 1.5e-8, 1e-7])
+def test_axes_that_are_almost_z(off, way):
+    """Half a turn about a takes u to 2a(a·u) − u.  The third component of a unit vector that is 1e-8 off z is 1."""
+    axis = way * np.array([off, -2 * off, 1.0])
+    builder = kg.ModelBuilder()
+    builder.add("link", None, kg.revolute(axis))
+    axis /= np.linalg.norm(axis)
+    found = kg.forward_kinematics(builder.build(), [np.pi]).transform[0, :3, :3]
+    np.testing.assert_allclose(found, 2 * np.outer(axis, axis) - np.eye(3), rtol=0, atol=4e-15)  # three products
+
+
 def test_points_move_by_derivatives_of_transforms():
     """[zhakatayev2023] (6): T r, Ṫ r and T̈ r, with Ṫ and T̈ the rates along q(t) = q + v t + ½ a t².
 

@@ -353,7 +353,7 @@ def inverse_dynamics_hvp(
     loads : Loads, optional
         Held fixed in the world, their points moving with the links.
     method : {"spatial", "dual"}
-        World-frame spatial algebra (fastest), or the reverse sweep of inverse dynamics on dual numbers.
+        Spatial algebra in joint frames (fastest), or the reverse sweep of inverse dynamics on dual numbers.
     threads : int, optional
         See :func:`set_threads`.
 

@@ -11,6 +11,16 @@ from kinegrad._kernels.joint_frames import BRANCHED, PARALLEL, RIGHT, TILTED
 from kinegrad._kernels.mechanism import Mechanism
 from tests.conftest import tree
 
+
+def almost_parallel(tilt):
+    """Hinges about axes of their own frames, which are tilted."""
+    builder, last = kg.ModelBuilder(), None
+    for k in range(5):
+        place = kg.translate(0.4, 0.5, k) @ kg.rotate([0.6, 0.8, 0], tilt)
+        last = builder.add(f"{k}", last, kg.revolute("z"), placement=place, inertia=kg.Inertia.box(1, [1, 2, 3]))
+    return builder.build()
+
+
 MODELS = {
     "puma560": samples.puma560(),
     "human43": samples.human43(),
@@ -19,6 +29,7 @@ MODELS = {
         joints=tuple(kg.revolute(-np.eye(3)[k % 3]) for k in range(4)),
     ),
     **{f"tree {seed}": tree(seed) for seed in range(6)},
+    **{f"almost parallel, {tilt}": almost_parallel(tilt) for tilt in (1e-15, 1e-12, 1e-9, 1e-8, 1.5e-8, 6.2831853072)},
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ With X = Rz(β) Rx(α) Rz(γ) of each joint, by Euler's angles, one child of eac
 turned about its axis: by its β, which is none then.  Angles are never formed, only their sines and cosines, which are
 entries of X; where axes are parallel, or nearly so, any β will do as long as γ is that of the same.
 A joint that turns by −q has its frame upside down, so that it turns by q.
+A rotation that is one only to 1e-11, say, as files may have them, is taken for the rotation by these angles.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from kinegrad._kernels.mechanism import Mechanism
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-_NOTHING = 2.0 * np.finfo(float).eps  # of a sine or cosine that is zero but for rounding
+_NOTHING = np.finfo(float).eps  # of a sine or cosine that is zero but for rounding
 _UPSIDE_DOWN = np.diag([1.0, -1.0, -1.0])
 
 
@@ -56,7 +57,8 @@ def joint_frames(m: Mechanism) -> JointFrames:
     branched = np.append(heir, -1)[m.parent] != np.arange(n)
     beta = np.where(branched[:, None], _sum(beta, _minus(chosen)), [1.0, 0.0])
     gamma = np.where((heir >= 0)[:, None], _sum(gamma, own), [1.0, 0.0])
-    tilt = np.select([branched, alpha[:, 0] == 0.0, alpha[:, 0] == 1.0], [BRANCHED, RIGHT, PARALLEL], TILTED)
+    parallel = (alpha[:, 0] > 0.0) & (alpha[:, 1] == 0.0)  # cos α is 1 for an angle of 1e-9 as well
+    tilt = np.select([branched, alpha[:, 0] == 0.0, parallel], [BRANCHED, RIGHT, PARALLEL], TILTED)
 
     to_own = (turned @ _about_z(own)).transpose(0, 2, 1)
     xx, yy, zz, xy, xz, yz = m.inertia[:, 4:].T

@@ -255,7 +255,7 @@ def _apart(parents: NDArray[np.int64], X: NDArray[Any], slide: NDArray[Any]) -> 
 def _align(axis: Array) -> tuple[float, Array]:
     """A sign and a rotation that takes z to sign·axis; the identity where it can be."""
     align = np.eye(4)
-    if abs(axis[2]) == 1.0:
+    if axis[0] == axis[1] == 0.0:  # of an axis that is 1e-9 off, the third component is 1 as well
         return float(axis[2]), align
     x = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     x /= np.linalg.norm(x)

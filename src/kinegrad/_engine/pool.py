@@ -8,6 +8,9 @@ fraction of a second, so that Ctrl-C, which Python delivers between two of them,
 - A forked child has a pool of its own.
 - Parts begin at multiples of the lane width, and so give the same bits however they are cut.
 
+Towards the end of a call, a thread estimates when the others will be done with their parts, and takes as many rows as
+it can do until all of them end together.
+
 **Calls in quick succession.**  To wake a thread that sleeps takes longer than many calls take.  When a thread calls
 again within a fraction of a millisecond, a third call is likely to follow, and helpers do not go to sleep after the
 second one: for as long a moment they look at a flag (``_kernels/waiting.py``), and so does the caller for the last of
@@ -39,6 +42,7 @@ MOMENT = 200e-6  # seconds within which calls are in quick succession, and for w
 _RELIEF = 0.1  # seconds for which threads do not linger after others have needed the processors
 _SETTLE = 3e-6  # seconds that a caller who has called for helpers holds Python's lock
 _MOST = 256  # helpers, whatever is asked for
+_FEW = 16  # threads: of more, to ask each when it will be done would keep the others waiting
 
 Flag = NDArray[np.int64]
 
@@ -142,8 +146,9 @@ class Call:
                 return None
             line, start = self._line, self._row
             size = self._size
-            if self._measured and self._workers > 1:
-                size = min(size, whole_blocks(self._share((self._lines - line) * self._rows - start)))
+            rest = (self._lines - line) * self._rows - start
+            if self._measured and self._workers > 1 and rest < 2 * self._workers * size:  # the end is near
+                size = min(size, whole_blocks(max(self._share(rest), size // 16)))
             stop = min(start + size, self._rows)
             self._taken[threading.get_ident()] = perf_counter(), stop - start
             self._line, self._row = (line, stop) if stop < self._rows else (line + 1, 0)
@@ -151,6 +156,8 @@ class Call:
 
     def _share(self, rest: float) -> int:
         """How many of the rows that are left this thread is to take, so that all threads end together."""
+        if self._workers > _FEW:
+            return int(rest / self._workers)
         now, me = perf_counter(), threading.get_ident()
         speed = {thread: 1.0 / self._paces.get(thread, self._pace) for thread in {me, *self._taken}}
         for thread, (began, rows) in self._taken.items():

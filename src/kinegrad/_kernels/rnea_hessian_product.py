@@ -28,7 +28,7 @@ A link's own mass adds, about its centre c and with ċ, J, h as there,
 **Joint frames.**  What a link sees from its own frame are the changes of components there, and so all vectors are given
 by these (``joint_frames.py``).  Ten are turned outward, ten inward, by four multiplications each, or eight where axes
 are neither parallel nor at right angles.  In return c, N and d are constants, there are no rotation matrices, products
-with z take two multiplications, and of (2) only components along z are formed: 30 % fewer than in world axes.
+with z take two multiplications, and of (2) only components along z are formed: a fifth fewer than in world axes.
 
 **What else takes time.**  Seven numbers are read and three written for each joint and state.  They are read W joints at
 a time and transposed, and written likewise: one by one they took a fifth of the time.  Their sizes are looked at as

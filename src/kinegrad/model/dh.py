@@ -144,7 +144,7 @@ class DHTable:
     def placing(self, joints: Sequence[Joint], placement: Array, tip: Array) -> DHTable | None:
         """The table without rows that do not place their joint as it is placed; None if no row is left."""
         rows = tuple(
-            row if row is not None and abs(joint.axis[2]) == 1.0 and self._places(row, P, F) else None
+            row if row is not None and joint.axis[0] == joint.axis[1] == 0.0 and self._places(row, P, F) else None
             for row, joint, P, F in zip(self.rows, joints, placement, tip, strict=True)
         )
         return self if rows == self.rows else DHTable(rows, self.convention) if any(rows) else None
