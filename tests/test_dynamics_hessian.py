@@ -273,6 +273,23 @@ def assert_products_agree(model):
             np.testing.assert_allclose(found[name], y, rtol=0, atol=1e-13 * max(1.0, np.abs(y).max()))
 
 
+@pytest.mark.parametrize("digits", [10, 12])
+def test_products_where_rotations_are_rounded(digits):
+    """As files print them.  Products take rotations for angles, the Hessian takes them for matrices: both agree only
+    where matrices are rotations."""
+    rng, builder, last, n = np.random.default_rng(3), kg.ModelBuilder(), None, 40
+    for k in range(n):
+        place = np.round(kg.translate(0.3, 0.1, 0.2) @ kg.rotate([1.0, 2.0, 3.0], 0.7 + k), digits)
+        tip = np.round(kg.rotate(rng.normal(size=3), 1.0), digits)
+        body = Inertia.box(1.0, [0.2, 0.3, 0.4], com=[0.1, 0.05, 0.02])
+        last = builder.add(f"{k}", last, kg.revolute("z"), placement=place, tip=tip, inertia=body)
+    model, (q, v, a, w) = builder.build(), rng.normal(size=(4, n))
+    hessian = kg.inverse_dynamics_hessian(model, q, v, a, w)
+    size = sizes(model, (q, v, a), w, None)
+    for method in ("spatial", "dual"):
+        assert_blocks_close(hessian, by_products(model, q, v, a, w, method=method), size, 1e-13)
+
+
 @pytest.mark.parametrize("n", [2, WIDTH, 19])
 @pytest.mark.parametrize("count", [1, 3, WIDTH - 1, WIDTH, WIDTH + 1, 3 * WIDTH - 1])
 def test_products_of_a_state_do_not_depend_on_the_others(n, count):

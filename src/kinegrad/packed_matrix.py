@@ -77,6 +77,8 @@ def given_arrays(out: Any, kind: type[Result], model: Model) -> dict[str, Any]:
         raise InputError(f"`out` is a {type(out).__name__}; expected an {kind.__name__} of arrays")
     arrays = {}
     for name, x in vars(out).items():
+        if x is None:  # which elsewhere asks for a new array
+            raise InputError(f"`out.{name}` is None; expected an array to fill")
         if isinstance(x, PackedMatrix):
             engine.check_model(model)
             rows, cols = model.pattern

@@ -1,5 +1,7 @@
 """Results in place: `out=` of any layout, over its inputs, and what cannot be filled."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -105,6 +107,15 @@ def test_out_may_overlap_a_buffer_behind_a_foreign_object():
 def test_out_that_cannot_be_filled(out, message):
     with pytest.raises(InputError, match=message):
         inverse_dynamics(MODEL, Q, V, A, out=out)
+
+
+def test_results_to_fill_must_have_all_their_arrays():
+    """None would ask for a new array, which nobody would get to see."""
+    found = kg.inverse_dynamics_hessian(MODEL, Q, V, A, A)
+    for name in vars(found):
+        out = dataclasses.replace(found, **{name: None})
+        with pytest.raises(InputError, match=rf"`out\.{name}` is None; expected an array to fill"):
+            kg.inverse_dynamics_hessian(MODEL, Q, V, A, A, out=out)
 
 
 def strided(*strides):

@@ -4,7 +4,7 @@ With X = Rz(β) Rx(α) Rz(γ) of each joint, by Euler's angles, one child of eac
 turned about its axis: by its β, which is none then.  Angles are never formed, only their sines and cosines, which are
 entries of X; where axes are parallel, or nearly so, any β will do as long as γ is that of the same.
 A joint that turns by −q has its frame upside down, so that it turns by q.
-A rotation that is one only to 1e-11, say, as files may have them, is taken for the rotation by these angles.
+What is not quite a rotation would become one; models hold rotations (``model/placement.py``).
 """
 
 from __future__ import annotations

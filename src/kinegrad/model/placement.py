@@ -16,6 +16,7 @@ from kinegrad.model.numbers import LARGEST, real_array, real_number, too_large
 __all__ = ["rotate", "translate", "unit_axis"]
 
 Array = NDArray[np.float64]
+_ROUNDING = 4e-15  # of R Rᵀ: what products of rotations have; such matrices keep their bits
 _LETTERS = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
@@ -94,7 +95,10 @@ def _cos_sin(angle: float) -> tuple[float, float]:
 
 
 def check_transform(what: str, value: ArrayLike) -> Array:
-    """A rigid 4×4 transform; a 3-vector means a pure shift."""
+    """A rigid 4×4 transform; a 3-vector means a pure shift.
+
+    Of a matrix of ten digits, say, the nearest rotation is taken: formulas that are equal for rotations would differ.
+    """
     T = real_array(what, value, "a 4×4 transform or a 3-vector")
     if too_large(T):
         raise ModelError(f"{what} has a number that is not finite, or above {LARGEST:g}; expected finite numbers")
@@ -104,8 +108,12 @@ def check_transform(what: str, value: ArrayLike) -> Array:
         raise ModelError(f"{what} has shape {T.shape}; expected a 4×4 transform or a 3-vector")
     if not np.array_equal(T[3], [0.0, 0.0, 0.0, 1.0]):
         raise ModelError(f"{what} has last row {T[3].tolist()}; expected [0, 0, 0, 1]")
-    error = float(np.abs(T[:3, :3] @ T[:3, :3].T - np.eye(3)).max())
-    if error > 1e-9 or np.linalg.det(T[:3, :3]).real < 0:
+    R = T[:3, :3]
+    excess = R @ R.T - np.eye(3)
+    error = float(np.abs(excess).max())
+    if error > 1e-9 or np.linalg.det(R).real < 0:
         reason = "a reflection" if error <= 1e-9 else f"not orthonormal: R Rᵀ is off by {error:.2g}"
         raise ModelError(f"{what} has a 3×3 part that is {reason}; expected a rotation")
+    if error > _ROUNDING:
+        T[:3, :3] = R - 0.5 * excess @ R  # the nearest rotation, but for the square of the error
     return T

@@ -41,6 +41,10 @@ def results(width):
     q, v, a = np.random.default_rng(3).normal(size=(3, 7, 6))
     model = model.replace(armature=model.armature + 0.5)
     found = [kg.inverse_dynamics(model, q, v, a), kg.mass_matrix(model, q)]
+    if width not in BOTH:  # those two are looked at in all functions (tests/test_same_bits.py)
+        hessian = kg.inverse_dynamics_hessian(model, q, v, a, v)
+        alone = kg.inverse_dynamics_hessian(model, q[0], v[0], a[0], v[0])
+        assert all((x == y[0]).all() for x, y in zip(vars(alone).values(), vars(hessian).values(), strict=True))
     if width in BOTH:
         found += vars(kg.inverse_dynamics_derivatives(model, q, v, a)).values()
         found += vars(kg.forward_dynamics_derivatives(model, q, v, a)).values()

@@ -1,8 +1,9 @@
 """How many states one SIMD register holds: 8 with AVX-512, 4 with AVX2, 2 otherwise.
 
 A call of few states leaves most lanes of a wide register idle, and yet fills scratch of its width: numbers that would
-fit in the nearest cache do not.  Where registers hold more than four states, kernels are therefore compiled for four
-as well, on their first call with that few.  Both give the same bits (decision 141).
+fit in the nearest cache do not.  Where registers hold eight states, kernels are therefore compiled for four as well, on
+their first call with that few.  Both give the same bits (decision 141).  Those for sixteen, which no processor holds in
+one register, would not: the compiler splits them, and arranges some sums otherwise.
 
     WIDTH         of most calls
     NARROW        of calls with no more states than that
@@ -46,7 +47,7 @@ try:
     WIDTH, WRONG = choose(os.environ.get("KINEGRAD_LANES")), ""
 except ValueError as error:
     WIDTH, WRONG = detect(), str(error)
-NARROW = WIDTH if config.DISABLE_JIT else min(WIDTH, 4)
+NARROW = 4 if WIDTH == 8 and not config.DISABLE_JIT else WIDTH
 
 
 class _Compiling(threading.local):
