@@ -88,6 +88,15 @@ def test_axes_that_are_almost_z(off, way):
     np.testing.assert_allclose(found, 2 * np.outer(axis, axis) - np.eye(3), rtol=0, atol=4e-15)  # three products
 
 
+@pytest.mark.parametrize("length", [np.nextafter(1, 0), np.nextafter(1, 2), -np.nextafter(1, 0)])
+def test_turns_about_z_are_whole(length):
+    """An axis keeps its bits if its length is 1 to rounding; a large angle is not to be multiplied by that length."""
+    builder = kg.ModelBuilder()
+    builder.add("link", None, kg.revolute([0.0, 0.0, length]))
+    found = kg.forward_kinematics(builder.build(), [1e12]).transform[0, 0, :2]
+    np.testing.assert_allclose(found, [np.cos(1e12), -np.sign(length) * np.sin(1e12)], rtol=0, atol=1e-15)
+
+
 def test_points_move_by_derivatives_of_transforms():
     """[zhakatayev2023] (6): T r, Ṫ r and T̈ r, with Ṫ and T̈ the rates along q(t) = q + v t + ½ a t².
 

@@ -72,6 +72,44 @@ def test_parts_end_together(monkeypatch, workers, paces):
     assert even <= max(ends) <= even + 2 * WIDTH * max(paces)
 
 
+@pytest.mark.parametrize(
+    ("workers", "mine", "expected"),
+    [
+        (2, None, 40),  # 60 rows are left, and the other has 60 of its 100: of these 120, a third for half the speed
+        (2, (39.0, 500), 40),  # what this thread took before is done
+        (3, None, 24),  # one more is still to come, as fast as the fastest
+        (17, None, 3),  # so many are not asked
+    ],
+)
+def test_shares_of_the_rest(monkeypatch, workers, mine, expected):
+    """At time 40, of a thread that takes 2 s for a row, beside one that takes 1 s and took 100 rows at time 0."""
+    call, me, other = Call(1, 1000, WIDTH, workers), threading.get_ident(), -1
+    monkeypatch.setattr(engine.pool, "perf_counter", lambda: 40.0)
+    call._paces, call._pace, call._taken = {me: 2.0, other: 1.0}, 1.0, {other: (0.0, 100)}
+    if mine:
+        call._taken[me] = mine
+    assert call._share(60) == expected
+
+
+@pytest.mark.parametrize("workers", [1, 2, 8, 17])
+def test_parts_are_not_tiny(monkeypatch, workers):
+    """Rows of 1 µs, by a clock of the test, and helpers that never come: at the end parts of 0.1 ms, not of a block."""
+    call, now, parts = Call(1, 1000 * WIDTH, WIDTH, workers), [0.0], []
+    monkeypatch.setattr(engine.pool, "perf_counter", lambda: now[0])
+
+    def task(_, start, stop):
+        parts.append(stop - start)
+        now[0] += 1e-6 * (stop - start)
+
+    while part := call._take():
+        call._do(task, part)
+        assert call._paces == pytest.approx({threading.get_ident(): 1e-6})
+        assert call._taken[threading.get_ident()][1] == parts[-1]
+    assert sum(parts) == 1000 * WIDTH
+    assert min(parts[2:-1]) >= 100  # the first ones are small, as nothing is known of their time
+    assert len(parts) <= 4 + 4 * workers
+
+
 def test_after_an_error_nothing_is_left_behind():
     """The caller's part fails while a helper is at another: the error waits for it, and the rest never runs."""
     seen, began, go = [], threading.Event(), threading.Event()
@@ -271,22 +309,29 @@ seen = np.arange(60_000.0), ("bar10", "bar20", "bar30"), 5 * rng.normal(size=(60
 def call(size):
     {call}
 
+begun = [True]
+def begin():
+    if not begun[0]:
+        begun[0] = True
+        print("begin", flush=True)
 done = [0]
 own = engine.pool.Call._do
 def counting(self, task, part):  # how much of the call has been done
     own(self, task, part)
     done[0] += part[2] - part[1]
+    begin()
 engine.pool.Call._do = counting
 walked = [0]
 some = engine.marching._Walk._some
 def stepping(self, q, v, step, end, start, stop):
     walked[0] += (end - step) * (stop - start)
+    begin()
     return some(self, q, v, step, end, start, stop)
 engine.marching._Walk._some = stepping
 
 call({small})
 done[0] = walked[0] = 0
-print("begin", flush=True)
+begun[0] = False
 try:
     call({large})
 except KeyboardInterrupt:
@@ -321,12 +366,11 @@ LONG = {
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("name", LONG)
 def test_ctrl_c(name, threads):
-    """Calls that would take minutes leave soon after a signal, a small part of their work done, and no more after."""
+    """Calls that are interrupted when they have begun leave with a small part of their work done, and do no more."""
     call, small, large = LONG[name]
     process = child(SCRIPT.format(call=call, small=small, large=large, threads=threads), KINEGRAD_QUIET="1")
     try:
         assert process.stdout.readline() == "begin\n", process.communicate()[1]
-        time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
         assert process.returncode == 0, err

@@ -137,3 +137,12 @@ def test_unknown_field_is_named():
         InputError, match="`dampers` is not a field of Model; expected one of actuation, armature, coordinates, damping"
     ):
         Model.from_dh(ROWS, dampers=np.zeros(6))
+
+
+def test_rows_whose_joint_is_tilted_are_dropped():
+    """By 1e-9, too, where the third component of the axis is still 1."""
+    arm = Model.from_dh([(0, 0.1, 0.4, 0.3), (0, 0, 0.3, 0.2)])
+    tilted = arm.replace(joints=(kg.revolute([1e-9, 0.0, 1.0]), arm.joints[1]))
+    assert tilted.joints[0].axis[2] == 1.0
+    assert tilted.dh.rows == (None, arm.dh.rows[1])
+    assert arm.replace(joints=(kg.revolute([0.0, 0.0, -1.0]), arm.joints[1])).dh.rows == arm.dh.rows

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -256,7 +257,7 @@ def _align(axis: Array) -> tuple[float, Array]:
     """A sign and a rotation that takes z to sign·axis; the identity where it can be."""
     align = np.eye(4)
     if axis[0] == axis[1] == 0.0:  # of an axis that is 1e-9 off, the third component is 1 as well
-        return float(axis[2]), align
+        return math.copysign(1.0, axis[2]), align
     x = np.cross(axis, np.eye(3)[np.argmin(np.abs(axis))])
     x /= np.linalg.norm(x)
     align[:3, :3] = np.column_stack([x, np.cross(axis, x), axis])

@@ -42,6 +42,7 @@ MOMENT = 200e-6  # seconds within which calls are in quick succession, and for w
 _RELIEF = 0.1  # seconds for which threads do not linger after others have needed the processors
 _SETTLE = 3e-6  # seconds that a caller who has called for helpers holds Python's lock
 _MOST = 256  # helpers, whatever is asked for
+_LEAST = 100e-6  # seconds of a part towards the end of a call: it takes a tenth of that to hand one out
 _FEW = 16  # threads: of more, to ask each when it will be done would keep the others waiting
 
 Flag = NDArray[np.int64]
@@ -148,7 +149,7 @@ class Call:
             size = self._size
             rest = (self._lines - line) * self._rows - start
             if self._measured and self._workers > 1 and rest < 2 * self._workers * size:  # the end is near
-                size = min(size, whole_blocks(max(self._share(rest), size // 16)))
+                size = min(size, whole_blocks(max(self._share(rest), int(_LEAST / self._pace))))
             stop = min(start + size, self._rows)
             self._taken[threading.get_ident()] = perf_counter(), stop - start
             self._line, self._row = (line, stop) if stop < self._rows else (line + 1, 0)
