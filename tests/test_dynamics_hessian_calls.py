@@ -225,6 +225,9 @@ def test_overflow_is_refused():
         kg.inverse_dynamics_hessian(model, [0, 1], [1e200, 1e200], [0, 0], [1, 1])
     with pytest.raises(InputError, match="overflow"):
         kg.inverse_dynamics_hvp(model, [0, 1], [1e200, 1e200], [0, 0], [1, 1], [1, 1], [0, 0], [0, 0])
+    large = np.full(2, 1e110)  # whose square is a number still
+    with pytest.raises(InputError, match="overflow"):
+        kg.inverse_dynamics_hvp(model, [0, 1], large, [0, 0], large, [0, 0], large, [0, 0])
 
 
 def test_large_tensors_are_refused():

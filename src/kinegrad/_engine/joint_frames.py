@@ -33,11 +33,11 @@ class JointFrames(NamedTuple):
     hinge: Array
     """(n, 9) cos and sin of α, β, γ, and d, placed"""
     rate: Array
-    """(n, 2) ρ and η, as F and inertia in these frames"""
+    """(n, 2) ρ and η"""
     F: Array
-    """(n, 12)"""
+    """(n, 12) as of the mechanism, in these frames"""
     inertia: Array
-    """(n, 10)"""
+    """(n, 10) likewise"""
 
 
 def joint_frames(m: Mechanism) -> JointFrames:

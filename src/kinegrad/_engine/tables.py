@@ -133,16 +133,17 @@ def _gradient_plan(parents: Integers) -> tuple[Integers, int]:
 
 
 def product_tables(model: Model) -> tuple[tuple[Any, ...], int]:
-    """The arguments `plan`, `h`, `rate`, `F` and `inertia` of ``rnea_hessian_product.py``; how many records; once per
-    model."""
+    """The arguments `plan`, `hinge`, `rate`, `F` and `inertia` of ``rnea_hessian_product.py``; how many records; once
+    per model."""
     found: tuple[tuple[Any, ...], int] = once(model, "product", lambda: _product_tables(model))
     return found
 
 
 def _product_tables(model: Model) -> tuple[tuple[Any, ...], int]:
     plan, records = gradient_plan(model)
-    kinds, *frames = joint_frames(Mechanism(*mechanism(model)))
-    return (np.column_stack([plan, kinds]), *frames), records
+    frames = joint_frames(Mechanism(*mechanism(model)))
+    plan = np.column_stack([plan, frames.kinds])
+    return (plan, frames.hinge, frames.rate, frames.F, frames.inertia), records
 
 
 def torque_tables(model: Model, layout: str, loaded: bool, stream: bool) -> tuple[tuple[Any, ...], int]:

@@ -5,55 +5,54 @@ takes three components.  In the frame of the joint, z = (0, 0, 1): a product wit
 six, a component along z none, and c, N, d are constants.  Each vector that is handed on has to be turned instead, which
 is worth it where more is done with each of them.
 
-A joint frame may be turned about its own axis.  With angles chosen so (``_engine/joint_frames.py``), and ρ ≥ 0, the
-frame of link i in that of its parent is
+A joint frame may be turned about its own axis.  With angles chosen so (``_engine/joint_frames.py``), and ρ = 1, or 0 of
+a joint that only slides, the frame of link i in that of its parent is
 
-    Rz(β) Rx(α) Rz(q + γ)         β = 0 for one child of each link
+    Rz(β) Rx(α) Rz(ρq + γ)        β = 0 for one child of each link
 
 A *placed* vector is in the frame of joint i before its motion, Rz(β) Rx(α), which is fixed in the parent and has the
 axis z.  There links are shifted: d is constant but for ηq along z.  The angle between successive axes, α, is most often
 a right one, or none: to turn by it then costs nothing.
 
-    place(h, tilt, i, u), unplace        from the parent's frame to that of the joint before its motion, and back
-    turn(c, s, u), unturn                from there to the frame of link i, and back; c, s of q + γ
+    place(hinge, tilt, i, u), unplace        from the parent's frame to that of the joint before its motion, and back
+    turn(c, s, u), unturn                    from there to the frame of link i, and back; c, s of ρq + γ
 
     tilt             what α and β are: PARALLEL α = 0, RIGHT α = π/2, TILTED by any α, BRANCHED by any α and β
-    h                (n, 9): cos and sin of α, β, γ, and d, placed
+    hinge            (n, 9): cos and sin of α, β, γ, and d, placed
 """
 
 from kinegrad._kernels.compiler.jit import inline
-from kinegrad._kernels.lanes.lane import spread
 
 PARALLEL, RIGHT, TILTED, BRANCHED = 0, 1, 2, 3
-ALPHA, BETA, GAMMA, D = 0, 2, 4, 6  # columns of h
+ALPHA, BETA, GAMMA, D = 0, 2, 4, 6  # columns of hinge
 
 
 @inline
-def place(h, tilt, i, u):
+def place(hinge, tilt, i, u):
     """u of the parent of link i, placed."""
     x, y, z = u
     if tilt == RIGHT:
         y, z = z, -y
     elif tilt != PARALLEL:
         if tilt == BRANCHED:
-            c, s = h[i, BETA], h[i, BETA + 1]
+            c, s = hinge[i, BETA], hinge[i, BETA + 1]
             x, y = c * x + s * y, c * y - s * x
-        c, s = h[i, ALPHA], h[i, ALPHA + 1]
+        c, s = hinge[i, ALPHA], hinge[i, ALPHA + 1]
         y, z = c * y + s * z, c * z - s * y
     return x, y, z
 
 
 @inline
-def unplace(h, tilt, i, u):
+def unplace(hinge, tilt, i, u):
     """A placed vector in the frame of the parent of link i."""
     x, y, z = u
     if tilt == RIGHT:
         y, z = -z, y
     elif tilt != PARALLEL:
-        c, s = h[i, ALPHA], h[i, ALPHA + 1]
+        c, s = hinge[i, ALPHA], hinge[i, ALPHA + 1]
         y, z = c * y - s * z, s * y + c * z
         if tilt == BRANCHED:
-            c, s = h[i, BETA], h[i, BETA + 1]
+            c, s = hinge[i, BETA], hinge[i, BETA + 1]
             x, y = c * x - s * y, s * x + c * y
     return x, y, z
 
@@ -71,16 +70,10 @@ def unturn(c, s, u):
 
 
 @inline
-def with_offset(h, i, s, c):
-    """Sine and cosine of q + γ from those of q: exact for right angles, and for large q."""
-    cos, sin = h[i, GAMMA], h[i, GAMMA + 1]
+def with_offset(hinge, i, s, c):
+    """Sine and cosine of ρq + γ from those of ρq: exact for right angles, and for large q."""
+    cos, sin = hinge[i, GAMMA], hinge[i, GAMMA + 1]
     return cos * s + sin * c, cos * c - sin * s
-
-
-@inline
-def shift(h, i):
-    """d but for what the joint slides, placed."""
-    return spread(h[i, D]), spread(h[i, D + 1]), spread(h[i, D + 2])
 
 
 # --- along the axis, z = (0, 0, 1) ----------------------------------------------------------------------------------

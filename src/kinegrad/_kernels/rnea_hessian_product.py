@@ -1,73 +1,57 @@
 """Products of the second derivatives of yᵀτ with a direction (hvp), O(n): how the gradient changes along it.
 
-Along a direction (δq, δq̇, δq̈) what a link sees from its own frame changes by sums over its path to the root, (2) of
-``rnea_hessian.py``,
-
-    δY = Σ χ δq      δV = Σ (ψ̇ δq + S δq̇)      δ′A = δA − δV×V = Σ (ψ̈ δq + 2ψ̇ δq̇ + S δq̈)      E = Σ z δq
-
-With ψ̇ = V×S, ψ̈ = A×S + V×ψ̇, χ = Y×S and s = S δq, t = S δq̇, b = S δq̈, a joint adds to them
-
-    Y×s              x = V×s + t             A×s + V×(x + t) + b                                                     (1)
-
-Sums that are handed on inward turn with the frames: δF_p += δF_j + s_j×*F_j, and H, D, Λ likewise.  The change of the
-gradient, (1) of ``rnea_gradient.py``, is
+How the motion of links changes along a direction (δq, δq̇, δq̈) is in ``motion_along.py``.  Sums that are handed on
+inward turn with the frames: with s = S δq, δF_p += δF_j + s_j×*F_j, and H, D, Λ likewise.  The change of the gradient,
+(1) of ``rnea_gradient.py``, is
 
     δ∂φ/∂q_j = z·δΛ − S·(δY×*F + Y×*δF + δ′A×*H + A×*δH + δV×*D + V×*(δD − V×*δH − 2 δV×*H))
     δ∂φ/∂q̇_j = S·(δD − 2(V×*δH + δV×*H))            δ∂φ/∂q̈_j = S·δH                                                 (2)
 
-In the frame in which the link rests, δV = (δω, 0), and from the parent's frame to that of the link
+and, to the parent's frame from that in which the link rests,
 
-    δa = δa_p + δ′α_p×d + 2δω_p×ν + what joint i adds
-    δD_p += δD + s×D + 2δν×h + 2ν×δh                δν = δω_p×d + the linear part of x
+    δD_p += δD + s×D + 2δν×h + 2ν×δh
 
 A link's own mass adds, about its centre c and with ċ, J, h as there,
 
     δf = m (δa + δ′α×c + 2 δω×ċ)                 with the moment  Nδ′α − 2ω×Jδω + c×δf
     δd = 2J(δω×Ω + ω×δΩ) + 2(δċ×h + ċ×δh)        δċ = δω×c
 
-**Joint frames.**  What a link sees from its own frame are the changes of components there, and so all vectors are given
-by these (``joint_frames.py``).  Ten are turned outward, ten inward, by four multiplications each, or eight where axes
-are neither parallel nor at right angles.  In return c, N and d are constants, there are no rotation matrices, products
-with z take two multiplications, and of (2) only components along z are formed: a fifth fewer than in world axes.
+In joint frames c and N are constants, there are no rotation matrices, products with z take two multiplications, and of
+(2) only components along z are formed: a fifth fewer than in world axes.  In return ten vectors are turned outward and
+ten inward, by four multiplications each about z, four more where axes are neither parallel nor at right angles, and
+four more for all but one of the children of a link.  Results are transposed and written W joints at a time, as
+arguments are read.  ``hvp_turning`` has no code for sliding and loads.
 
-**What else takes time.**  Seven numbers are read and three written for each joint and state.  They are read W joints at
-a time and transposed, and written likewise: one by one they took a fifth of the time.  Their sizes are looked at as
-they are read, since a pass of its own would bring all of them from a slower memory a second time.  Sines and cosines of
-W joints are formed in a loop of their own, whose turns do not wait for one another.  Where there are W states, the last
-W are computed once more rather than fewer: rows are then whole (``lanes/rows.py``), and no block begins by clamping the
-rows of each lane in ten arrays, which took as long as two joints.  ``hvp_turning`` has no code for sliding and loads.
-
-Glossary (in addition to that of ``rnea_gradient.py``; components in the frame of link i, 2ν and 2δν placed)
-    R                rows of the rotation to world axes, with loads only                9 slots
-    sin cos ρδq      of the angle of joint i, and its change                            1, 1, 1
-    δω δ′A δY 2δν    changes of ω, A, Y, 2ν                                             3, 6, 6, 3
-    E                sum over the path of joint i, with loads only                      3
-    ηq ηδq           how far joint i has slid, and its change, if it slides             1, 1
+Glossary (in addition to those of ``rnea_gradient.py`` and ``motion_along.py``)
     δF δH δD δΛ      changes of sums over subtree i                                     6, 6, 3, 3, of a record
-    plan             (n, 6): as there, the kind of tilt, and whether γ is not zero
-    h                (n, 9): as in ``joint_frames.py``
-    columns          W slots for each of q, q̇, q̈, y, δq, δq̇, δq̈ of W joints, and later for the three results
+    results          n slots for each of δ∂φ/∂q, δ∂φ/∂q̇, δ∂φ/∂q̈
 """
 
-from kinegrad._kernels.compiler.jit import exact, inline, kernel
+from kinegrad._kernels.compiler.jit import inline, kernel
 from kinegrad._kernels.compiler.width import WIDTH, lane_count
-from kinegrad._kernels.joint_frames import (
-    about,
-    add_across,
-    add_along,
-    place,
-    shift,
-    turn,
-    unplace,
-    unturn,
-    with_offset,
-)
-from kinegrad._kernels.joints import FRAME, SHIFT
+from kinegrad._kernels.joint_frames import about, add_across, unplace, unturn
+from kinegrad._kernels.joints import FRAME
 from kinegrad._kernels.lanes.finite import LARGEST, finite
-from kinegrad._kernels.lanes.lane import fetch, load, spread, store, unload, within
+from kinegrad._kernels.lanes.lane import load, store, unload, within
 from kinegrad._kernels.lanes.rows import Whole, here
-from kinegrad._kernels.lanes.trigonometry import sincos
 from kinegrad._kernels.mechanism import unpack
+from kinegrad._kernels.motion_along import (
+    COLUMNS,
+    COSINE,
+    D_ACCELERATION,
+    D_FLOW,
+    D_SPEED,
+    D_VIRTUAL,
+    N_ALONG,
+    SINE,
+    SLIDE,
+    STEP,
+    TILT,
+    TURN,
+    both,
+    origin,
+    outward,
+)
 from kinegrad._kernels.rnea_gradient import (
     ACCELERATION,
     DRAG,
@@ -82,8 +66,6 @@ from kinegrad._kernels.rnea_gradient import (
     SUM,
     UP,
     VIRTUAL,
-    N,
-    at_rest,
     enter,
     enter3,
     none,
@@ -91,9 +73,7 @@ from kinegrad._kernels.rnea_gradient import (
 )
 from kinegrad._kernels.spatial import (
     Force,
-    Motion,
     add,
-    add3,
     add_cross,
     cross,
     gather3,
@@ -107,186 +87,19 @@ from kinegrad._kernels.spatial import (
     row6,
     row9,
     scale,
-    store3,
     sub,
     symmul,
     tmul,
-    zero3,
 )  # fmt: skip
 
-SINE, COSINE, STEP = SHIFT, SHIFT + 1, SHIFT + 2  # of the angle | ρδq; FRAME, R, as in world axes
-D_SPEED, D_ACCELERATION, D_VIRTUAL, D_FLOW = N, N + 3, N + 9, N + 15  # δω | δ′A | δY | 2δν
-TURN, SLID, SLIDE, N_ALONG = N + 18, N + 21, N + 22, N + 23  # E | ηq | ηδq | slots
 D_FORCE, D_PUSH, D_DRAG, D_LOAD = SUM, SUM + 6, SUM + 12, SUM + 15  # of a record: δF | δH | δD | δΛ
 SUM_ALONG = 2 * SUM
-POSITION, VELOCITY, RATE, WEIGHT, D_POSITION, D_VELOCITY, D_RATE, COLUMNS = range(8)  # columns
 RESULTS = 3
-TILT, OFFSET = 4, 5  # columns of plan
 
 
 def slots(n: int, records: int) -> int:
     """Scratch slots for n joints and so many records."""
     return (n + 1) * N_ALONG + COLUMNS * WIDTH + RESULTS * n + records * SUM_ALONG
-
-
-@exact
-def both(a, b):
-    """a + b of two sums, neither of which is to wait for the other: they are not made one."""
-    return a + b
-
-
-@inline
-def origin(m, h, i, at, slides, scratch):
-    """d of joint i, placed."""
-    x, y, z = shift(h, i)
-    if slides and m.rate[i, 1] != 0.0:
-        z = z + load(scratch, at + SLID)
-    return x, y, z
-
-
-# --- outward ------------------------------------------------------------------------------------------------------
-
-
-@inline
-def move(m, h, i, tilt, up, at, v, a, y, slides, scratch):
-    """ω, A, Y of link i from its parent's, as if its joint turned only, stored."""
-    s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
-    A = load_motion(scratch, up + ACCELERATION)
-    w, alpha, linear = place(h, tilt, i, load3(scratch, up + SPEED)), place(h, tilt, i, A.w), place(h, tilt, i, A.v)
-    if m.apart[i]:
-        d = origin(m, h, i, at, slides, scratch)
-        flow = cross(w, d)
-        linear = add_cross(add_cross(linear, alpha, d), w, flow)
-        store3(scratch, at + FLOW, scale(2.0, flow))
-    w, alpha = turn(c, s, w), turn(c, s, alpha)
-    store3(scratch, at + SPEED, add_along(w, v))
-    put(scratch, at + ACCELERATION, Motion(add_along(add_across(alpha, v, w), a), turn(c, s, linear)))
-    Y = load_motion(scratch, up + VIRTUAL)
-    w, linear = place(h, tilt, i, Y.w), place(h, tilt, i, Y.v)
-    if m.apart[i]:
-        linear = add_cross(linear, w, origin(m, h, i, at, slides, scratch))
-    put(scratch, at + VIRTUAL, Motion(add_along(turn(c, s, w), y), turn(c, s, linear)))
-
-
-@inline
-def slide(at, v, a, y, scratch):
-    """What the linear parts of S q̇, S q̈, S y add to that."""
-    add3(scratch, at + FLOW, add_along(zero3(), 2.0 * v))
-    w, linear = load3(scratch, at + SPEED), load3(scratch, at + ACCELERATION + 3)
-    store3(scratch, at + ACCELERATION + 3, add_along(add_across(linear, 2.0 * v, w), a))
-    add3(scratch, at + VIRTUAL + 3, add_along(zero3(), y))
-
-
-@inline
-def joint_adds(w, alpha, e, de, dde):
-    """(1): what the angular, or linear, parts e z, de z, dde z of s, t, b add to δω and δ′α, or to δν and δ′a."""
-    x = e * w[1], -e * w[0], de
-    return x, add_along(add_across(cross(w, add_along(x, de)), e, alpha), dde)
-
-
-@inline
-def move_along(m, h, i, tilt, up, at, e, de, dde, slides, scratch):
-    """Changes of the motion of link i along the direction (e, de, dde) of its joint, as if that turned only, stored."""
-    s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
-    w, dA = place(h, tilt, i, load3(scratch, up + D_SPEED)), load_motion(scratch, up + D_ACCELERATION)
-    alpha, linear = place(h, tilt, i, dA.w), place(h, tilt, i, dA.v)
-    if m.apart[i]:
-        d = origin(m, h, i, at, slides, scratch)
-        linear = add_cross(add_cross(linear, alpha, d), w, load3(scratch, at + FLOW))
-        store3(scratch, at + D_FLOW, scale(2.0, cross(w, d)))
-    A = load_motion(scratch, at + ACCELERATION)
-    x, more = joint_adds(load3(scratch, at + SPEED), A.w, e, de, dde)
-    store3(scratch, at + D_SPEED, add(turn(c, s, w), x))
-    linear = add_across(turn(c, s, linear), e, A.v)
-    put(scratch, at + D_ACCELERATION, Motion(add(turn(c, s, alpha), more), linear))
-    dY, Y = load_motion(scratch, up + D_VIRTUAL), load_motion(scratch, at + VIRTUAL)
-    w, linear = place(h, tilt, i, dY.w), place(h, tilt, i, dY.v)
-    if m.apart[i]:
-        linear = add_cross(linear, w, origin(m, h, i, at, slides, scratch))
-    w, linear = turn(c, s, w), turn(c, s, linear)
-    put(scratch, at + D_VIRTUAL, Motion(add_across(w, e, Y.w), add_across(linear, e, Y.v)))
-    store(scratch, at + STEP, e)
-
-
-@inline
-def slide_along(at, e, de, dde, scratch):
-    """What the linear parts of s, t, b add to that."""
-    flow, v = joint_adds(load3(scratch, at + SPEED), load3(scratch, at + ACCELERATION), e, de, dde)
-    flow = unturn(load(scratch, at + COSINE), load(scratch, at + SINE), flow)
-    add3(scratch, at + D_FLOW, scale(2.0, flow))
-    add3(scratch, at + D_ACCELERATION + 3, v)
-    add3(scratch, at + D_VIRTUAL + 3, add_across(zero3(), e, load3(scratch, at + VIRTUAL)))
-    store(scratch, at + SLIDE, e)
-
-
-@inline
-def turn_world(h, i, tilt, up, at, scratch):
-    """R of link i, and E, from its parent's."""
-    s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
-    for k in (FRAME, FRAME + 3, FRAME + 6):
-        store3(scratch, at + k, turn(c, s, place(h, tilt, i, load3(scratch, up + k))))
-    turned = turn(c, s, place(h, tilt, i, load3(scratch, up + TURN)))
-    store3(scratch, at + TURN, add_along(turned, load(scratch, at + STEP)))
-
-
-@inline
-def read(x, r, whole, k, count, scratch, slot):
-    """Columns k … k+count−1, at most W, of the rows from r on to slots; returns the sum of their squares."""
-    if whole:
-        total = fetch(x, Whole(here(r)), k, count, scratch, slot)
-    else:
-        total = fetch(x, here(r), k, count, scratch, slot)
-    return total
-
-
-@inline
-def turn_joint(m, h, i, at, offset, q, slides, scratch):
-    """Sine and cosine of the angle of joint i, and how far it has slid, stored."""
-    angle = q
-    if slides and m.rate[i, 1] != 0.0:
-        angle = m.rate[i, 0] * q
-        store(scratch, at + SLID, m.rate[i, 1] * q)
-    s, c = sincos(angle)
-    if offset:
-        s, c = with_offset(h, i, s, c)
-    store(scratch, at + SINE, s)
-    store(scratch, at + COSINE, c)
-
-
-@inline
-def outward(m, plan, h, arguments, loaded, slides, columns, r, whole, scratch):
-    """Motion and virtual motion of all links and their changes; returns the sum of the squares of what was read."""
-    n, W, total = len(m.parent), lane_count(), spread(0.0)
-    at_rest(m, scratch)
-    for k in range(D_SPEED, SLID, 3):
-        store3(scratch, k, zero3())
-    for start in range(0, n, W):
-        first, k = max(0, min(start, n - W)), columns  # the last W once more, rather than fewer
-        for x in arguments:
-            total = both(total, read(x, r, whole, first, min(W, n), scratch, k))
-            k = k + W
-        for i in range(start, min(start + W, n)):
-            q = load(scratch, columns + i - first + POSITION * W)
-            turn_joint(m, h, i, (i + 1) * N_ALONG, plan[i, OFFSET], q, slides, scratch)
-        for i in range(start, min(start + W, n)):
-            up, at, k, tilt = (m.parent[i] + 1) * N_ALONG, (i + 1) * N_ALONG, columns + i - first, plan[i, TILT]
-            v, a, y = (load(scratch, k + x * W) for x in (VELOCITY, RATE, WEIGHT))
-            e, de, dde = (load(scratch, k + x * W) for x in (D_POSITION, D_VELOCITY, D_RATE))
-            if slides and m.rate[i, 1] != 0.0:
-                rho, eta = m.rate[i, 0], m.rate[i, 1]
-                move(m, h, i, tilt, up, at, rho * v, rho * a, rho * y, slides, scratch)
-                slide(at, eta * v, eta * a, eta * y, scratch)
-                move_along(m, h, i, tilt, up, at, rho * e, rho * de, rho * dde, slides, scratch)
-                slide_along(at, eta * e, eta * de, eta * dde, scratch)
-            else:
-                move(m, h, i, tilt, up, at, v, a, y, slides, scratch)
-                move_along(m, h, i, tilt, up, at, e, de, dde, slides, scratch)
-            if loaded:
-                turn_world(h, i, tilt, up, at, scratch)
-    return total
-
-
-# --- inward -------------------------------------------------------------------------------------------------------
 
 
 @inline
@@ -367,7 +180,7 @@ def unturn_both(c, s, e, u, du):
 
 
 @inline
-def hand_on_force(m, h, i, tilt, at, own, up, slot, first, slides, scratch):
+def hand_on_force(m, hinge, i, tilt, at, own, up, slot, first, slides, scratch):
     """A force sum of subtree i and its change to the record of its parent; returns their linear parts, placed."""
     e, s, c = load(scratch, at + STEP), load(scratch, at + SINE), load(scratch, at + COSINE)
     F, dF = load_force(scratch, own + slot), load_force(scratch, own + SUM + slot)
@@ -376,30 +189,30 @@ def hand_on_force(m, h, i, tilt, at, own, up, slot, first, slides, scratch):
     f, df = unturn_both(c, s, e, F.f, dF.f)
     n, dn = unturn_both(c, s, e, F.n, dF.n)
     if m.apart[i]:
-        d = origin(m, h, i, at, slides, scratch)
+        d = origin(m, hinge, i, at, slides, scratch)
         n, dn = add_cross(n, d, f), add_cross(dn, d, df)
-    enter(scratch, up + slot, Force(unplace(h, tilt, i, n), unplace(h, tilt, i, f)), first)
-    enter(scratch, up + SUM + slot, Force(unplace(h, tilt, i, dn), unplace(h, tilt, i, df)), first)
+    enter(scratch, up + slot, Force(unplace(hinge, tilt, i, n), unplace(hinge, tilt, i, f)), first)
+    enter(scratch, up + SUM + slot, Force(unplace(hinge, tilt, i, dn), unplace(hinge, tilt, i, df)), first)
     return f, df
 
 
 @inline
-def hand_on(m, h, i, tilt, at, own, up, first, loaded, slides, scratch):
+def hand_on(m, hinge, i, tilt, at, own, up, first, loaded, slides, scratch):
     """Sums over subtree i, and their changes, to the record of its parent."""
     e, s, c = load(scratch, at + STEP), load(scratch, at + SINE), load(scratch, at + COSINE)
-    hand_on_force(m, h, i, tilt, at, own, up, FORCE, first, slides, scratch)
-    push, dpush = hand_on_force(m, h, i, tilt, at, own, up, PUSH, first, slides, scratch)
+    hand_on_force(m, hinge, i, tilt, at, own, up, FORCE, first, slides, scratch)
+    push, dpush = hand_on_force(m, hinge, i, tilt, at, own, up, PUSH, first, slides, scratch)
     drag, ddrag = unturn_both(c, s, e, load3(scratch, own + DRAG), load3(scratch, own + D_DRAG))
     if m.apart[i]:
         flow = load3(scratch, at + FLOW)
         drag = add_cross(drag, flow, push)
         ddrag = add_cross(add_cross(ddrag, load3(scratch, at + D_FLOW), push), flow, dpush)
-    enter3(scratch, up + DRAG, unplace(h, tilt, i, drag), first)
-    enter3(scratch, up + D_DRAG, unplace(h, tilt, i, ddrag), first)
+    enter3(scratch, up + DRAG, unplace(hinge, tilt, i, drag), first)
+    enter3(scratch, up + D_DRAG, unplace(hinge, tilt, i, ddrag), first)
     if loaded:
         u, du = unturn_both(c, s, e, load3(scratch, own + LOAD), load3(scratch, own + D_LOAD))
-        enter3(scratch, up + LOAD, unplace(h, tilt, i, u), first)
-        enter3(scratch, up + D_LOAD, unplace(h, tilt, i, du), first)
+        enter3(scratch, up + LOAD, unplace(hinge, tilt, i, u), first)
+        enter3(scratch, up + D_LOAD, unplace(hinge, tilt, i, du), first)
 
 
 @inline
@@ -411,7 +224,7 @@ def write(found, r, n, scratch, slot):
 
 
 @inline
-def inward(m, plan, h, force, point, torque, found, loaded, slides, results, r, whole, scratch):
+def inward(m, plan, hinge, force, point, torque, found, loaded, slides, results, r, whole, scratch):
     """The change of the gradient, and sums over subtrees."""
     n, sums = len(m.parent), results + RESULTS * len(m.parent)
     for i in range(n - 1, -1, -1):
@@ -427,7 +240,7 @@ def inward(m, plan, h, force, point, torque, found, loaded, slides, results, r, 
         if slides and m.rate[i, 1] != 0.0:
             slide_change(m, i, at, own, results + i, scratch)
         if m.parent[i] >= 0:
-            hand_on(m, h, i, plan[i, TILT], at, own, up, first, loaded, slides, scratch)
+            hand_on(m, hinge, i, plan[i, TILT], at, own, up, first, loaded, slides, scratch)
     if whole:
         write(found, Whole(r), n, scratch, results)
     else:
@@ -435,7 +248,7 @@ def inward(m, plan, h, force, point, torque, found, loaded, slides, results, r, 
 
 
 @inline
-def products(m, arguments, loads, loaded, slides, plan, h, turned, found, scratch, start, stop):
+def products(m, arguments, loads, loaded, slides, plan, hinge, turned, found, scratch, start, stop):
     """All states, W at a time; returns whether their numbers are finite."""
     worst, W = finite(loads, start, stop), lane_count()
     if not worst:
@@ -447,32 +260,34 @@ def products(m, arguments, loads, loaded, slides, plan, h, turned, found, scratc
     for r in range(start, stop, W):
         if whole:
             r = min(r, stop - W)
-        total = outward(m, plan, h, arguments, loaded, slides, columns, r, whole, scratch)
+        total = outward(m, plan, hinge, arguments, loaded, slides, columns, r, whole, scratch)
         if not within(total, LARGEST * LARGEST):
             ok = finite(arguments, r, min(r + W, stop))
             if not ok:
                 return ok
             worst = max(worst, ok)
-        inward(m, plan, h, *loads, found, loaded, slides, results, r, whole, scratch)
+        inward(m, plan, hinge, *loads, found, loaded, slides, results, r, whole, scratch)
     return worst
 
 
 @kernel
 def hvp(
-    m, q, v, a, y, dq, dv, da, force, point, torque, plan, h, rate, F, inertia, by_q, by_v, by_a, scratch, start, stop
+    m, q, v, a, y, dq, dv, da, force, point, torque, plan, hinge, rate, F, inertia, by_q, by_v, by_a,
+    scratch, start, stop,
 ):  # fmt: skip
     """Changes of the gradients of yᵀτ by the state, three times (states, n), along a direction (dq, dv, da); loads
-    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 6), h (n, 9), and what of the mechanism is in joint frames turned
-    as ``joint_frames.py`` says.  Results must not overlap arguments: some states are read again after theirs are
+    (states or 1, 3 n), or (0, 3 n) for none; plan (n, 6), hinge (n, 9), and what of the mechanism is in joint frames
+    turned as ``joint_frames.py`` says.  Results must not overlap arguments: some states are read again after theirs are
     written."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
-    return products(m, state, loads, len(force) > 0, True, plan, h, (rate, F, inertia), found, scratch, start, stop)
+    return products(m, state, loads, len(force) > 0, True, plan, hinge, (rate, F, inertia), found, scratch, start, stop)
 
 
 @kernel
 def hvp_turning(
-    m, q, v, a, y, dq, dv, da, force, point, torque, plan, h, rate, F, inertia, by_q, by_v, by_a, scratch, start, stop
+    m, q, v, a, y, dq, dv, da, force, point, torque, plan, hinge, rate, F, inertia, by_q, by_v, by_a,
+    scratch, start, stop,
 ):  # fmt: skip
     """The same where no joint slides and there are no loads: without that code the rest is faster."""
     state, loads, found = (q, v, a, y, dq, dv, da), (force, point, torque), (by_q, by_v, by_a)
-    return products(m, state, loads, False, False, plan, h, (rate, F, inertia), found, scratch, start, stop)
+    return products(m, state, loads, False, False, plan, hinge, (rate, F, inertia), found, scratch, start, stop)
