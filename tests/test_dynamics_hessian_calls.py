@@ -5,10 +5,14 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
-from kinegrad import Inertia, InputError, samples
+from kinegrad import Inertia, InputError, _engine, samples
+from kinegrad._engine import blocks
 from kinegrad._kernels.compiler.width import WIDTH
+from kinegrad._kernels.dual_kernels import weighted_torque_gradient
+from kinegrad._kernels.rnea_hessian_product import hvp
 from tests.conftest import parts, random_loads, random_state, tree
-from tests.test_dynamics_hessian import BLOCKS, CLOSE, FIRST, assert_blocks_close, by_products, sizes, weights
+from tests.mixed import mixed_loads, mixed_state, mixed_tree
+from tests.test_dynamics_hessian import BLOCKS, CLOSE, FIRST, assert_blocks_close, by_products, sizes, sprung, weights
 
 
 def test_a_long_chain():
@@ -230,10 +234,64 @@ def test_overflow_is_refused():
         kg.inverse_dynamics_hvp(model, [0, 1], large, [0, 0], large, [0, 0], large, [0, 0])
 
 
+@pytest.mark.parametrize("which", ["coordinates", "elements", "both"])
+def test_second_derivatives_in_blocks_of_states(which, monkeypatch):
+    """Where intermediate results are large, a batch is computed block by block: the same bits, and states have the
+    number that they have in the batch."""
+    model = samples.random_tree(4, seed=4) if which == "elements" else mixed_tree(1)
+    if which != "coordinates":
+        model = sprung(model)
+    state = mixed_state(model, 3, (3, 2 * WIDTH + 1))
+    q, v, a, w = state[0], state[1][:1], state[2], weights(model, 3)
+    loads = mixed_loads(model, 3)
+    out = kg.inverse_dynamics_hessian(model, q, v, a, w)
+    calls = {
+        "hessian": lambda: kg.inverse_dynamics_hessian(model, q, v, a, w, loads=loads),
+        "packed": lambda: kg.inverse_dynamics_hessian(model, q, v, a, w, packed=True),
+        "out": lambda: kg.inverse_dynamics_hessian(model, q, v, a, 2 * w, out=out),
+        "both": lambda: kg.inverse_dynamics_second_order(model, q, v, a, w, loads=loads),
+        "tensors": lambda: kg.inverse_dynamics_hessian_tensors(model, q, v, a, loads=loads),
+    }
+
+    def arrays(found):
+        return {name: np.array(getattr(x, "values", x)) for name, x in vars(found).items()}
+
+    whole = {name: arrays(call()) for name, call in calls.items()}
+    monkeypatch.setattr(blocks, "LARGEST", 8 * 64 * model.n**2 * WIDTH)
+    for name, call in calls.items():
+        for field, x in arrays(call()).items():
+            np.testing.assert_array_equal(x, whole[name][field], err_msg=f"{name}, {field}")
+    assert calls["out"]() is out
+    large = v + np.zeros_like(state[1])
+    large[2, 2 * WIDTH] = 1e200
+    with pytest.raises(InputError, match=rf"\(2, {2 * WIDTH}\).*overflow"):
+        kg.inverse_dynamics_hessian(model, q, large, a, w)
+    with pytest.raises(InputError, match=r"`w` has shape \(1,\)"):
+        kg.inverse_dynamics_hessian(model, q, v, a, [1.0])
+
+
+def test_products_by_duals_use_dual_numbers(monkeypatch):
+    """Also where coordinates are not joints: they would agree with the other method even if they were that."""
+    model, own, used = mixed_tree(1), _engine.evaluate, []
+
+    def evaluate(kernel, *arguments, **options):
+        used.append(kernel.function)
+        return own(kernel, *arguments, **options)
+
+    monkeypatch.setattr(_engine, "evaluate", evaluate)
+    state, w, d = mixed_state(model, 3, (3,)), weights(model, 3), np.ones((3, model.nv))
+    for method, function in (("spatial", hvp), ("dual", weighted_torque_gradient)):
+        used.clear()
+        kg.inverse_dynamics_hvp(model, *state, w, *d, method=method)
+        assert {hvp, weighted_torque_gradient} & set(used) == {function}
+
+
 def test_large_tensors_are_refused():
     model = samples.human43()
     with pytest.raises(InputError, match=r"1000 states of model 'human43' take 2,544,224,000 bytes.*`max_bytes`"):
         kg.inverse_dynamics_hessian_tensors(model, *np.zeros((3, 1000, 43)))
+    with pytest.raises(InputError, match=r"at most `max_bytes` = 4,000,000"):
+        kg.inverse_dynamics_hessian_tensors(model, *np.zeros((3, 1000, 43)), max_bytes=4e6)
     with pytest.raises(InputError, match="`max_bytes` is -1"):
         kg.inverse_dynamics_hessian_tensors(model, *np.zeros((3, 43)), max_bytes=-1)
     with pytest.raises(InputError, match="`q` has shape"):

@@ -3,7 +3,7 @@ vectors, and, on request, the whole tensors ∂²τ/∂(q, v, a)²."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,23 +161,34 @@ def _in_joints(at: engine.Expansion, w: Array) -> tuple[Model, tuple[Array, Arra
     return engine.without_ball_dampers(at.model), motion, at.check(at.G.push(w), 1)
 
 
-def _hvp_in_coordinates(
-    at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
-) -> list[Array]:
+def _hvp_in_coordinates(method: str) -> Callable[..., list[Array]]:
     """How the gradient of joints changes along the direction, and the weights of joints with it; carried back."""
-    w, dq, dv, da = (at.given[name] for name in ("w", "dq", "dv", "da"))
-    joints, state, weights = _in_joints(at, w)
-    direction = [at.check(x, 1) for x in at.push(dq, dv, da)]
-    U = at.weight_slope(w)
-    turned = at.check(U.push(dq), 1)  # how the weights of joints change
-    gradient = engine.evaluate(VJP, joints, (*state, weights), loads, threads=threads)
-    (tau,) = engine.evaluate(METHODS["spatial"], joints, state, loads, threads=threads)
-    change = engine.evaluate(_HVP["spatial"], joints, (*state, weights, *direction), loads, threads=threads)
-    by_weights = engine.evaluate(VJP, joints, (*state, turned), loads, threads=threads)
-    (slope,) = engine.evaluate(JVP, joints, (*state, *direction), loads, threads=threads)
-    with np.errstate(all="ignore"):  # what overflows is found in the end
-        total = [x + y for x, y in zip(change, by_weights, strict=True)]
-    return engine.product_in_coordinates(at, w, (*gradient, tau), (*total, slope), (dq, dv, da), U)
+
+    def product(
+        at: engine.Expansion, loads: dict[str, Array] | None, threads: int | None, options: Sequence[Any]
+    ) -> list[Array]:
+        w, dq, dv, da = (at.given[name] for name in ("w", "dq", "dv", "da"))
+        joints, state, weights = _in_joints(at, w)
+        direction = [at.check(x, 1) for x in at.push(dq, dv, da)]
+        U = at.weight_slope(w)
+        turned = at.check(U.push(dq), 1)  # how the weights of joints change
+
+        def run(kernel: engine.Kernel, *given: Array) -> tuple[Array, ...]:
+            return engine.evaluate(kernel, joints, (*state, *given), loads, threads=threads)
+
+        if method == "dual":
+            found = run(_HVP["dual"], weights, *direction)
+            gradient, change = found[:3], found[3:]
+            by_weights = run(_HVP["dual"], turned, *np.zeros((3, joints.n)))[:3]
+        else:
+            gradient, change = run(VJP, weights), run(_HVP["spatial"], weights, *direction)
+            by_weights = run(VJP, turned)
+        (tau,), (slope,) = run(METHODS["spatial"]), run(JVP, *direction)
+        with np.errstate(all="ignore"):  # what overflows is found in the end
+            total = [x + y for x, y in zip(change, by_weights, strict=True)]
+        return engine.product_in_coordinates(at, w, (*gradient, tau), (*total, slope), (dq, dv, da), U)
+
+    return product
 
 
 def _products(model: Model, loaded: bool, stream: bool) -> Tables:
@@ -197,7 +208,7 @@ _HVP = {
         tables=_products,
         loads=True,
         turning=rnea_hessian_product.hvp_turning,
-        in_coordinates=_hvp_in_coordinates,
+        in_coordinates=_hvp_in_coordinates("spatial"),
         with_elements=engine.less_hvp,
     ),
     "dual": engine.Kernel(  # which has the gradient first
@@ -206,7 +217,7 @@ _HVP = {
         (*(engine.Result(f"gradient.{x.name}", x.axes) for x in _CHANGES), *_CHANGES),
         2 * rnea_reverse.N,
         loads=True,
-        in_coordinates=_hvp_in_coordinates,
+        in_coordinates=_hvp_in_coordinates("dual"),
         with_elements=engine.less_hvp,
     ),
 }
@@ -271,7 +282,7 @@ def inverse_dynamics_hessian(
     """
     kernel = _HESSIAN[_packed(packed)]
     arrays = None if out is None else given_arrays(out, InverseDynamicsHessian, model)
-    found = engine.evaluate(kernel, model, (q, v, a, w), named_loads(model, loads), arrays, threads)
+    found = engine.evaluate_in_blocks(kernel, model, (q, v, a, w), named_loads(model, loads), arrays, threads)
     return InverseDynamicsHessian(*_matrices(model, found, packed)) if out is None else out
 
 
@@ -325,7 +336,7 @@ def inverse_dynamics_second_order(
     """
     kernel = _BOTH[_packed(packed)]
     arrays = None if out is None else given_arrays(out, InverseDynamicsSecondOrder, model)
-    tau, *found = engine.evaluate(kernel, model, (q, v, a, w), named_loads(model, loads), arrays, threads)
+    tau, *found = engine.evaluate_in_blocks(kernel, model, (q, v, a, w), named_loads(model, loads), arrays, threads)
     return InverseDynamicsSecondOrder(tau, *_matrices(model, found, packed)) if out is None else out
 
 
@@ -385,7 +396,7 @@ def inverse_dynamics_hessian_tensors(
     a: ArrayLike,
     *,
     loads: Loads | None = None,
-    max_bytes: int = LARGEST_TENSORS,
+    max_bytes: float = LARGEST_TENSORS,
     threads: int | None = None,
 ) -> InverseDynamicsTensors:
     """The exact second derivatives of every torque, as four tensors of n³ numbers for each state.
@@ -400,7 +411,8 @@ def inverse_dynamics_hessian_tensors(
     loads : Loads, optional
         External forces and torques on links.
     max_bytes : int
-        How much memory the result may take: 32 n³ bytes for each state.  2 GiB unless said otherwise.
+        How much memory the result may take: 32 n³ bytes for each state.  2 GiB unless said otherwise.  Whatever else
+        the call needs is about 0.1 GiB at most.
     threads : int, optional
         See :func:`set_threads`.
 
@@ -423,13 +435,15 @@ def inverse_dynamics_hessian_tensors(
            [-1., -1.]])
     """
     engine.check_model(model)
+    if isinstance(max_bytes, float) and max_bytes.is_integer():  # such as 4e9
+        max_bytes = int(max_bytes)
     limit = engine.whole("max_bytes", max_bytes, 0)
     state = {"q": engine.real("q", q), "v": engine.real("v", v), "a": engine.real("a", a)}
     given = named_loads(model, loads)
     _check_size(model, [x.shape[:-1] for x in state.values()], given, limit)
     rows = [x[..., None, :] if x.ndim else x for x in state.values()]
     each = None if given is None else {name: x[..., None, :, :] for name, x in given.items()}
-    found = engine.evaluate(_HESSIAN[False], model, (*rows, np.eye(model.nv)), each, None, threads)
+    found = engine.evaluate_in_blocks(_HESSIAN[False], model, (*rows, np.eye(model.nv)), each, None, threads)
     return InverseDynamicsTensors(*found)
 
 

@@ -5,6 +5,7 @@ A public function makes one call (:func:`evaluate`) of a :class:`Kernel`, which 
 are shaped back.  Nothing of this is public.
 """
 
+from kinegrad._engine.blocks import evaluate_in_blocks
 from kinegrad._engine.call import checked, evaluate, evaluate_with, fill, no_load
 from kinegrad._engine.contraction import contract, contract_fields
 from kinegrad._engine.coordinates import unit
@@ -129,6 +130,7 @@ __all__ = [
     "element_forces",
     "element_table",
     "evaluate",
+    "evaluate_in_blocks",
     "evaluate_with",
     "factor_pivot",
     "fill",

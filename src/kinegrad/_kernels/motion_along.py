@@ -83,11 +83,8 @@ def move(m, hinge, i, tilt, up, at, v, a, y, slides, scratch):
     """ω, A, Y of link i from its parent's, as if its joint turned only, stored."""
     s, c = load(scratch, at + SINE), load(scratch, at + COSINE)
     A = load_motion(scratch, up + ACCELERATION)
-    w, alpha, linear = (
-        place(hinge, tilt, i, load3(scratch, up + SPEED)),
-        place(hinge, tilt, i, A.w),
-        place(hinge, tilt, i, A.v),
-    )
+    w = place(hinge, tilt, i, load3(scratch, up + SPEED))
+    alpha, linear = place(hinge, tilt, i, A.w), place(hinge, tilt, i, A.v)
     if m.apart[i]:
         d = origin(m, hinge, i, at, slides, scratch)
         flow = cross(w, d)
