@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import kinegrad as kg
 from kinegrad import Design, Inertia, InputError, Loads, Model, ModelBuilder, samples
@@ -50,6 +51,50 @@ def machine(p):
 
 
 VALUES = np.array([0.7, 1.3, 0.2, 0.9, 0.4])
+
+
+def geared(follow, r):
+    builder = ModelBuilder("geared")
+    body = Inertia.rod(1.0, [0, 0, 0], [0.4, 0, 0])
+    builder.add("motor", None, kg.revolute("y"), link="upper", inertia=body)
+    builder.add("elbow", "upper", kg.revolute("y"), placement=[0.4, 0, 0], inertia=body)
+    builder.couple("motor", {"motor": 1.0, "elbow": follow(r)})
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("follow", "named"),
+    [
+        (lambda r: r, "`multiplier` of a LinearFunction"),
+        (lambda r: kg.LinearFunction(r, 0.1), "`multiplier` of a LinearFunction"),
+        (lambda r: kg.LinearFunction(2.0, r), "`offset` of a LinearFunction"),
+        (lambda r: kg.PolynomialFunction([0.1, 1.0, r]), "`coefficients` of a PolynomialFunction"),
+        (lambda r: kg.SplineFunction([0.0, 1.0, 2.0], [0.0, r, 1.0]), "`values` of a SplineFunction"),
+        (lambda r: kg.SplineFunction([0.0, 1.0, 1.0 + r], [0.0, 0.1, 1.0]), "`knots` of a SplineFunction"),
+        (lambda r: CubicSpline([0.0, 1.0, 2.0], np.array([0.0, r, 1.0])), "a spline of SciPy"),
+    ],
+)
+def test_constants_of_couplings_cannot_vary(follow, named):
+    """The message says why, and what to do instead."""
+    why = "constant of the map from coordinates to joints, which is not differentiated with respect to parameters"
+    found = rf"by 'r': {re.escape(named)} varies with the parameters; .*{why}.*numerical_jacobian.*model\.primitive"
+    with pytest.raises(InputError, match=found) as error:
+        Design.from_function(lambda r: geared(follow, r), {"r": 2.0})
+    assert "analytic" not in str(error.value)
+
+
+def test_couplings_and_axes_that_follow_real_parts_alone_are_refused():
+    """Their slopes were cut off, and derivatives with respect to them were zero without a word."""
+    with pytest.raises(InputError, match="gives other coordinates when 'r' varies; expected the same couplings"):
+        Design.from_function(lambda r: geared(np.real, r), {"r": 2.0})
+
+    def tilted(angle):
+        angle = np.real(angle)
+        axis = [np.sin(angle), 0, np.cos(angle)]
+        return tree(3).replace(joints=[kg.revolute(axis), *tree(3).joints[1:]])
+
+    with pytest.raises(InputError, match="gives another joint when 'angle' varies"):
+        Design.from_function(tilted, {"angle": 0.3})
 
 
 def test_slopes_equal_differences():

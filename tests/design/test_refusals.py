@@ -1,5 +1,7 @@
 """What is refused: constants, parameters, designs, values and states that are none."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -59,6 +61,64 @@ def test_parameters_that_are_none(parameters):
 def test_only_models_have_designs():
     with pytest.raises(InputError, match="`model` is a str"):
         Design("arm", ["forearm.mass"])
+
+
+BODY = Inertia.box(1.0, [0.1, 0.2, 0.3], com=[0.1, 0, 0])
+
+
+def with_joint(joint, link, name="hand"):
+    builder = kg.ModelBuilder("arm")
+    builder.add("base", None, kg.revolute("z"), link="arm", inertia=BODY)
+    builder.add(name, "arm", joint, link=link, inertia=BODY, placement=[0.3, 0, 0])
+    return builder.build()
+
+
+SERIES = {
+    "ball": (kg.spherical(quaternion=True), "pose_z", "wz", {"damping": ["wx", "wy", "wz"]}),
+    "euler": (kg.spherical("zxy"), "z", "y", {"armature": ["z", "x", "y"]}),
+    "universal": (kg.universal("xy"), "x", "y", {"stiffness": ["x", "y"]}),
+    "planar": (kg.planar(), "tx", "rz", {"rest": ["tx", "ty", "rz"]}),
+    "free": (kg.free(), "tx", "rx", {"damping": ["tx", "ty", "tz"]}),
+    "floating": (kg.free(quaternion=True), "tx", "wz", {"armature": ["tx", "ty", "tz"]}),
+}
+
+
+@pytest.mark.parametrize("link", ["hand", "palm"])
+@pytest.mark.parametrize("kind", SERIES)
+def test_constants_of_joints_in_series_are_suggested(kind, link):
+    """What is suggested can be a parameter, whatever the link is called, and can be evaluated."""
+    joint, first, last, others = SERIES[kind]
+    model = with_joint(joint, link)
+    expected = {"placement.x": [first], "placement.ry": [first], "placment.x": [first], "tip.z": [last]} | others
+    for what, labels in expected.items():
+        names = [f"hand.{label}.{what.replace('placment', 'placement')}" for label in labels]
+        said = " or ".join(map(repr, names))
+        with pytest.raises(InputError, match=re.escape(f"did you mean {said}?")):
+            Design(model, [f"hand.{what}"])
+        assert np.isfinite(kg.mass_matrix_design_derivatives(Design(model, names), kg.neutral(model))).all()
+    if link != "hand":
+        with pytest.raises(InputError, match=r"did you mean 'palm\.mass'"):
+            Design(model, ["hand.mass"])
+    with pytest.raises(InputError, match=rf"joint 'hand' has hand\.{first}\.placement\.x, …, hand\.{last}\.tip\.x, …"):
+        Design(model, ["hand.pitch"])
+
+
+INSIDE = [f"hand.{hinge}.{what}" for what, hinges in {
+    "placement.x": ["pose_y", "pose_x", "wx", "wy", "wz"], "placement.rz": ["pose_y", "wx"],
+    "tip.x": ["pose_z", "pose_y", "pose_x", "wx", "wy"], "tip.rx": ["pose_z", "wy"],
+    "mass": ["pose_z", "wy"], "com.y": ["wx"], "inertia.xy": ["wx"], "load.force.y": ["wx"], "load.point.x": ["pose_x"],
+    "stiffness": ["pose_z", "wz"], "armature": ["pose_x", "wx", "wz"],
+}.items() for hinge in hinges]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_what_is_inside_a_ball_cannot_vary(name):
+    """Refused when the design is made: no function could evaluate it."""
+    model = with_joint(kg.spherical(quaternion=True), "palm")
+    loads = kg.Loads(force={"palm": [1, 0, 0]})
+    for parameters in ([name], {"x": {"palm.mass": 1.0, name: 0.5}}):
+        with pytest.raises(InputError, match=rf"constant '{re.escape(name)}' cannot vary: .* one ball joint .* 'palm'"):
+            Design(model, parameters, loads)
 
 
 @pytest.mark.parametrize("design", [None, samples.two_link(), ["forearm.mass"]])

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.design.given import check_balls
 from kinegrad.design.parameters import Design, variant
 from kinegrad.dynamics import solve_reduced
-from kinegrad.errors import InputError, shown
-from kinegrad.model.coordinates import HINGES
+from kinegrad.errors import InputError
 
 __all__ = ["accelerations", "checked_slopes", "first", "last", "primitive_design", "torques"]
 
@@ -32,24 +32,9 @@ def primitive_design(design: Design) -> Design:
     """The same parameters of the model's joints, made once per design."""
     found: Design | None = design.__dict__.get("_primitive")
     if found is None:
-        _check_balls(design)
+        check_balls(design.model, design._variation)
         found = design.__dict__["_primitive"] = variant(design, design.model.primitive)
     return found
-
-
-def _check_balls(design: Design) -> None:
-    """Refuse parameters that would take the hinges of a quaternion apart, or give them springs."""
-    model = design.model
-    for first_hinge, _, _ in model.layout.balls:
-        hinges = np.arange(first_hinge, first_hinge + len(HINGES))
-        inner = {"placement": hinges[1:], "tip": hinges[:-1], "mass": hinges[:-1], "com": hinges[:-1],
-                 "inertia": hinges[:-1], "stiffness": hinges, "armature": hinges}  # fmt: skip
-        for what, joints in inner.items():
-            slope = design._variation.get(what)
-            if slope is not None and slope[:, joints].any():
-                joint = next(joint for joint in joints if slope[:, joint].any())
-                found = f"`{what}` of {shown(model.joint_names[joint])}, a hinge inside a ball joint, varies"
-                raise InputError(f"{found}; expected it fixed")
 
 
 def checked_slopes(design: Design, at: engine.Expansion, **given: Any) -> dict[str, Array]:

@@ -21,7 +21,7 @@ from kinegrad.loads import Loads, load_arrays
 from kinegrad.model import Model
 from kinegrad.model.elements import element_numbers
 from kinegrad.model.frames import placements
-from kinegrad.model.numbers import STEP, carry_slopes, numbers, slope
+from kinegrad.model.numbers import STEP, FixedError, carry_slopes, numbers, slope
 
 Array = NDArray[np.float64]
 Names = tuple[str, ...] | None
@@ -63,6 +63,8 @@ def slopes_of(function: Callable[..., Any], names: Names, values: Array, base: B
             try:
                 built = call_carrying(function, names, values, 1j * STEP * (np.arange(len(values)) == k))
                 fields = built_fields(built)
+            except FixedError as error:
+                raise InputError(f"`function` cannot be differentiated by {shown(label)}: {error}") from error
             except Exception as error:  # it built the model from plain numbers: the slope is what it does not take
                 cut = "it makes a plain number of one that carries a slope (float, math, writing into a real array)"
                 reason = cut if isinstance(error, ComplexWarning) else error
@@ -86,12 +88,17 @@ def check_slopes(
     tells how far around the value slopes are right.  Where that is a small part of the step of the differences, or less
     than it with a slope of zero, the function is constant in steps, as if it looked models up by rounded values.
     """
-    here, again = (built_fields(call(function, names, values)) for _ in range(2))
+    built = call(function, names, values)
+    here, again = (built_fields(x) for x in (built, call(function, names, values)))
     if any(not np.array_equal(here[what], again[what]) for what in here):
         raise InputError("`function` gives different models for the same values; expected the same each time")
     for k, label in enumerate(labels):
         h = 1e-5 * max(abs(values[k]), 0.1)
-        beside = [_fields_beside(function, names, values, k, way * h) for way in (-1.0, 1.0)]
+        near = [_beside(function, names, values, k, way * h) for way in (-1.0, 1.0)]
+        for other in near:
+            if other is not None:  # slopes say nothing of axes and couplings, which may follow real parts alone
+                check_structure(built, other, f"when {shown(label)} varies")
+        beside = [None if other is None else built_fields(other) for other in near]
         sides = [x for x in beside if x is not None]
         if not sides:
             found = f"`function` fails on both sides of {shown(label)} = {values[k]:g}"
@@ -106,8 +113,8 @@ def check_slopes(
             away = np.abs(exact - difference) - relative * np.maximum(np.abs(exact), np.abs(difference))
             if not (away > noise).any():
                 continue
-            near, constant = confirmed(k), bool((exact[away > noise] == 0).any())
-            if near < 1e-3 * h or (constant and near < h):
+            reach, constant = confirmed(k), bool((exact[away > noise] == 0).any())
+            if reach < 1e-3 * h or (constant and reach < h):
                 where = np.unravel_index(int(np.argmax(away)), away.shape)
                 raise InputError(
                     f"`function` is not analytic in {shown(label)} at {values[k]:g}: the slope of `{what}`"
@@ -144,14 +151,14 @@ def built_fields(built: Built) -> dict[str, Array]:
     return fields
 
 
-def _fields_beside(
-    function: Callable[..., Any], names: Names, values: Array, k: int, change: float
-) -> dict[str, Array] | None:
+def _beside(function: Callable[..., Any], names: Names, values: Array, k: int, change: float) -> Built | None:
     moved = values.copy()
     moved[k] += change
     try:
         with np.errstate(all="ignore"):
-            return built_fields(call(function, names, moved))
+            built = call(function, names, moved)
+            built_fields(built)
+            return built
     except Exception:  # beyond what a model can be, such as a negative mass, or what the function takes
         return None
 
@@ -171,6 +178,9 @@ def check_structure(base: Built, built: Built, when: str) -> None:
         if (one.kind, one.axis) != (two.kind, two.axis):
             raise InputError(f"`function` gives another joint {when}: {one}, then {two}")
     if base.model.coordinates != built.model.coordinates:
-        raise InputError(f"`function` gives other coordinates {when}; expected the same couplings and quaternions")
+        raise InputError(
+            f"`function` gives other coordinates {when}; expected the same couplings, with the same constants, and the "
+            "same quaternions"
+        )
     if (base.loads is None) != (built.loads is None):
         raise InputError(f"`function` returns loads only sometimes, {when}; expected them always")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
-from kinegrad.loads import Loads, named_frames
+from kinegrad.loads import PARTS, Loads, named_frames
 from kinegrad.model import Model
 from kinegrad.model.constants import Constant, find_constant
+from kinegrad.model.coordinates import HINGES, POSE
 
 Array = NDArray[np.float64]
 
@@ -48,6 +49,39 @@ def check_still_frames(moved: Collection[str], model: Model, loads: Loads | None
             "expected the point in its link, which can be a parameter (link.load.point.x), or Design.from_function "
             "with a function that returns model and loads"
         )
+
+
+def check_ball_constants(model: Model, constants: Iterable[Constant]) -> None:
+    """Refuse constants that would take the hinges of a quaternion apart, or give them springs."""
+    inner = _inside_balls(model)
+    for constant in constants if inner else ():
+        for what, where in constant.touches(model):
+            if (what, where[0]) in inner:
+                raise InputError(f"constant {shown(constant.name)} cannot vary: {inner[what, where[0]]}")
+
+
+def check_balls(model: Model, variation: Mapping[str, Array]) -> None:
+    """The same where a function builds the model: slopes of its fields, (p, *shape of the field)."""
+    for (what, joint), reason in _inside_balls(model).items():
+        if what in variation and variation[what][:, joint].any():
+            raise InputError(f"`{what}` of {shown(model.joint_names[joint])} cannot vary: {reason}")
+
+
+def _inside_balls(model: Model) -> dict[tuple[str, int], str]:
+    """Fields of joints and links that belong to hinges inside a ball, and what can vary of that ball instead."""
+    found: dict[tuple[str, int], str] = {}
+    for first, _, _ in model.layout.balls:
+        hinges = range(first, first + len(HINGES))
+        names = [model.joint_names[i] for i in hinges]
+        reason = (
+            f"{shown(names[0])} to {shown(names[-1])} are the hinges of one ball joint whose "
+            f"coordinates are a quaternion; expected '{names[0]}.placement.x', …, '{names[-1]}.tip.x', … or "
+            f"'{names[POSE]}.damping', …, or constants of link {shown(model.link_names[hinges[-1]])}"
+        )
+        inner = {"placement": hinges[1:], "stiffness": hinges, "armature": hinges}
+        inner |= dict.fromkeys(("tip", "mass", "com", "inertia", *PARTS), hinges[:-1])
+        found |= {(what, i): reason for what, joints in inner.items() for i in joints}
+    return found
 
 
 def check_loads(loads: Any) -> None:

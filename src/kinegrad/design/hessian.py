@@ -80,8 +80,8 @@ def inverse_dynamics_design_hessian(
 ) -> InverseDynamicsDesignHessian:
     """The exact second derivatives of wᵀτ that the parameters take part in: how its gradients change with p.
 
-    O(n) for each parameter, of any kind, and for each pair of them.  With respect to quaternions, derivatives are those
-    by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
+    O(n) for each parameter, of any kind that a :class:`Design` has, and for each pair of them.  With respect to
+    quaternions, derivatives are those by the rotation vector δ of q ⊕ δ, as of :func:`inverse_dynamics_hessian`.
 
     How constants of the model depend on two parameters is known in closed form where these are constants by name
     (masses, lengths, inertias, loads, turns, Denavit–Hartenberg rows, elements).  Where a function builds the model, it

@@ -20,7 +20,15 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.design.circles import confirmed
 from kinegrad.design.function import Built, built_fields, call, check_call, check_slopes, check_structure, slopes_of
-from kinegrad.design.given import check_load_constant, check_loads, check_still_frames, read_terms, real_numbers
+from kinegrad.design.given import (
+    check_ball_constants,
+    check_balls,
+    check_load_constant,
+    check_loads,
+    check_still_frames,
+    read_terms,
+    real_numbers,
+)
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import PARTS, Loads
 from kinegrad.model import Model
@@ -79,6 +87,14 @@ class Design:
     ``link.load.force.x``, …; ``link.load.torque.x``    world frame, N and N·m
     ==================================================  ====================================================
 
+    A ball, universal, planar or free joint is several joints in series, ``joint.x``, ``joint.y``, …: the first of them
+    has its placement, the last its tip, and each has its own spring, damper and rotor (docs/design.md).
+
+    What cannot vary: the tree; kinds and axes of joints (turn a joint's placement instead); constants of the map from
+    coordinates to joints, which are multipliers and offsets of couplings, coefficients of polynomials, knots and values
+    of splines (docs/design.md has two ways to differentiate with respect to them); what is between the hinges of a ball
+    whose coordinates are a quaternion; and numbers in descriptions of constraints.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -112,6 +128,7 @@ class Design:
         for term in terms.values():
             for constant, _ in term:
                 check_load_constant(constant, self.model, self.loads)
+        check_ball_constants(self.model, [constant for term in terms.values() for constant, _ in term])
         touched = [key for term in terms.values() for c, _ in term for key in c.touches(self.model)]
         moved = {where[0] for what, where in touched if what == "frames"}
         check_still_frames([name for k, name in enumerate(self.model.frames) if k in moved], self.model, self.loads)
@@ -152,6 +169,8 @@ class Design:
         - that are not analytic: ``abs``, ``np.linalg.norm`` (use ``np.sqrt(x @ x)``), or have a kink or a jump at the
           present values: found by comparing with finite differences, wherever derivatives are asked for;
         - whose tree, joint kinds or joint axes depend on the values (turn a joint's placement instead of its axis);
+        - whose couplings do: multipliers and offsets, coefficients of polynomials, knots and values of splines are
+          constants of the map from coordinates to joints, which is not differentiated (docs/design.md has what to do);
         - that give different models for the same values.
 
         For second derivatives it is called on circles in the complex plane around the values, where its numbers form a
@@ -175,7 +194,7 @@ class Design:
             raise InputError(f"`values` is {shown(values)}; expected at least one finite number, in a row or by name")
         check_call(function, names)
         design = cls._built(function, names, at)
-        design._variation  # noqa: B018  refuses functions that do not qualify
+        check_balls(design.model, design._variation)  # the latter refuses functions that do not qualify
         return design
 
     @classmethod

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, shown
+from kinegrad.model.coordinates import POSE
 from kinegrad.model.dh import DH, DHTable
 from kinegrad.model.elements import Element, element_numbers
 from kinegrad.model.frames import Frame, placements
@@ -316,15 +318,42 @@ def _hint(model: Model, name: str) -> str:
     owners |= {name: element.constants for name, element in model.elements.items()}
     owners["gravity"] = (*_AXES, *owners.get("gravity", ()))
     parts = _splits(name)
-    near = [(owner, rest) for owner, rest in parts if owner in owners]
-    if near:
-        owner, rest = near[0]
-        close, own = closest(rest, owners[owner], 2), owners[owner]
-        if not close:
-            return f"{shown(owner)} has {', '.join(own[:12])}{', …' if len(own) > 12 else ''}"
-        return f"did you mean {' or '.join(shown(f'{owner}.{x}') for x in close)}?"
-    alike = [f"{x}.{rest}" for owner, rest in parts for x in closest(owner, owners, 2) if rest in owners[x]]
-    return f"did you mean {' or '.join(map(shown, alike))}?" if alike else "see Design for the names there are"
+    near = [(owner, rest) for owner, rest in parts if owner in owners][:1]
+    in_series = [(*pair, found) for pair in near or parts if (found := _of_joints_in_series(model, pair[0], of_link))]
+    alike = [x for _, rest, found in in_series for x in found.get(rest, ())]
+    alike = alike or [f"{owner}.{x}" for owner, rest in near for x in closest(rest, owners[owner], 2)]
+    alike = alike or [x for _, rest, found in in_series for each in closest(rest, found, 1) for x in found[each]]
+    if not near and not in_series:
+        alike = [f"{x}.{rest}" for owner, rest in parts for x in closest(owner, owners, 2) if rest in owners[x]]
+    if alike:
+        return f"did you mean {' or '.join(map(shown, alike[:3]))}?"
+    said = [f"{shown(owner)} has {', '.join(owners[owner][:12])}, …" for owner, _ in near if len(owners[owner]) > 12]
+    said = said or [f"{shown(owner)} has {', '.join(owners[owner])}" for owner, _ in near]
+    firsts = ("placement.x", "tip.x", "damping")
+    said += [f"joint {shown(owner)} has {', …, '.join(x[y][0] for y in firsts)}, …" for owner, _, x in in_series]
+    return "; ".join(said) or "see Design for the names there are"
+
+
+def _of_joints_in_series(model: Model, name: str, of_link: Sequence[str]) -> dict[str, list[str]]:
+    """Constants of a ball, universal, planar or free joint called `name`, which is several joints ``name.…`` in series.
+
+    It is placed by the first of them, its link by the last, and each has its own springs; those of a ball whose
+    coordinates are a quaternion are dampers only.  Between them are no bodies.
+    """
+    own = [i for i, joint in enumerate(model.joint_names) if joint.rpartition(".")[0] == name]
+    if len(own) < 2 or any(j != i + 1 or model.parents[j] != i for i, j in pairwise(own)):
+        return {}
+    first, last = model.joint_names[own[0]], model.joint_names[own[-1]]
+    found = {f"placement.{x}": [f"{first}.placement.{x}"] for x in (*_AXES, *_TURNS)}
+    found |= {f"tip.{x}": [f"{last}.tip.{x}"] for x in (*_AXES, *_TURNS)}
+    pose = {i for start, _, _ in model.layout.balls for i in range(start, start + POSE)}
+    chart = {i + POSE for i in pose}
+    for what in ("stiffness", "rest", "damping", "armature"):
+        still = pose if what == "damping" else pose | chart
+        have = [f"{model.joint_names[i]}.{what}" for i in own if i not in still]
+        found |= {what: have} if have else {}
+    link = model.link_names[own[-1]]
+    return found if link == name else found | {x: [f"{link}.{x}"] for x in of_link}
 
 
 def _check_screw(model: Model, i: int, quantity: str) -> None:

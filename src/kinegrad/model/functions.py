@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad.errors import ModelError, shown
 from kinegrad.model.names import as_tuple
-from kinegrad.model.numbers import LARGEST, real_array
+from kinegrad.model.numbers import LARGEST, FixedError, carrying, real_array
 
 __all__ = [
     "CoordinateFunction", "LinearFunction", "PiecewiseLinearFunction", "PolynomialFunction", "SplineFunction",
@@ -25,6 +25,11 @@ __all__ = [
 
 Array = NDArray[Any]  # float64; complex128 where a test differentiates by complex step
 _EVERYWHERE = (-math.inf, math.inf)
+_FIXED = (
+    "expected it fixed: it is a constant of the map from coordinates to joints, which is not differentiated with "
+    "respect to parameters. Use kinegrad.compare.numerical_jacobian, or the chain rule through `model.primitive`, "
+    "whose joints are not coupled: both are shown in docs/design.md"
+)
 SMOOTH = 1e-9  # by how much a spline and its slope may jump at a knot, relative to their largest values
 
 
@@ -158,6 +163,8 @@ class SplineFunction:
             raise ModelError(
                 f"a function is a {type(spline).__name__}; expected a number, a function or a SciPy spline"
             )
+        if carrying() and np.iscomplexobj(spline.c):
+            raise FixedError(f"a spline of SciPy varies with the parameters; {_FIXED}")
         if isinstance(spline, BSpline):
             if np.iscomplexobj(spline.c) or spline.c.ndim != 1:
                 raise ModelError(f"a spline has coefficients of shape {spline.c.shape}; expected one real number each")
@@ -250,6 +257,8 @@ def as_function(what: str, given: Any) -> CoordinateFunction:
         return SplineFunction.from_scipy(given)
     try:
         return LinearFunction(given)
+    except FixedError:
+        raise
     except ModelError:
         expected = "expected a number, a LinearFunction, PolynomialFunction, SplineFunction, or a SciPy spline"
         raise ModelError(f"{what} is {shown(given)}; {expected}") from None
@@ -259,7 +268,7 @@ def _numbers(what: str, given: ArrayLike) -> list[float]:
     """Finite numbers that carry no slopes."""
     numbers = real_array(what, given, "finite numbers")
     if np.iscomplexobj(numbers):
-        raise ModelError(f"{what} varies with the parameters; expected it fixed")
+        raise FixedError(f"{what} varies with the parameters; {_FIXED}")
     if numbers.ndim != 1 or not (np.abs(numbers) <= LARGEST).all():
         raise ModelError(f"{what} is {shown(given)}; expected finite numbers, below {LARGEST:g}")
     return [float(x) for x in numbers]

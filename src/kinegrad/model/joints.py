@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from kinegrad.errors import ModelError, shown
 from kinegrad.model.names import check_name
-from kinegrad.model.numbers import flag, real_number
+from kinegrad.model.numbers import FixedError, flag, real_number
 from kinegrad.model.placement import unit_axis
 
 __all__ = ["BallJoint", "Joint", "free", "planar", "prismatic", "revolute", "screw", "spherical", "universal"]
@@ -165,7 +165,7 @@ def free(sequence: str = "zyx", *, quaternion: bool = False) -> tuple[Joint, ...
 def _axis(axis: str | ArrayLike) -> tuple[float, float, float]:
     unit = unit_axis(axis)
     if np.iscomplexobj(unit):
-        raise ModelError("`axis` of a joint varies with the parameters; expected it fixed: turn the joint's placement")
+        raise FixedError("`axis` of a joint varies with the parameters; expected it fixed: turn the joint's placement")
     x, y, z = unit.tolist()
     return x, y, z
 

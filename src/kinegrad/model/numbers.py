@@ -27,6 +27,10 @@ _carrying = ContextVar("carrying", default=False)
 _far = ContextVar("far", default=False)
 
 
+class FixedError(ModelError):
+    """A number carries a slope where none is followed: of what cannot be a parameter."""
+
+
 @contextmanager
 def carry_slopes(*, far: bool = False) -> Iterator[None]:
     """Within it, models may be built from numbers that carry slopes; nothing else accepts such models.
@@ -39,6 +43,11 @@ def carry_slopes(*, far: bool = False) -> Iterator[None]:
     finally:
         _carrying.reset(tokens[0])
         _far.reset(tokens[1])
+
+
+def carrying() -> bool:
+    """Whether models may be built from numbers that carry slopes."""
+    return _carrying.get()
 
 
 def far_from_real() -> bool:
@@ -57,7 +66,7 @@ def numbers(value: Any, kinds: str = "iuf") -> Array:
         raise TypeError("masked entries")
     given = np.asarray(value)
     with np.errstate(all="ignore"):  # a long double beyond float64 becomes infinite, and is refused as such
-        if given.dtype.kind == "c" and _carrying.get():
+        if given.dtype.kind == "c" and carrying():
             return np.array(given, dtype=np.complex128)
         if given.dtype.kind not in kinds:
             raise TypeError(f"dtype {given.dtype}")
