@@ -11,7 +11,8 @@ configuration  integrate, difference, neutral, random_configuration: coordinates
 samples      human43, human_sagittal, two_link, puma560, double_pendulum, multi_pendulum, spatial_chain, cart_pendulum,
              four_bar, five_bar, slider_crank, stewart_platform, random_tree; sample_motion
 kinematics   forward_kinematics, point_motion, jacobian
-             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives, point_motion_hessian
+             and their derivatives: forward_kinematics_derivatives, point_motion_derivatives; second ones, weighted:
+             point_motion_hessian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
              and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
@@ -22,10 +23,11 @@ constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, 
              assemble, project_velocity
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
-             impact_derivatives, constrained_dynamics_design_derivatives, impact_design_derivatives; second ones,
-             weighted: constrained_dynamics_hessian
+             constrained_inverse_dynamics_derivatives, impact_derivatives, constrained_dynamics_design_derivatives,
+             impact_design_derivatives; second ones, weighted: constrained_dynamics_hessian
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
-             and their derivatives: center_of_mass_derivatives, momentum_derivatives
+             and their derivatives: center_of_mass_derivatives, momentum_derivatives; second ones, weighted:
+             center_of_mass_hessian, momentum_hessian
 design       Design: parameters of a model, by name or by a function that builds it;
              inverse_dynamics_design_derivatives, inverse_dynamics_design_vjp, inverse_dynamics_design_hessian,
              forward_dynamics_design_derivatives, hybrid_dynamics_design_derivatives, mass_matrix_design_derivatives,

@@ -239,7 +239,9 @@ def inverse_dynamics_derivatives(
         Return only the entries that topology does not make zero, as :class:`PackedMatrix`.
     out : InverseDynamicsDerivatives, optional
         Arrays to fill and return, memory-mapped ones too: τ of shape (..., n) and three of shape (..., n, n),
-        or (..., k) if packed.  Their contents are undefined if an error is raised.
+        or (..., k) if packed, where k is ``len(model.pattern[0])``.  The result is `out` itself: it holds plain arrays
+        where it was made of them, and each :class:`PackedMatrix` of a packed result stays one.  The contents are
+        undefined if an error is raised.
     threads : int, optional
         See :func:`set_threads`.
 

@@ -26,6 +26,8 @@ Array = NDArray[np.float64]
 class PackedMatrix(Result):
     """The entries of n×n matrices that topology does not make zero.
 
+    Those of a model are at ``model.pattern``, a tuple of rows and columns; ``len(model.pattern[0])`` is how many.
+
     Attributes
     ----------
     values : ndarray, shape (..., k)
