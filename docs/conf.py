@@ -61,6 +61,7 @@ LINKS = {source: f"{page}.md" for page, source in ELSEWHERE.items()} | {"README.
 
 
 DERIVATION = r"(?m)^- \[(?P<what>[^\]]+)\]\(\.\./\.\./(?P<path>src/kinegrad/[\w/]+\.py)\)$"
+DESCRIBED = r"\[(?P<label>reference|`\w+`)\]\((?:\.\./)+src/kinegrad/(?P<module>[a-z]\w*)(?:/\w+)*\.py\)"
 MARKED = r"(``[^`]+``|(?<![\w*×])\*{1,2}[A-Za-z][\w -]*\*{1,2}(?![\w*]))"  # code, and words that are stressed
 CONTENTS = "\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{pages}\n```\n"
 NAVIGATION = {
@@ -120,6 +121,7 @@ def write_pages(app):
 def turn_links(app, docname, source):
     """Links to files outside this folder, derivations of kernels in place, and what the first page leads to."""
     text = re.sub(DERIVATION, _derivation, source[0])
+    text = re.sub(DESCRIBED, _reference, text)
     text = re.sub(r"\n\n```$", "\n```", text, flags=re.MULTILINE)  # the empty line that ends a doctest
     text = re.sub(r"!\[[^\]]*\]\(([\w/.]*images/\w+)\.(svg|png)\)", partial(_with_twins, docname), text)
     if docname == "index":
@@ -131,6 +133,14 @@ def _derivation(link):
     """The docstring of a module, under the words of its link."""
     text = ast.get_docstring(ast.parse((ROOT / link["path"]).read_text(encoding="utf-8")))
     return f"## {link['what'][0].upper()}{link['what'][1:]}\n\nFrom `{link['path']}`:\n\n{_as_markdown(text)}\n"
+
+
+def _reference(link):
+    """The page of the reference that is made from a module, where a browser of files shows the module."""
+    names = {name.rpartition(".")[2] for name in public_names()}
+    if link["label"] != "reference" and link["label"][1:-1] not in names:
+        return link[0]
+    return f"[{link['label']}](/reference/{_page_of_module(link['module'])}.rst)"
 
 
 def _with_twins(docname, image):
@@ -231,11 +241,15 @@ def other_names(name, thing):
 
 def page_of(thing):
     """The page where a name stands: that of its module."""
-    part = thing.__module__.split(".")[1]
+    return _page_of_module(thing.__module__.split(".")[1])
+
+
+def _page_of_module(part):
+    """The page of the names of kinegrad.part."""
     for page, (_, modules) in PAGES.items():
         if any(part == module or part.startswith(f"{module}_") for module in modules):
             return page
-    raise KeyError(f"{thing.__module__}.{thing.__name__}: add its module to PAGES of docs/conf.py")
+    raise KeyError(f"kinegrad.{part}: add it to PAGES of docs/conf.py")
 
 
 def reference(page):

@@ -161,6 +161,19 @@ def test_links_of_the_readme_lead_to_files():
     assert [link for link in links if not link.startswith("https://") and not (ROOT / link).exists()] == []
 
 
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: page.name)
+def test_links_of_pages_lead_to_files(page):
+    """In a browser of the repository, too, where the pages that the site makes are not there."""
+    prose = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    links = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", prose)
+    links = [link for link in links if not re.match("[a-z]+:", link)]
+    made = [ROOT / "docs" / name for name in (*MADE, "reference")]
+    for link in links:
+        target = (page.parent / link).resolve()
+        assert target.exists(), link
+        assert not any(target.is_relative_to(name) for name in made), link
+
+
 def test_readme_is_short_and_has_two_commands():
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) < 100
