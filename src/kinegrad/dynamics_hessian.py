@@ -259,8 +259,9 @@ def inverse_dynamics_hessian(
     packed : bool
         Return only the entries that topology does not make zero, as :class:`PackedMatrix`.
     out : InverseDynamicsHessian, optional
-        Arrays to fill and return: four of shape (..., n, n), or (..., k) if packed.  Their contents are undefined if an
-        error is raised.
+        Arrays to fill and return: four of shape (..., n, n), or (..., k) if packed, where k is
+        ``len(model.pattern[0])``.  The result is `out` itself, with the arrays, or the :class:`PackedMatrix`, that it
+        was made of.  Their contents are undefined if an error is raised.
     threads : int, optional
         See :func:`set_threads`.
 
