@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import kinegrad as kg
-from kinegrad.bridges import to_casadi, to_jax, to_torch, torch_bridge
+from kinegrad.bridges import to_casadi, to_jax, to_torch
+from kinegrad.bridges.products import Products
 from kinegrad.configuration import pull_tangent
 from tests.conftest import assert_close
 from tests.mixed import mixed_state, mixed_tree
@@ -54,8 +55,8 @@ def test_second_derivatives(model):
     w, dq, e = rng.normal(size=model.nv), rng.normal(size=model.nq), np.zeros(model.nv)
     expected = twice_by_numbers(model, q, v, a, w)
     exact = kg.inverse_dynamics_hessian(model, q, v, a, w)
-    assert_close(torch_bridge._hvp(model, q, v, a, w, dq, e, e, loads=None)[0], expected @ dq, CLOSE)
-    bent = torch_bridge._bend(model, q, v, a, dq, e, e, dq, e, e, loads=None)
+    assert_close(Products(model).hvp(q, v, a, w, dq, e, e)[0], expected @ dq, CLOSE)
+    bent = Products(model).bend(q, v, a, dq, e, e, dq, e, e)
     assert_close(w @ bent, dq @ expected @ dq, CLOSE)
     mixed = pull_tangent(model, q, exact.d2_dqdv.T).T
     casadi = pytest.importorskip("casadi")
@@ -123,5 +124,5 @@ def test_products_for_torch(model):
     rng = np.random.default_rng(3)
     dq, w, zero = rng.normal(size=model.nq), rng.normal(size=model.nv), np.zeros(model.nv)
     expected = by_numbers(model, q, v, a)
-    assert_close(torch_bridge._jvp(model, q, v, a, dq, zero, zero, loads=None), expected @ dq, CLOSE)
-    assert_close(torch_bridge._vjp(model, q, v, a, w, loads=None)[0], w @ expected, CLOSE)
+    assert_close(Products(model).jvp(q, v, a, dq, zero, zero), expected @ dq, CLOSE)
+    assert_close(Products(model).vjp(q, v, a, w)[0], w @ expected, CLOSE)

@@ -11,7 +11,8 @@ from kinegrad import (
     inverse_dynamics_hessian,
     samples,
 )
-from kinegrad.bridges import to_torch, torch_bridge
+from kinegrad.bridges import products, to_torch
+from tests.bridges.calls import log_calls
 from tests.conftest import assert_close, random_loads, random_state
 
 torch = pytest.importorskip("torch")
@@ -77,7 +78,7 @@ def test_vmap_is_one_call(dims, monkeypatch):
         calls.append(np.broadcast_shapes(*(x.shape for x in state)))
         return inverse_dynamics(model, *state, **options)
 
-    monkeypatch.setattr(torch_bridge, "inverse_dynamics", counted)
+    monkeypatch.setattr(products, "inverse_dynamics", counted)
     batch = random_state(MODEL, 1, (5,))
     state = [x[0] if dim is None else x for x, dim in zip(batch, dims, strict=True)]
     given = [x.T if dim == 1 else x for x, dim in zip(state, dims, strict=True)]
@@ -130,6 +131,36 @@ def test_hessians(loaded):
         func.jacrev(func.jacfwd(weighted)),
     ):
         assert_close(nested(*state).numpy(), exact.d2_dqdq, CLOSE)
+
+
+@pytest.mark.parametrize("squared", [False, True])
+def test_products_with_hessians_compute_nothing_else(squared, monkeypatch):
+    """A few products, each of as many states as there are; only hvp of squares needs one for each torque."""
+    q, v, a = tensors(random_state(MODEL, 1, (5,)))
+    w, along, _ = tensors(random_state(MODEL, 2, (5,)))
+    tau = to_torch(MODEL)
+
+    def phi(q):
+        return (tau(q, v, a) * (tau(q, v, a) if squared else w)).sum()
+
+    calls = log_calls(monkeypatch)
+    expected = torch.einsum("bibj,bj->bi", torch.autograd.functional.hessian(phi, q), along)
+    found = {}
+    for name, product in {
+        "hvp": lambda: torch.autograd.functional.hvp(phi, q, along)[1],
+        "vhp": lambda: torch.autograd.functional.vhp(phi, q, along)[1],
+        "jvp of grad": lambda: torch.func.jvp(torch.func.grad(phi), (q,), (along,))[1],
+        "vjp of grad": lambda: torch.func.vjp(torch.func.grad(phi), q)[1](along)[0],
+    }.items():
+        calls.clear()
+        assert_close(product().numpy(), expected.numpy(), CLOSE)
+        found[name] = list(calls)
+    if squared:
+        assert {states for name in ("vhp", "jvp of grad", "vjp of grad") for _, states in found[name]} == {5}
+    else:
+        value, vjp, jvp, hvp = (("dynamics", 5), ("vjp", 5), ("jvp", 5), ("hvp", 5))
+        once = [value, vjp, hvp]
+        assert found == {"hvp": [*once, hvp], "vhp": once, "jvp of grad": [value, jvp, vjp, hvp], "vjp of grad": once}
 
 
 def test_gradgradcheck():

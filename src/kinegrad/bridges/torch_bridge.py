@@ -5,13 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from kinegrad.bridges.arguments import batch_shape, check, package, third_order, turn_product
-from kinegrad.configuration import pull_tangent, tangent
-from kinegrad.dynamics import inverse_dynamics
-from kinegrad.dynamics_derivatives import inverse_dynamics_jvp, inverse_dynamics_vjp
-from kinegrad.dynamics_hessian import inverse_dynamics_hvp
+from kinegrad.bridges.arguments import batch_shape, check, package, third_order
+from kinegrad.bridges.products import Products
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -58,16 +53,26 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
     torch = package("torch")
     check(model, loads)
 
+    exact = Products(model, loads)
+
     def host(function: Callable[..., Any], *tensors: Any) -> Any:
-        return function(model, *(x.numpy(force=True) for x in tensors), loads=loads)
+        return function(*(x.numpy(force=True) for x in tensors))
+
+    def some(given: Any) -> bool:
+        return any(x is not None for x in given)
 
     class Exact(torch.autograd.Function):  # type: ignore[misc, name-defined]
         """A function of tensors of one shape, computed by kinegrad, in batches too."""
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+            ctx.set_materialize_grads(False)
             ctx.save_for_backward(*inputs)
             ctx.save_for_forward(*inputs)
+
+        @classmethod
+        def backward(cls, ctx: Any, *given: Any) -> Any:
+            return cls.pulled(ctx, *given) if some(given) else (None,) * len(ctx.needs_input_grad)
 
         @classmethod
         def vmap(cls, info: Any, in_dims: Any, *inputs: Any) -> Any:
@@ -84,7 +89,7 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
             return x.clone()
 
         @staticmethod
-        def backward(ctx: Any, *w: Any) -> Any:
+        def pulled(ctx: Any, *w: Any) -> Any:
             raise third_order("PyTorch")
 
         @staticmethod
@@ -98,88 +103,118 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
         """Tangents or weights, with zeros for those that PyTorch leaves out."""
         return [torch.zeros_like(y) if x is None else x for x, y in zip(given, like, strict=True)]
 
+    def zeros(ctx: Any, state: Any) -> list[Any]:
+        """Gradients that tell `Fixed` that they are asked for."""
+        return [torch.zeros_like(x) if need else None for x, need in zip(state, ctx.needs_input_grad, strict=False)]
+
+    def total(*parts: Any) -> Any:
+        """The sum of those parts that are not None, of tensors or of tuples of them."""
+        first, *rest = (x for x in parts if x is not None)
+        if not rest:
+            return first
+        if isinstance(first, torch.Tensor):
+            return first + rest[0]
+        return tuple(x + y for x, y in zip(first, rest[0], strict=True))
+
+    none = (None, None, None)
+
+    # PyTorch asks for gradients of some of what is given, and has tangents of some: nothing is computed for the others.
+
     class Bend(Exact):
         """The change of the change of τ, along two directions; linear in each."""
 
         @staticmethod
         def forward(*state_and_directions: Any) -> Any:
-            return torch.from_numpy(host(_bend, *state_and_directions))
+            return torch.from_numpy(host(exact.bend, *state_and_directions))
 
         @staticmethod
-        def backward(ctx: Any, *w: Any) -> Any:
+        def pulled(ctx: Any, *w: Any) -> Any:
             state, one, other = ctx.saved_tensors[:3], ctx.saved_tensors[3:6], ctx.saved_tensors[6:]
-            at = fixed(state)
-            return *map(torch.zeros_like, state), *Hvp.apply(*at, *w, *other), *Hvp.apply(*at, *w, *one)
+            at, need = fixed(state), ctx.needs_input_grad
+            by_one = Hvp.apply(*at, *w, *other) if any(need[3:6]) else none
+            by_other = Hvp.apply(*at, *w, *one) if any(need[6:]) else none
+            return *zeros(ctx, state), *by_one, *by_other
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             state, one, other = ctx.saved_tensors[:3], ctx.saved_tensors[3:6], ctx.saved_tensors[6:]
-            d_one, d_other = filled(tangents[3:6], one), filled(tangents[6:], other)
-            at = fixed(state)
-            return Bend.apply(*at, *d_one, *other) + Bend.apply(*at, *one, *d_other)
+            d_one, d_other, at = tangents[3:6], tangents[6:], fixed(state)
+            return total(
+                Bend.apply(*at, *filled(d_one, one), *other) if some(d_one) else None,
+                Bend.apply(*at, *one, *filled(d_other, other)) if some(d_other) else None,
+            )
 
     class Hvp(Exact):
         """The change of the gradient of weighted torques along a direction; linear in weights and direction."""
 
         @staticmethod
         def forward(*state_weights_direction: Any) -> Any:
-            return tuple(map(torch.from_numpy, host(_hvp, *state_weights_direction)))
+            return tuple(map(torch.from_numpy, host(exact.hvp, *state_weights_direction)))
 
         @staticmethod
-        def backward(ctx: Any, *given: Any) -> Any:
+        def pulled(ctx: Any, *given: Any) -> Any:
             state, w, direction = ctx.saved_tensors[:3], ctx.saved_tensors[3], ctx.saved_tensors[4:]
-            other, at = filled(given, state), fixed(state)
-            by_direction = Hvp.apply(*at, w, *other)
-            return *map(torch.zeros_like, state), Bend.apply(*at, *direction, *other), *by_direction
+            other, at, need = filled(given, state), fixed(state), ctx.needs_input_grad
+            by_weights = Bend.apply(*at, *direction, *other) if need[3] else None
+            return *zeros(ctx, state), by_weights, *(Hvp.apply(*at, w, *other) if any(need[4:]) else none)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             state, w, direction = ctx.saved_tensors[:3], ctx.saved_tensors[3], ctx.saved_tensors[4:]
-            (dw,), turned, at = filled(tangents[3:4], (w,)), filled(tangents[4:], direction), fixed(state)
-            parts = Hvp.apply(*at, dw, *direction), Hvp.apply(*at, w, *turned)
-            return tuple(x + y for x, y in zip(*parts, strict=True))
+            dw, turned, at = tangents[3], tangents[4:], fixed(state)
+            return total(
+                Hvp.apply(*at, dw, *direction) if dw is not None else None,
+                Hvp.apply(*at, w, *filled(turned, direction)) if some(turned) else None,
+            )
 
     class Jvp(Exact):
         @staticmethod
         def forward(*state_and_direction: Any) -> Any:
-            return torch.from_numpy(host(_jvp, *state_and_direction))
+            return torch.from_numpy(host(exact.jvp, *state_and_direction))
 
         @staticmethod
-        def backward(ctx: Any, *w: Any) -> Any:
+        def pulled(ctx: Any, *w: Any) -> Any:
             state, direction = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-            return *Hvp.apply(*fixed(state), *w, *direction), *Vjp.apply(*state, *w)
+            by_state = Hvp.apply(*fixed(state), *w, *direction) if any(ctx.needs_input_grad[:3]) else none
+            return *by_state, *(Vjp.apply(*state, *w) if any(ctx.needs_input_grad[3:]) else none)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             state, direction = ctx.saved_tensors[:3], ctx.saved_tensors[3:]
-            along, turned = filled(tangents[:3], state), filled(tangents[3:], direction)
-            return Bend.apply(*fixed(state), *direction, *along) + Jvp.apply(*state, *turned)
+            along, turned = tangents[:3], tangents[3:]
+            return total(
+                Bend.apply(*fixed(state), *direction, *filled(along, state)) if some(along) else None,
+                Jvp.apply(*state, *filled(turned, direction)) if some(turned) else None,
+            )
 
     class Vjp(Exact):
         @staticmethod
         def forward(*state_and_weights: Any) -> Any:
-            return tuple(map(torch.from_numpy, host(_vjp, *state_and_weights)))
+            return tuple(map(torch.from_numpy, host(exact.vjp, *state_and_weights)))
 
         @staticmethod
-        def backward(ctx: Any, *directions: Any) -> Any:
+        def pulled(ctx: Any, *directions: Any) -> Any:
             *state, w = ctx.saved_tensors
-            along = filled(directions, state)
-            return *Hvp.apply(*fixed(state), w, *along), Jvp.apply(*state, *along)
+            along, need = filled(directions, state), ctx.needs_input_grad
+            by_state = Hvp.apply(*fixed(state), w, *along) if any(need[:3]) else none
+            return *by_state, Jvp.apply(*state, *along) if need[3] else None
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
             *state, w = ctx.saved_tensors
-            *along, dw = filled(tangents, ctx.saved_tensors)
-            moved, weighted = Hvp.apply(*fixed(state), w, *along), Vjp.apply(*state, dw)
-            return tuple(x + y for x, y in zip(moved, weighted, strict=True))
+            *along, dw = tangents
+            return total(
+                Hvp.apply(*fixed(state), w, *filled(along, state)) if some(along) else None,
+                Vjp.apply(*state, dw) if dw is not None else None,
+            )
 
     class InverseDynamics(Exact):
         @staticmethod
         def forward(*state: Any) -> Any:
-            return torch.from_numpy(host(inverse_dynamics, *state))
+            return torch.from_numpy(host(exact.value, *state))
 
         @staticmethod
-        def backward(ctx: Any, *w: Any) -> Any:
+        def pulled(ctx: Any, *w: Any) -> Any:
             return Vjp.apply(*ctx.saved_tensors, *w)
 
         @staticmethod
@@ -199,35 +234,3 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
         return InverseDynamics.apply(*(x.expand(*shape, size) for x, size in zip(state.values(), sizes, strict=True)))
 
     return inverse_dynamics_torch
-
-
-def _jvp(model: Model, q: Any, v: Any, a: Any, dq: Any, dv: Any, da: Any, *, loads: Loads | None) -> Any:
-    """The change of τ along a change of the numbers of q, v and a."""
-    return inverse_dynamics_jvp(model, q, v, a, tangent(model, q, dq), dv, da, loads=loads)
-
-
-def _vjp(model: Model, q: Any, v: Any, a: Any, w: Any, *, loads: Loads | None) -> tuple[Any, ...]:
-    """Gradients of wᵀτ with respect to the numbers of q, v and a."""
-    gradient = inverse_dynamics_vjp(model, q, v, a, w, loads=loads)
-    return pull_tangent(model, q, gradient.dq), gradient.dv, gradient.da
-
-
-def _hvp(model: Model, q: Any, v: Any, a: Any, w: Any, dq: Any, dv: Any, da: Any, *, loads: Loads | None) -> Any:
-    """The change of these gradients along a change of the numbers of q, v and a."""
-    along = tangent(model, q, dq)
-    change = inverse_dynamics_hvp(model, q, v, a, w, along, dv, da, loads=loads)
-    by_q = pull_tangent(model, q, change.dq)
-    if model.nq != model.nv:  # what numbers add to the tangent: see arguments.py
-        gradient = inverse_dynamics_vjp(model, q, v, a, w, loads=loads)
-        by_q = by_q + turn_product(model, q, gradient.dq, dq)
-    return by_q, change.dv, change.da
-
-
-def _bend(
-    model: Model, q: Any, v: Any, a: Any, dq: Any, dv: Any, da: Any, eq: Any, ev: Any, ea: Any, *, loads: Loads | None
-) -> Any:
-    """The change along (eq, ev, ea) of the change of τ along (dq, dv, da): a product for each torque."""
-    q, v, a, dq, dv, da = (x[..., None, :] for x in (q, v, a, dq, dv, da))
-    of_rows = None if loads is None else Loads(**{name: x[..., None, :, :] for name, x in loads.arrays(model).items()})
-    by = _hvp(model, q, v, a, np.eye(model.nv), dq, dv, da, loads=of_rows)
-    return sum((x * e[..., None, :]).sum(axis=-1) for x, e in zip(by, (eq, ev, ea), strict=True))
