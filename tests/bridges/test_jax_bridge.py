@@ -11,10 +11,14 @@ from kinegrad import (
     inverse_dynamics,
     inverse_dynamics_derivatives,
     inverse_dynamics_hessian,
+    inverse_dynamics_hvp,
+    inverse_dynamics_jvp,
     samples,
 )
-from kinegrad.bridges import jax_bridge, to_jax
+from kinegrad.bridges import products, to_jax
+from tests.bridges.calls import log_calls
 from tests.conftest import assert_close, random_loads, random_state
+from tests.mixed import mixed_state, mixed_tree
 
 jax = pytest.importorskip("jax")
 CLOSE = 1e-12  # the same kernels; only sums of a few products are taken by JAX
@@ -53,7 +57,7 @@ def test_vmap_is_one_call(axes, monkeypatch):
         calls.append(np.broadcast_shapes(*(x.shape for x in state)))
         return inverse_dynamics(model, *state, **options)
 
-    monkeypatch.setattr(jax_bridge, "inverse_dynamics", counted)
+    monkeypatch.setattr(products, "inverse_dynamics", counted)
     batch = random_state(MODEL, 1, (5,))
     state = [x if axis == 0 else x[0] for x, axis in zip(batch, axes, strict=True)]
     tau = jax.jit(jax.vmap(to_jax(MODEL), in_axes=axes))
@@ -129,6 +133,164 @@ def test_hessians_of_a_batch():
     assert_close(found, inverse_dynamics_hessian(MODEL, *state, w).d2_dqdq, CLOSE)
 
 
+def products_with_the_hessian(phi):
+    """Every way that JAX has to a product with the Hessian of phi(x) along dx."""
+
+    def scanned(x, dx):
+        def gradient(x):
+            def step(carry, _):
+                return carry, jax.tree.map(lambda y: y / 2, jax.grad(phi)(carry))
+
+            return jax.tree.map(lambda y: y.sum(axis=0), jax.lax.scan(step, x, length=2)[1])
+
+        return jax.jvp(gradient, (x,), (dx,))[1]
+
+    def along(gradient):
+        return lambda x, dx: jax.jvp(gradient, (x,), (dx,))[1]
+
+    return {
+        "jvp of grad": along(jax.grad(phi)),
+        "grad of jvp": lambda x, dx: jax.grad(lambda x: jax.jvp(phi, (x,), (dx,))[1])(x),
+        "vjp of grad": lambda x, dx: jax.vjp(jax.grad(phi), x)[1](dx)[0],
+        "linearised grad": lambda x, dx: jax.linearize(jax.grad(phi), x)[1](dx),
+        "jvp of grad of checkpoint": along(jax.grad(jax.checkpoint(phi))),
+        "vjp of grad of checkpoint": lambda x, dx: jax.vjp(jax.grad(jax.checkpoint(phi)), x)[1](dx)[0],
+        "jvp of grad of jit": along(jax.grad(jax.jit(phi))),
+        "scan": scanned,
+    }
+
+
+MIXED = mixed_tree(2, joints=4)  # quaternions and couplings
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize(
+    ("model", "state"), [(MODEL, random_state(MODEL)), (MIXED, mixed_state(MIXED, 1))], ids=["puma560", "quaternions"]
+)
+def test_products_with_hessians(model, state, jit, squared):
+    """Along q, v and a, beside the gradient's central differences; and all beside each other, to rounding."""
+    rng, tau = np.random.default_rng(3), to_jax(model)
+    dx = tuple(rng.normal(size=x.shape) for x in state)
+    w = rng.normal(size=model.nv)
+
+    def phi(x):
+        torques = tau(*x)
+        return (torques * (torques if squared else w)).sum()
+
+    def unit(x):
+        q = x[0].copy()
+        for _, k, _ in model.layout.balls:
+            q[k : k + 4] /= np.linalg.norm(q[k : k + 4])
+        return q, *x[1:]
+
+    h, ends = 1e-5, []
+    for s in (h, -h):
+        q, *rest = (x + s * d for x, d in zip(state, dx, strict=True))
+        moved = unit((q, *rest))
+        by_q, *others = (np.array(x) for x in jax.grad(phi)(moved))
+        for _, k, _ in model.layout.balls:  # the derivative of τ(q / |q|) at q is that at q / |q|, per |q|
+            by_q[k : k + 4] /= np.linalg.norm(q[k : k + 4])
+        ends.append((by_q, *others))
+    differences = [(x - y) / (2 * h) for x, y in zip(*ends, strict=True)]
+    exact = None
+    for product in products_with_the_hessian(phi).values():
+        found = (jax.jit(product) if jit else product)(state, dx)
+        exact = exact or found
+        for actual, first, desired in zip(found, exact, differences, strict=True):
+            assert_close(actual, first, CLOSE)
+            assert_close(actual, desired, 1e-7)  # h² times a third derivative, and rounding / h
+
+
+def test_products_with_hessians_compute_nothing_else(monkeypatch):
+    """Without jit, a few products, each of as many states as there are: no matrix, no tensor."""
+    (q, v, a), (w, along, _) = random_state(MODEL, 1, (5,)), random_state(MODEL, 2, (5,))
+    tau = to_jax(MODEL)
+    calls = log_calls(monkeypatch)
+    found = {}
+    for name, product in products_with_the_hessian(lambda q: (w * tau(q, v, a)).sum()).items():
+        if name != "scan":
+            calls.clear()
+            assert_close(product(q, along), inverse_dynamics_hvp(MODEL, q, v, a, w, along, 0 * v, 0 * a).dq, CLOSE)
+            found[name] = sorted(calls)
+    value, jvp, vjp, hvp = (("dynamics", 5), ("jvp", 5), ("vjp", 5), ("hvp", 5))
+    assert {call for calls in found.values() for call in calls} <= {value, jvp, vjp, hvp}
+    assert found["jvp of grad"] == sorted([value, jvp, vjp, hvp])
+    assert found["grad of jvp"] == sorted([value, jvp, hvp])
+    assert found["vjp of grad"] == sorted([value, vjp, hvp])
+
+
+@pytest.mark.parametrize("transformation", [jax.grad, lambda phi: lambda q: jax.jvp(jax.grad(phi), (q,), (q,))[1]])
+def test_jit_computes_what_is_used(transformation, monkeypatch):
+    """Values and their changes along the way are left out."""
+    (q, v, a), w = random_state(MODEL, 1, (5,)), random_state(MODEL, 2)[0]
+    tau = to_jax(MODEL)
+    calls = log_calls(monkeypatch)
+    jax.jit(transformation(lambda q: (w * tau(q, v, a)).sum()))(q).block_until_ready()
+    assert calls in ([("vjp", 5)], [("hvp", 5)])
+
+
+def test_hessians_take_a_product_for_each_column(monkeypatch):
+    (q, v, a), w = random_state(MODEL, 1, (5,)), random_state(MODEL, 2)[0]
+    tau = to_jax(MODEL)
+    hessian = jax.jit(jax.vmap(jax.hessian(lambda q, v, a: w @ tau(q, v, a))))
+    calls = log_calls(monkeypatch)
+    assert_close(hessian(q, v, a), inverse_dynamics_hessian(MODEL, q, v, a, w).d2_dqdq, CLOSE)
+    assert calls == [("hvp", 5 * 6)]
+
+
+def test_second_derivatives_of_torques():
+    """The whole tensor, by every nesting: forward mode twice goes through products for each torque."""
+    q, v, a = random_state(MODEL)
+    tau = to_jax(MODEL)
+    desired = inverse_dynamics_hessian(MODEL, q, v, a, np.eye(6)).d2_dqdq
+    for outer in (jax.jacfwd, jax.jacrev):
+        for inner in (jax.jacfwd, jax.jacrev):
+            assert_close(jax.jit(outer(inner(tau)))(q, v, a), desired, CLOSE)
+            assert_close(jax.vmap(outer(inner(tau)), (0, None, None))(q[None], v, a)[0], desired, CLOSE)
+
+
+@pytest.mark.parametrize(
+    ("model", "loaded"), [(MODEL, False), (MODEL, True), (MIXED, False)], ids=["puma560", "loaded", "quaternions"]
+)
+def test_one_direction_or_weight_for_many_states(model, loaded):
+    """What JAX batches for the states only: gradients by the direction, or by the weights, are summed over states."""
+    loads = random_loads(model) if loaded else None
+    q, v, a = mixed_state(model, 1, (3,)) if model is MIXED else random_state(model, 1, (3,))
+    rng, tau = np.random.default_rng(2), to_jax(model, loads=loads)
+    dq, w, u = rng.normal(size=model.nq), rng.normal(size=model.nv), rng.normal(size=(3, model.nv))
+
+    def change(dq, q, v, a):
+        return jax.jvp(lambda q: tau(q, v, a), (q,), (dq,))[1]
+
+    def together(dq):
+        return (u * jax.vmap(change, (None, 0, 0, 0))(dq, q, v, a)).sum()
+
+    one_by_one = sum(np.asarray(u[i] @ jax.jacfwd(change)(dq, q[i], v[i], a[i])) for i in range(3))
+    assert_close(jax.grad(together)(dq), one_by_one, CLOSE)
+    assert_close(together(dq), one_by_one @ dq, CLOSE)
+
+    def pulled(w, q, v, a):
+        return jax.vjp(lambda q: tau(q, v, a), q)[1](w)[0]
+
+    rows = jax.vmap(jax.jacrev(pulled), (None, 0, 0, 0))(w, q, v, a)  # ∂(Jᵀw)/∂w = Jᵀ
+    assert_close(rows, np.swapaxes(jax.vmap(jax.jacfwd(tau))(q, v, a), -1, -2), CLOSE)
+    if model is MODEL:
+        exact = inverse_dynamics_jvp(model, q, v, a, dq, 0 * v, 0 * a, loads=loads)
+        assert_close(together(dq), (u * exact).sum(), CLOSE)
+
+
+@pytest.mark.slow
+def test_long_chains_and_trajectories():
+    """A tensor of 200³ numbers for each of 300 states would be 19 GB."""
+    chain = samples.spatial_chain(200)
+    (q, v, a), (w, dq, _) = random_state(chain, 1, (300,)), random_state(chain, 2, (300,))
+    tau = to_jax(chain)
+    product = jax.jit(lambda q, dq: jax.jvp(jax.grad(lambda q: (w * tau(q, v, a)).sum()), (q,), (dq,))[1])
+    desired = inverse_dynamics_hvp(chain, q, v, a, w, dq, 0 * v, 0 * a).dq
+    assert_close(product(q, dq), desired, CLOSE)
+
+
 def test_third_derivatives_are_refused():
     q, v, a = random_state(MODEL)
     with pytest.raises(KinegradError, match="third derivatives of inverse dynamics are not available through JAX"):
@@ -150,4 +312,4 @@ def test_large_batches_do_not_hang():
     # JAX hands large arrays to callbacks while they are still being copied; https://github.com/jax-ml/jax/issues/24255
     state = random_state(MODEL, 7, (20_000,))
     gradient = jax.jit(jax.grad(lambda q, v, a: (to_jax(MODEL)(jax.numpy.sin(q), v, a) ** 2).sum()))
-    assert gradient(*state).shape == (20_000, 6)
+    assert gradient(*state).block_until_ready().shape == (20_000, 6)

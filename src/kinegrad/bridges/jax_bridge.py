@@ -1,17 +1,22 @@
-"""Inverse dynamics as a JAX function."""
+"""Inverse dynamics as a JAX function.
+
+It is one primitive of JAX, which stands for the functions of products.py: operands are q, v, a, then weights of the
+torques if it is ``weighted``, then directions, three arrays each.  Results are the torques, or, of one that is
+weighted, gradients by q, v and a.  All operands have as many axes, of length 1 where they are not batched.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
-from kinegrad.bridges.arguments import batch_shape, check, package, pull_left, pull_second, third_order
-from kinegrad.configuration import pull_tangent
-from kinegrad.dynamics import inverse_dynamics
-from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
-from kinegrad.dynamics_hessian import inverse_dynamics_hessian_tensors
+from kinegrad.bridges.arguments import batch_shape, check, package, third_order
+from kinegrad.bridges.products import Products
 from kinegrad.errors import InputError
 from kinegrad.loads import Loads
 from kinegrad.model import Model
@@ -22,10 +27,11 @@ __all__ = ["to_jax"]
 def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, Any], Any]:
     r"""Inverse dynamics for JAX: τ(q, v, a), with exact first and second derivatives.
 
-    Works under ``jit``, ``vmap`` (one call for the whole batch), ``grad``, ``jacfwd``, ``jacrev`` and ``hessian``, in
-    any order.  The numbers are computed by kinegrad on the processor, also when JAX runs on a GPU.  Second derivatives
-    take 32 n³ bytes for each state, because JAX wants what is linear in a direction as an array, and above 2 GiB an
-    InputError is raised; :func:`inverse_dynamics_hessian` needs 32 n².  Third derivatives raise a KinegradError.
+    Works under ``jit``, ``vmap`` (one call for the whole batch), ``jvp``, ``vjp``, ``grad``, ``jacfwd``, ``jacrev``,
+    ``hessian``, ``linearize``, ``scan`` and ``checkpoint``, in any order.  ``jvp`` and ``grad`` cost O(n), no matrix is
+    formed, and so does either of ``grad``, which is a product with the Hessian.  Forward mode twice costs O(n²).  Third
+    derivatives raise a KinegradError.  The numbers are computed by kinegrad on the processor, also when JAX runs on a
+    GPU.
 
     Parameters
     ----------
@@ -57,68 +63,7 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
     """
     jax = package("jax")
     check(model, loads)
-    jnp = jax.numpy
-    n, sizes = model.nv, (model.nq, model.nv, model.nv)
-
-    def call(function: Callable[..., Any], cores: tuple[tuple[int, ...], ...], *state: Any) -> Any:
-        """`function` of NumPy arrays at all states; results have shapes (..., *core)."""
-        results = tuple(jax.ShapeDtypeStruct(state[0].shape[:-1] + core, jnp.float64) for core in cores)
-        # All of the state have one batch shape here, so with a new first axis of length 1 or N they still broadcast.
-        return jax.pure_callback(function, results, *state, vmap_method="expand_dims")
-
-    def host_value(*state: Any) -> tuple[Any, ...]:
-        return (inverse_dynamics(model, *map(np.asarray, state), loads=loads),)
-
-    def host_derivatives(*state: Any) -> tuple[Any, ...]:
-        q, v, a = map(np.asarray, state)
-        result = inverse_dynamics_derivatives(model, q, v, a, loads=loads)
-        assert isinstance(result.dtau_dq, np.ndarray)
-        return result.tau, pull_tangent(model, q[..., None, :], result.dtau_dq), result.dtau_dv, result.dtau_da
-
-    def host_tensors(*state: Any) -> tuple[Any, ...]:
-        q, v, a = map(np.asarray, state)
-        second = inverse_dynamics_hessian_tensors(model, q, v, a, loads=loads)
-        first = inverse_dynamics_derivatives(model, q, v, a, loads=loads)
-        rows, by_q = q[..., None, :], np.asarray(first.dtau_dq)
-        mixed = (pull_left(model, rows, x) for x in (second.d2tau_dqdv, second.d2tau_dqda))
-        return pull_second(model, rows, second.d2tau_dqdq, by_q), *mixed, second.d2tau_dvdv
-
-    def value(*state: Any) -> Any:
-        return call(host_value, ((n,),), *state)[0]
-
-    def value_and_derivatives(*state: Any) -> Any:
-        return tuple(call(host_derivatives, ((n,), *((n, size) for size in sizes)), *state))
-
-    def value_jvp(state: Any, tangents: Any) -> Any:
-        tau, *matrices = exact(*state)
-        # Linear in the tangents, as JAX wants it: transposed, this is the gradient.
-        return tau, sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
-
-    def tensors(*state: Any) -> Any:
-        nq, nv, _ = sizes
-        return call(host_tensors, ((n, nq, nq), (n, nq, nv), (n, nq, nv), (n, nv, nv)), *state)
-
-    def derivatives_jvp(state: Any, tangents: Any) -> Any:
-        found, (qq, qv, qa, vv), (dq, dv, da) = exact(*state), curved(*state), tangents
-        _, *matrices = found
-
-        def along(tensor: Any, direction: Any) -> Any:
-            return jnp.einsum("...kij,...j->...ki", tensor, direction)
-
-        def across(tensor: Any, direction: Any) -> Any:
-            return jnp.einsum("...kij,...i->...kj", tensor, direction)
-
-        change = sum(jnp.einsum("...ij,...j->...i", D, t) for D, t in zip(matrices, tangents, strict=True))
-        by_q = along(qq, dq) + along(qv, dv) + along(qa, da)
-        return found, (change, by_q, across(qv, dq) + along(vv, dv), across(qa, dq))
-
-    def no_jvp(state: Any, tangents: Any) -> Any:
-        raise third_order("JAX")
-
-    tau, exact, curved = jax.custom_jvp(value), jax.custom_jvp(value_and_derivatives), jax.custom_jvp(tensors)
-    tau.defjvp(value_jvp)
-    exact.defjvp(derivatives_jvp)
-    curved.defjvp(no_jvp)
+    jnp, product, exact = jax.numpy, _primitive(), Products(model, loads)
 
     def inverse_dynamics_jax(q: Any, v: Any, a: Any) -> Any:
         if not jax.config.jax_enable_x64:
@@ -128,6 +73,105 @@ def to_jax(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, A
             )
         state = [jnp.asarray(x, dtype=jnp.float64) for x in (q, v, a)]
         shape = batch_shape(model, loads, **{name: x.shape for name, x in zip("qva", state, strict=True)})
-        return tau(*(jnp.broadcast_to(x, (*shape, size)) for x, size in zip(state, sizes, strict=True)))
+        sizes = (model.nq, model.nv, model.nv)
+        full = (jnp.broadcast_to(x, (*shape, size)) for x, size in zip(state, sizes, strict=True))
+        return product.bind(*full, exact=exact, weighted=False)[0]
 
     return inverse_dynamics_jax
+
+
+@dataclass(frozen=True)
+class _Call:
+    """A product of products.py as JAX calls it; equal ones are compiled once."""
+
+    exact: Products
+    weighted: bool
+    directions: int
+
+    def __call__(self, *operands: Any) -> tuple[Any, ...]:
+        exact, arrays = self.exact, map(np.asarray, operands)
+        if self.weighted:
+            return (exact.vjp, exact.hvp)[self.directions](*arrays)
+        return ((exact.value, exact.jvp, exact.bend)[self.directions](*arrays),)
+
+
+def _split(operands: Sequence[Any], weighted: bool) -> tuple[list[Any], list[list[Any]]]:
+    """The state, and what the product is linear in: weights, and directions."""
+    first = 4 if weighted else 3
+    directions = [list(operands[k : k + 3]) for k in range(first, len(operands), 3)]
+    return list(operands[:3]), [[operands[3]], *directions] if weighted else directions
+
+
+@cache
+def _primitive() -> Any:
+    """The primitive with its rules, made when JAX is first asked for."""
+    jax = package("jax")
+    ad, batching, mlir = (package(f"jax.interpreters.{name}") for name in ("ad", "batching", "mlir"))
+    product = package("jax.extend.core").Primitive("kinegrad_inverse_dynamics")
+    product.multiple_results = True
+
+    def shapes(operands: Any, exact: Products, weighted: bool) -> list[tuple[int, ...]]:
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in operands))
+        n = exact.model.nv
+        return [(*batch, size) for size in ((exact.model.nq, n, n) if weighted else (n,))]
+
+    def compute(*operands: Any, exact: Products, weighted: bool) -> Any:
+        results = tuple(jax.ShapeDtypeStruct(shape, np.float64) for shape in shapes(operands, exact, weighted))
+        return jax.pure_callback(_Call(exact, weighted, (len(operands) - 3) // 3), results, *operands)
+
+    def abstract(*operands: Any, exact: Products, weighted: bool) -> Any:
+        return [jax.core.ShapedArray(shape, np.dtype(np.float64)) for shape in shapes(operands, exact, weighted)]
+
+    def zero(x: Any) -> bool:
+        return isinstance(x, ad.Zero)
+
+    def filled(given: Any, like: Any) -> list[Any]:
+        """Tangents, with zeros for those that JAX leaves out."""
+        return [jax.numpy.zeros(y.shape) if zero(x) else x for x, y in zip(given, like, strict=True)]
+
+    def change(operands: Any, tangents: Any, **what: Any) -> Any:
+        """The product, and how it changes with the state and with what it is linear in."""
+        (state, linear), (along, turned) = _split(operands, what["weighted"]), _split(tangents, what["weighted"])
+        changed = []
+        if not all(map(zero, along)):
+            if len(linear) == 2:
+                raise third_order("JAX")
+            changed.append([*linear, filled(along, state)])
+        for k, part in enumerate(turned):
+            if not all(map(zero, part)):
+                changed.append([*linear[:k], filled(part, linear[k]), *linear[k + 1 :]])
+        parts = [product.bind(*state, *chain(*parts), **what) for parts in changed]
+        return product.bind(*operands, **what), [sum(x[1:], x[0]) for x in zip(*parts, strict=True)]
+
+    def transpose(cotangents: Any, *operands: Any, exact: Products, weighted: bool) -> Any:
+        """By one of what the product is linear in: that is open now, and what was open is given."""
+        if all(map(zero, cotangents)):
+            return [None] * len(operands)
+        given = [jax.numpy.zeros(x.aval.shape) if zero(x) else x for x in cotangents]
+        state, linear = _split(operands, weighted)
+        k = next(k for k, part in enumerate(linear) if any(map(ad.is_undefined_primal, part)))
+        rest = [x for part in linear[:k] + linear[k + 1 :] for x in part]
+        of_weights = weighted and k == 0
+        new = [*rest, *given] if weighted else [*given, *rest]
+        found = product.bind(*state, *new, exact=exact, weighted=not of_weights)
+        before = 3 + sum(map(len, linear[:k]))
+        by = dict(enumerate(found, start=before))
+        return [fitted(by[i], x.aval.shape) if ad.is_undefined_primal(x) else None for i, x in enumerate(operands)]
+
+    def fitted(x: Any, shape: tuple[int, ...]) -> Any:
+        """Summed over axes along which there was one for all."""
+        axes = tuple(i for i, (have, size) in enumerate(zip(x.shape, shape, strict=True)) if have != size)
+        return x.sum(axis=axes, keepdims=True)
+
+    def batch(operands: Any, axes: Any, **what: Any) -> Any:
+        # The new axis comes first, of length 1 where there is one for all, so that batch shapes still broadcast.
+        moved = (x[None] if k is None else jax.numpy.moveaxis(x, k, 0) for x, k in zip(operands, axes, strict=True))
+        found = product.bind(*moved, **what)
+        return found, [0] * len(found)
+
+    product.def_impl(compute)
+    product.def_abstract_eval(abstract)
+    ad.primitive_jvps[product], ad.primitive_transposes[product] = change, transpose
+    batching.primitive_batchers[product] = batch
+    mlir.register_lowering(product, mlir.lower_fun(compute, multiple_results=True))
+    return product
