@@ -118,11 +118,13 @@ def test_torch(model):
 
 
 @models
-def test_products_for_torch(model):
-    """What the functions of PyTorch are made of, which needs no PyTorch."""
+def test_products(model):
+    """What the functions of JAX and PyTorch are made of, which needs neither; one direction goes with many states."""
     q, v, a = mixed_state(model, 1)
     rng = np.random.default_rng(3)
     dq, w, zero = rng.normal(size=model.nq), rng.normal(size=model.nv), np.zeros(model.nv)
     expected = by_numbers(model, q, v, a)
     assert_close(Products(model).jvp(q, v, a, dq, zero, zero), expected @ dq, CLOSE)
     assert_close(Products(model).vjp(q, v, a, w)[0], w @ expected, CLOSE)
+    many = Products(model).jvp(*(np.stack([x, x]) for x in (q, v, a)), dq[None], zero[None], zero[None])
+    assert_close(many, np.stack([expected @ dq] * 2), CLOSE)

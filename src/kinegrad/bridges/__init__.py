@@ -1,7 +1,7 @@
 """kinegrad inside other packages: inverse dynamics with its exact derivatives, for JAX, PyTorch and CasADi.
 
-to_jax      a JAX function: jit, vmap, grad, jacfwd, jacrev, hessian           pip install 'kinegrad[jax]'
-to_torch    a PyTorch function: backward, forward mode, torch.func, hvp        pip install 'kinegrad[torch]'
+to_jax      a JAX function: jit, vmap, grad, jvp of grad, jacrev, hessian      pip install 'kinegrad[jax]'
+to_torch    a PyTorch function: backward, forward mode, torch.func, vhp        pip install 'kinegrad[torch]'
 to_casadi   a CasADi function with sparse Jacobian and Hessian, for nlpsol     installed with kinegrad
 
 Each takes ``(model, *, loads=None)`` and gives τ(q, v, a).  The packages are imported when one of these is called.

@@ -17,10 +17,11 @@ __all__ = ["to_torch"]
 def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any, Any], Any]:
     r"""Inverse dynamics for PyTorch: τ(q, v, a), with exact first and second derivatives.
 
-    ``backward`` and forward mode cost O(n) each, no matrix is formed, and so does a derivative of either that is of a
-    weighted sum: ``torch.autograd.functional.hvp``, ``hessian``, ``double_backward``.  ``torch.func`` (``grad``,
-    ``jvp``, ``vjp``, ``jacrev``, ``jacfwd``, ``hessian``, ``vmap``) works, a batch being one call.  Forward mode twice
-    costs O(n²).  Third derivatives raise a KinegradError.
+    ``backward`` and forward mode cost O(n) each, no matrix is formed, and so does either of ``backward``, which is a
+    product with the Hessian: ``torch.autograd.functional.vhp``, ``torch.func.jvp`` of ``grad``.  ``torch.func``
+    (``grad``, ``jvp``, ``vjp``, ``jacrev``, ``jacfwd``, ``hessian``, ``vmap``) works, a batch being one call.  Forward
+    mode twice costs O(n²), and so does ``torch.autograd.functional.hvp``, but for sums with given weights.  Third
+    derivatives raise a KinegradError.
 
     Parameters
     ----------
@@ -118,7 +119,8 @@ def to_torch(model: Model, *, loads: Loads | None = None) -> Callable[[Any, Any,
 
     none = (None, None, None)
 
-    # PyTorch asks for gradients of some of what is given, and has tangents of some: nothing is computed for the others.
+    # Of what is given, some parts have gradients, and some have tangents; nothing is computed for the others.  That a
+    # part has a gradient does not say that PyTorch asks for it: hvp of functions of τ never uses those by the weights.
 
     class Bend(Exact):
         """The change of the change of τ, along two directions; linear in each."""
