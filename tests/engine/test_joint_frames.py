@@ -98,6 +98,18 @@ def test_right_angles_and_parallel_axes_are_recognised():
     assert TILTED not in kinds
 
 
+def test_axes_that_are_parallel_but_for_rounding():
+    """Turned there and back, about many axes: angles of 1e-16 cost as much as any, and say nothing."""
+    rng, builder, last = np.random.default_rng(2), kg.ModelBuilder(), None
+    for k in range(50):
+        axis, angle = rng.normal(size=3), rng.uniform(-3, 3)
+        place = kg.rotate(axis, angle) @ kg.rotate(axis, -angle)
+        last = builder.add(f"{k}", last, kg.revolute("z"), placement=place, inertia=kg.Inertia.box(1, [1, 2, 3]))
+    kinds = tilts(builder.build())[1:]
+    assert kinds.count(PARALLEL) > 40
+    assert set(kinds) <= {PARALLEL, TILTED}
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_one_child_of_each_link_is_not_branched(name):
     model = MODELS[name]
