@@ -1,7 +1,8 @@
 """Start-up: import, first call, compilation
 
 Each number is measured in a new Python process, with a folder of compiled code of its own: warm for the
-import and the first call (best of 5), empty for each compilation, which happens once on a machine.
+import and the first call (best of 5), empty for each compilation, which happens once on a machine.  Python finds its
+byte code in a folder of the run, since it may be told not to keep any (``PYTHONDONTWRITEBYTECODE``).
 Compilation is given in seconds of the processor, which other work on the machine hardly changes, after Numba's own
 start; the call itself, a few milliseconds at most, is part of it.
 """
@@ -15,6 +16,8 @@ import sys
 import tempfile
 
 from benchmarks.timing import QUICK, Measurement, Row
+
+BYTE_CODE = tempfile.TemporaryDirectory()  # until the process ends
 
 IMPORT = """
 from time import perf_counter
@@ -141,5 +144,6 @@ def _compilation(name: str, call: str, note: str = "") -> Measurement:
 def _seconds(code: str, folder: str) -> float:
     """What `code` prints when a new process runs it, with its compiled code in `folder`."""
     environment = os.environ | {"KINEGRAD_CACHE_DIR": folder, "KINEGRAD_QUIET": "1"}
+    environment |= {"PYTHONDONTWRITEBYTECODE": "", "PYTHONPYCACHEPREFIX": BYTE_CODE.name}
     command = [sys.executable, "-c", code]
     return float(subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True).stdout)

@@ -54,7 +54,7 @@ def test_every_package_has_a_docstring():
 
 
 LAZY = ("bridges", "compare", "io", "objectives", "optimize", "papers", "plot", "predictions", "simulate", "view")
-SLOW = ("matplotlib", "scipy.integrate", "scipy.optimize", "xarray", "typer", "rich")
+SLOW = ("matplotlib", "scipy.integrate", "scipy.optimize", "scipy.sparse", "xarray", "typer", "rich")
 
 
 def test_subpackages_are_there_without_an_import():
