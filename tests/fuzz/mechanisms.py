@@ -8,6 +8,7 @@ import numpy as np
 
 import kinegrad as kg
 from kinegrad import Design, Inertia, Loads, Model, ModelBuilder, samples
+from kinegrad.model.coordinates import HINGES, POSE
 from tests.conftest import random_loads, tree
 from tests.constraints.sets import random_constraints
 from tests.mixed import mixed_loads, mixed_tree
@@ -103,8 +104,13 @@ def _extreme(model: Model, rng: np.random.Generator) -> Model:
 def design_of(rng: random.Random, model: Model) -> Design:
     """One to four parameters of a model."""
     link, joint = rng.choice(model.link_names), rng.choice(model.joint_names)
-    names = [f"{link}.mass", f"{link}.com.y", f"{link}.inertia.xy", f"{joint}.placement.x", f"{joint}.placement.rz",
-             f"{joint}.damping", f"{joint}.stiffness", f"{joint}.armature", "gravity.x", "gravity.z"]  # fmt: skip
+    names = [f"{link}.mass", f"{link}.com.y", f"{link}.inertia.xy"]
+    balls = [model.joint_names[first : first + len(HINGES)] for first, _, _ in model.layout.balls]
+    if ball := next((hinges for hinges in balls if joint in hinges), None):  # between whose hinges nothing can vary
+        names += [f"{ball[0]}.placement.x", f"{ball[0]}.placement.rz", f"{ball[-1]}.tip.x", f"{ball[POSE]}.damping"]
+    else:
+        names += [f"{joint}.{x}" for x in ("placement.x", "placement.rz", "damping", "stiffness", "armature")]
+    names += ["gravity.x", "gravity.z"]
     if model.mass[model.link_index(link)] == 0.0:
         names = names[3:]
     return Design(model, rng.sample(names, rng.randint(1, 4)))
