@@ -31,6 +31,7 @@ class J:
     in_child: tuple[str, str] = ("0.02 0.1 -0.03", "-0.1 0.25 0.15")
     flags: dict[str, str] = field(default_factory=dict)  # of coordinates: more XML
     mass: str = "1.7"
+    com: str = "0.01 -0.1 0.02"
     inertia: str = "0.03 0.04 0.05 0.001 -0.002 0.003"
     more: str = ""
 
@@ -56,7 +57,7 @@ def new_layout(joints: list[J], extra: str = "", gravity: str = "", markers: str
     bodies, moved = [], []
     for k, j in enumerate(joints):
         bodies.append(
-            f'<Body name="{j.body}"><mass>{j.mass}</mass><mass_center>0.01 -0.1 0.02</mass_center>'
+            f'<Body name="{j.body}"><mass>{j.mass}</mass><mass_center>{j.com}</mass_center>'
             f"<inertia>{j.inertia}</inertia></Body>"
         )
         frames = ""
@@ -89,7 +90,7 @@ def old_layout(joints: list[J], extra: str = "", gravity: str = "", markers: str
         moments = zip(("xx", "yy", "zz", "xy", "xz", "yz"), j.inertia.split(), strict=True)
         held = f"<CoordinateSet><objects>{_coordinates(j)}</objects></CoordinateSet>" if j.coordinates else ""
         bodies.append(
-            f'<Body name="{j.body}"><mass>{j.mass}</mass><mass_center>0.01 -0.1 0.02</mass_center>'
+            f'<Body name="{j.body}"><mass>{j.mass}</mass><mass_center>{j.com}</mass_center>'
             + "".join(f"<inertia_{x}>{value}</inertia_{x}>" for x, value in moments)
             + f'<Joint><{j.kind} name="joint{k}"><parent_body>{j.parent}</parent_body>'
             f"<location_in_parent>{j.in_parent[0]}</location_in_parent>"
