@@ -161,6 +161,9 @@ def test_locked_coordinates(tmp_path: Path, locked: str) -> None:
     file, twin = twins(path, locked=locked)
     assert file.model.nv == (3 if locked == "fixed" else 5)
     assert dict(file.locked) == ({"qc": 0.4, "qd": 0.0} if locked == "fixed" else {})
+    locks = [note.text for note in file.report if note.what == "lock"]  # OpenSim holds them in simulations
+    assert len(locks) == (0 if locked == "fixed" else 2)
+    assert locked == "fixed" or 'name="qc">: it is locked at 0.4, and no simulation holds it there' in locks[0]
     compare(file, twin, 1e-11)
 
 

@@ -179,6 +179,56 @@ def test_what_is_switched_off(tmp_path):
     compare(tmp_path / "a.xml")
 
 
+LIMITED = f"""<mujoco><option><flag contact="disable"/></option><worldbody>
+<body><joint name="a" range="-90 45" solreflimit="0.02 1"/>{ROD}
+<body><joint name="b" type="slide" range="-1.8 1.8"/>{ROD}
+<body><joint name="c" range="0 1" limited="false"/>{ROD}
+<body><joint name="d" type="ball" range="0 60"/>{ROD}
+<body><joint name="e" frictionloss="0.2" actuatorfrcrange="-3 4"/>{ROD}</body></body></body></body></body></worldbody>
+<tendon><fixed name="cable" limited="true" range="0 1" frictionloss="2"><joint joint="a" coef="1"/></fixed></tendon>
+<equality><joint name="held" joint1="c"/></equality>
+<actuator><motor name="late" joint="a" group="2"/></actuator></mujoco>"""
+
+
+def test_stops_are_listed(tmp_path):
+    """MuJoCo pushes a joint back at its limits and no simulation here does, so that the file moves otherwise."""
+    found = read_model(written(tmp_path, LIMITED))
+    assert found.report.counts == {"joint stop": 3, "joint friction": 1, "tendon": 1}
+    stops = [note.text for note in found.report if note.what == "joint stop"]
+    assert (
+        stops[0]
+        == "joint 'a' has stops at -1.5708 and 0.785398 rad, which are its position_limits and are not simulated"
+    )
+    assert stops[1] == "joint 'b' has stops at -1.8 and 1.8 m, which are its position_limits and are not simulated"
+    assert stops[2] == "ball joint 'd' has a stop at a turn of 1.0472 rad"
+    np.testing.assert_allclose(
+        found.model.position_limits[:3], [[-np.pi / 2, np.pi / 4], [-1.8, 1.8], [-np.inf, np.inf]]
+    )
+    texts = [note.text for note in found.report]
+    assert "joint 'e' has limits of the sum of its actuators from -3 to 4" in texts
+    assert "tendon 'cable' with frictionloss, limits is left out" in texts
+    with pytest.warns(kg.io.LeftOutWarning, match="not in the model: 3 × joint stop, 1 × joint friction, 1 × tendon"):
+        kg.load(tmp_path / "a.xml")
+
+
+@pytest.mark.parametrize("flags", ['constraint="disable"', 'limit="disable" frictionloss="disable" equality="disable"'])
+def test_what_mujoco_switches_off_is_neither_listed_nor_a_constraint(tmp_path, flags):
+    """Stops, friction and equalities that the file switches off do not act in MuJoCo."""
+    found = read_model(written(tmp_path, LIMITED.replace('contact="disable"', f'contact="disable" {flags}')))
+    assert found.report.counts == {}
+    assert found.constraints.names == ()
+    texts = [note.text for note in found.report]
+    assert "equality 'held' (joint) is there, but switched off by <flag>" in texts
+    assert "limit is switched off by <flag>" in texts
+
+
+def test_motors_that_are_switched_off_or_late(tmp_path):
+    """They are no motors of the model, which acts at once."""
+    assert read_model(written(tmp_path, LIMITED)).model.actuator_names == ("late",)
+    off = LIMITED.replace("<option>", '<option actuatorgroupdisable="2">')
+    assert "'late' is left out: its group is switched off" in str(read_model(written(tmp_path, off)).report)
+
+
 JOINT = f"<mujoco>\n<worldbody><body>\n<joint/>{ROD}</body></worldbody></mujoco>"
 REFUSED = {
     "nothing moves": ("<mujoco/>", "has no joint, so that nothing moves; expected at least one"),

@@ -161,9 +161,6 @@ class Tree:
             if stiffness:
                 text = f"{_KINDS[kind]} joint {shown(name)} has stiffness {stiffness:g}"
                 self.notes.append(Note("stiffness of a ball", text))
-            if kind == BALL and m.jnt_limited[j]:
-                text = f"ball joint {shown(name)} is limited to {m.jnt_range[j][1]:g} rad"
-                self.notes.append(Note("limit of a ball", text, matters=False))
             if kind == FREE:
                 joint = free(quaternion=self.quaternion)
                 add(name, None, joint, link=link, inertia=body, **numbers)

@@ -12,7 +12,7 @@ from kinegrad.errors import FileError, InputError
 from kinegrad.io.mjcf.bodies import BALL, FREE, Names, Tree
 from kinegrad.io.mjcf.compiling import compiled, mujoco
 from kinegrad.io.mjcf.equalities import equalities
-from kinegrad.io.mjcf.left_out import actuation, left_out
+from kinegrad.io.mjcf.left_out import actuation, left_out, switches
 from kinegrad.io.mjcf.shapes import add_shapes
 from kinegrad.io.model_file import ModelFile, Note, Report
 from kinegrad.io.whole_file import checked_path
@@ -54,12 +54,7 @@ def read(path: str | os.PathLike[str], *, quaternion: bool = True) -> ModelFile:
     names = Names(m)
     if not m.njnt:
         raise FileError(place, ("has no joint, so that nothing moves; expected at least one",))
-    bits, off = package.mjtDisableBit, int(m.opt.disableflags)
-    flags = {
-        what: not off & int(getattr(bits, f"mjDSBL_{what.upper()}", 0)) for what in ("gravity", "spring", "damper")
-    }
-    if hasattr(bits, "mjDSBL_PASSIVE") and off & int(bits.mjDSBL_PASSIVE):  # versions that have one flag of both
-        flags |= {"spring": False, "damper": False}
+    flags = switches(package, m)
     gravity = np.array(m.opt.gravity) * flags["gravity"]
     try:
         builder = ModelBuilder(_model_name(m, place.stem), gravity=gravity)
@@ -77,7 +72,7 @@ def read(path: str | os.PathLike[str], *, quaternion: bool = True) -> ModelFile:
         Note("switched off", f"{what} is switched off by <flag>", matters=False) for what in flags if not flags[what]
     ]
     warnings = [Note("MuJoCo's warning", f"MuJoCo warns: {text}", matters=False) for text in warned]
-    notes = [*warnings, *switched, *tree.notes, *left_out(package, m, names), *notes]
+    notes = [*warnings, *switched, *tree.notes, *left_out(package, m, names, flags), *notes]
     return ModelFile(model, constraints, Report(os.fspath(path), "MJCF", tuple(notes)))
 
 

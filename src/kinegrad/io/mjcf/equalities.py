@@ -35,8 +35,9 @@ def equalities(package: Any, tree: Tree) -> list[Constraint]:
         kind = int(m.eq_type[k])
         name = tree.names.of("equality", k) or f"equality{k}"
         word = kinds(kind).name.removeprefix("mjEQ_").lower()
-        if not m.eq_active0[k]:
-            text = f"equality {shown(name)} ({word}) is there, but not active"
+        if not (m.eq_active0[k] and tree.flags["equality"]):
+            why = "not active" if tree.flags["equality"] else "switched off by <flag>"
+            text = f"equality {shown(name)} ({word}) is there, but {why}"
             tree.notes.append(Note("inactive equality", text, matters=False))
             continue
         made = known[kind](package, tree, k, name) if kind in known else "it has no counterpart"

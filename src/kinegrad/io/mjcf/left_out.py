@@ -7,15 +7,33 @@ from typing import Any
 import numpy as np
 
 from kinegrad.errors import shown
-from kinegrad.io.mjcf.bodies import HINGE, SLIDE, Names
+from kinegrad.io.mjcf.bodies import BALL, HINGE, SLIDE, Names
 from kinegrad.io.model_file import Note
 
-__all__ = ["actuation", "left_out"]
+__all__ = ["SWITCHES", "actuation", "left_out", "switches"]
+
+SWITCHES = ("gravity", "spring", "damper", "equality", "limit", "frictionloss", "contact", "actuation")
+_CONSTRAINTS = ("equality", "limit", "frictionloss", "contact")  # switched off together by <flag constraint="disable"/>
+_PASSIVE = ("spring", "damper")  # switched off together by <flag passive="disable"/> of older versions
 
 
-def left_out(package: Any, m: Any, names: Names) -> list[Note]:
-    """Notes of tendons, friction, contacts, fluids, and of what does not move the mechanism."""
-    notes = [*_forces(m, names), *_world(package, m, names)]
+def switches(package: Any, m: Any) -> dict[str, bool]:
+    """Return which parts of MuJoCo's simulation the file leaves switched on, by the names of its flags."""
+    off = int(m.opt.disableflags)
+
+    def on(what: str) -> bool:
+        return not off & int(getattr(package.mjtDisableBit, f"mjDSBL_{what.upper()}", 0))
+
+    found = {what: on(what) for what in SWITCHES}
+    for together, parts in (("constraint", _CONSTRAINTS), ("passive", _PASSIVE)):
+        if not on(together):
+            found |= dict.fromkeys(parts, False)
+    return found
+
+
+def left_out(package: Any, m: Any, names: Names, flags: dict[str, bool]) -> list[Note]:
+    """Notes of stops, tendons, friction, contacts, fluids, and of what does not move the mechanism."""
+    notes = [*_forces(m, names, flags), *_world(package, m, names, flags)]
     still = {"camera": "cam", "light": "light", "sensor": "sensor", "keyframe": "key", "skin": "skin"}
     for what, short in still.items():
         for k in range(getattr(m, f"n{short}", 0)):
@@ -23,22 +41,28 @@ def left_out(package: Any, m: Any, names: Names) -> list[Note]:
     return notes
 
 
-def _forces(m: Any, names: Names) -> list[Note]:
+def _forces(m: Any, names: Names, flags: dict[str, bool]) -> list[Note]:
     notes = []
     for j in range(m.njnt):
         d = int(m.jnt_dofadr[j])
         name = shown(names.joints[j])
-        if m.dof_frictionloss[d]:
+        if m.jnt_limited[j] and flags["limit"]:
+            notes.append(_stop(m, j, name))
+        if _field(m, "jnt_actfrclimited", j):
+            low, high = m.jnt_actfrcrange[j]
+            text = f"joint {name} has limits of the sum of its actuators from {low:g} to {high:g}"
+            notes.append(Note("limits of an actuator", text, matters=False))
+        if m.dof_frictionloss[d] and flags["frictionloss"]:
             notes.append(Note("joint friction", f"joint {name} has frictionloss {m.dof_frictionloss[d]:g}"))
-        if np.any(_field(m, "jnt_stiffnesspoly", j)):
+        if np.any(_field(m, "jnt_stiffnesspoly", j)) and flags["spring"]:
             notes.append(Note("nonlinear stiffness", f"joint {name} has a stiffness of higher order"))
-        if np.any(_field(m, "dof_dampingpoly", d)):
+        if np.any(_field(m, "dof_dampingpoly", d)) and flags["damper"]:
             notes.append(Note("nonlinear damping", f"joint {name} has a damping of higher order"))
-        if int(_field(m, "jnt_plasticadr", j, -1)) >= 0:
+        if int(_field(m, "jnt_plasticadr", j, -1)) >= 0 and flags["spring"]:
             notes.append(Note("plastic spring", f"joint {name} has a spring that yields"))
     for k in range(m.ntendon):
-        acts = [what for what in ("stiffness", "damping", "frictionloss", "armature") if _field(m, f"tendon_{what}", k)]
-        acts += ["limits"] if m.tendon_limited[k] else []
+        acts = [what for what in _TENDONS if np.any(_field(m, f"tendon_{what}", k)) and flags.get(_TENDONS[what], True)]
+        acts += ["limits"] if m.tendon_limited[k] and flags["limit"] else []
         what = f" with {', '.join(acts)}" if acts else ""
         notes.append(Note("tendon", f"tendon {_named(names, 'tendon', k)}{what} is left out", matters=bool(acts)))
     for b in range(1, m.nbody):
@@ -50,13 +74,27 @@ def _forces(m: Any, names: Names) -> list[Note]:
     return notes
 
 
-def _world(package: Any, m: Any, names: Names) -> list[Note]:
+# what of a tendon acts, and the flag that switches it off
+_TENDONS = {
+    "stiffness": "spring", "stiffnesspoly": "spring", "damping": "damper", "dampingpoly": "damper",
+    "frictionloss": "frictionloss", "armature": "",
+}  # fmt: skip
+
+
+def _stop(m: Any, j: int, name: str) -> Note:
+    """The note of a joint that MuJoCo pushes back, softly, at its limits."""
+    low, high = m.jnt_range[j]
+    if int(m.jnt_type[j]) == BALL:
+        return Note("joint stop", f"ball joint {name} has a stop at a turn of {high:g} rad")
+    unit = "m" if int(m.jnt_type[j]) == SLIDE else "rad"
+    text = f"joint {name} has stops at {low:g} and {high:g} {unit}, which are its position_limits and are not simulated"
+    return Note("joint stop", text)
+
+
+def _world(package: Any, m: Any, names: Names, flags: dict[str, bool]) -> list[Note]:
     notes = []
     touching = int(((np.asarray(m.geom_contype) | np.asarray(m.geom_conaffinity)) != 0).sum())
-    off = int(m.opt.disableflags) & (
-        int(package.mjtDisableBit.mjDSBL_CONTACT) | int(package.mjtDisableBit.mjDSBL_CONSTRAINT)
-    )
-    if (touching > 1 and not off) or m.npair:
+    if flags["contact"] and (touching > 1 or m.npair):
         notes.append(Note("contacts", f"{touching} geoms may touch each other, {m.npair} pairs are named"))
     if m.opt.density or m.opt.viscosity:
         text = f"it moves in a fluid of density {m.opt.density:g} kg/m³ and viscosity {m.opt.viscosity:g} Pa·s"
@@ -102,6 +140,11 @@ def _why_not(package: Any, m: Any, k: int) -> str:
         return "its gain is not constant"
     if int(m.actuator_biastype[k]) != int(package.mjtBias.mjBIAS_NONE):
         return "it has a bias, as position and velocity servos have"
+    if _field(m, "actuator_delay", k):
+        return "it acts with a delay"
+    group = int(m.actuator_group[k])
+    if 0 <= group < 31 and int(getattr(m.opt, "disableactuator", 0)) >> group & 1:
+        return "its group is switched off"
     return "it has damping or armature" if _has_inertia(m, k) else ""
 
 

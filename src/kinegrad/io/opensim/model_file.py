@@ -80,7 +80,7 @@ def read(
     path : path
     locked : {"fixed", "free"}
         What becomes of locked coordinates: they are held at their defaults and not in the model, or they are
-        coordinates like others, with limits that hold them.
+        coordinates like others, with limits at their defaults, which simulations do not keep.
     inertia : {"refuse", "project"}
         What becomes of inertias that no body can have, as those of the toes in many published models: an error, or the
         nearest ones that a body can have, which the report names.
@@ -177,6 +177,10 @@ def _notes(found: Document, made: Assembled) -> list[Note]:
         low, high = coordinate.range
         text = f"{coordinate.element.own_label}: its range from {low:g} to {high:g} is not in the model"
         notes.append(Note("range", text, coordinate.element.line))
+    for record in (each for joint in found.joints for each in joint.coordinates):
+        if record.locked and record.name in made.motion_types and record.name not in made.locked:
+            text = f"{record.element.own_label}: it is locked at {record.default:g}, and no simulation holds it there"
+            notes.append(Note("lock", text, record.element.line))
     for name in made.homeless:
         notes.append(Note("fixed in the ground", f"{shown(name)} does not move, and is not in the model", 0, False))
     return notes
