@@ -190,3 +190,12 @@ def test_what_does_not_fit_is_refused(make, message):
 def test_coordinates_of_a_model_are_checked(coordinates, message):
     with pytest.raises(ModelError, match=message):
         two_arms().build().replace(coordinates=coordinates)
+
+
+def test_a_knee_angle_is_an_angle_though_its_first_joint_slides():
+    """The coordinate is measured as the joint that it moves one to one: files in degrees were read as metres."""
+    leg = kg.ModelBuilder("leg")
+    leg.add("knee", None, kg.planar("z"), link="shank", inertia=kg.Inertia.rod(3.7, [0, 0, 0], [0, -0.43, 0]))
+    slide = kg.SplineFunction([-2.1, -1.0, 0.0], [-0.003, 0.004, -0.005])
+    leg.couple("knee_angle", {"knee.tx": slide, "knee.ty": 0.01, "knee.rz": 1.0})
+    assert leg.build().layout.speed_kinds == ["revolute"]

@@ -192,6 +192,17 @@ def test_quaternions_and_couplings_have_sliders():
     np.testing.assert_allclose(scene.tangent(scene.posture(x)), x, atol=1e-12)
 
 
+def test_the_slider_of_a_knee_that_slides_while_it_bends_is_an_angle():
+    """A coordinate of a hinge and a slider turns: its range is not that of the slider."""
+    builder = kg.ModelBuilder("leg")
+    rod = kg.Inertia.rod(3.7, (0, 0, 0), (0, -0.43, 0))
+    builder.add("hip", None, kg.revolute("z"), link="thigh", inertia=rod)
+    builder.add("knee", "thigh", kg.planar("z"), link="shank", placement=[0, -0.4, 0], inertia=rod)
+    builder.couple("knee_angle", {"knee.rz": 1.0, "knee.tx": 0.01, "knee.ty": 0.01})
+    scene = Shown(builder.build())
+    np.testing.assert_allclose(scene.slider_ranges(), scene.slider_ranges()[0] * np.ones((2, 1)))
+
+
 @pytest.mark.parametrize(("dark", "told"), [(True, "true"), (False, "false"), (None, "matchMedia")])
 def test_exported_pages_are_dark_if_asked_or_as_the_reader_has_it(tmp_path, dark, told):
     page = export_page(kg.samples.two_link(), None, tmp_path / "arm.html", dark=dark)

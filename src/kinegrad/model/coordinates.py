@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import ModelError, shown
-from kinegrad.model.functions import CoordinateFunction
+from kinegrad.model.functions import CoordinateFunction, LinearFunction
 from kinegrad.model.names import as_tuple, check_name
 
 if TYPE_CHECKING:
@@ -199,9 +199,12 @@ class Layout:
 
 
 def _kind(model: Model, entry: CoupledCoordinate) -> str:
-    """The unit of a coupling's coordinate: that of the joint of its name, or else of the first one it moves."""
+    """The unit of a coupling's coordinate: that of the joint of its name, of one that it moves one to one, or of the
+    first."""
     own = [j for j in entry.joints if model.joint_names[j] == entry.name]
-    return model.joints[own[0] if own else min(entry.joints)].kind
+    pairs = zip(entry.joints, entry.functions, strict=True)
+    alike = [j for j, f in pairs if isinstance(f, LinearFunction) and abs(f.multiplier) == 1]
+    return model.joints[[*own, *alike, min(entry.joints)][0]].kind
 
 
 def check_coordinates(model: Model, given: Any) -> tuple[CoupledCoordinate | Quaternion, ...]:

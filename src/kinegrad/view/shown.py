@@ -109,7 +109,7 @@ class Shown:
         base = carried >= (1 - 1e-12) * model.total_mass  # joints that move all there is
         floats = any(base[i] and joint.kind == "prismatic" for i, joint in enumerate(model.joints))
         speeds = np.array(model.layout.speed_of)
-        second = {int(s) for i, s in enumerate(speeds) if s >= 0 and model.joints[i].kind == "prismatic"}
+        second = {k for k, kind in enumerate(model.layout.speed_kinds) if kind == "prismatic"}
         second |= {int(s) for i, s in enumerate(speeds) if s >= 0 and floats and base[i]}
         largest = np.abs(self.tau).max(axis=0)
         return np.array(sorted(range(model.nv), key=lambda k: (k in second, -largest[k])))
@@ -130,10 +130,8 @@ class Shown:
         layout, model = self.model.layout, self.model
         ranges = np.tile([-FULL_TURN, FULL_TURN], (model.nv, 1))
         coupled = {speed for i, speed in enumerate(layout.speed_of) if list(layout.speed_of).count(speed) > 1}
-        for i, joint in enumerate(model.joints):
-            speed = layout.speed_of[i]
-            if joint.kind == "prismatic":
-                ranges[speed] = reach(model) * np.array([-1.0, 1.0])
+        ranges[[kind == "prismatic" for kind in layout.speed_kinds]] = reach(model) * np.array([-1.0, 1.0])
+        for i, speed in enumerate(layout.speed_of):
             limits = model.position_limits[i]
             if speed not in coupled:
                 ranges[speed] = np.where(np.isfinite(limits), limits, ranges[speed])

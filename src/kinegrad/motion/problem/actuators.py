@@ -8,7 +8,8 @@ itself off the world.  It is found as follows.  Speeds that move all links as on
 links with mass have the same twist; the twists of links are linear in v, so these speeds are a null space, and it
 must be the same in several postures.  If they make up all six rigid motions (or two shifts and the turn of a plane,
 beginning with sliding joints of massless links that no motor is known of), then the body floats, and the torques
-along these speeds are zero.  In human43 they are the five joints of the pelvis, and *one* more: the third turn of the
+along these speeds are zero.  The world may hold several mechanisms; each is judged by itself, and speeds that move no
+mass have no part in it.  In human43 they are the five joints of the pelvis, and *one* more: the third turn of the
 body is shared by three joints, whose torques need not vanish, but their sum must.
 """
 
@@ -21,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.configuration import random_configuration
 from kinegrad.errors import InputError, shown
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.kinematics_derivatives import forward_kinematics_derivatives
@@ -110,26 +112,39 @@ def _row_names(model: Model, N: Array) -> tuple[str, ...]:
 
 
 def floating_rows(model: Model) -> Array:
-    """Rows of τ that a floating base makes zero, (6, nv), (3, nv) or none."""
+    """Rows of τ that floating bases make zero, (rows, nv): six or three for each mechanism that floats."""
+    massive = (model.mass > 0) | np.abs(model.inertia).any(axis=(1, 2))
+    twists = [_twists(model, q) for q in random_configuration(model, 20230718, shape=4)]
+    found = [_rows_of_one(model, links, massive, twists) for links in _mechanisms(model)]
+    return np.concatenate([np.zeros((0, model.nv)), *found])
+
+
+def _mechanisms(model: Model) -> list[NDArray[np.int64]]:
+    """Links by the tree they are in; trees that a coordinate moves together count as one."""
+    root, speed = np.arange(model.n), model.layout.speed_of
+    for i, parent in enumerate(model.parents):
+        root[i] = i if parent < 0 else root[parent]
+    for v in range(model.nv):
+        together = root[speed == v]
+        root[np.isin(root, together)] = together.min()
+    return [np.flatnonzero(root == r) for r in np.unique(root)]
+
+
+def _rows_of_one(model: Model, links: NDArray[np.int64], massive: NDArray[np.bool_], twists: list[Array]) -> Array:
+    """Rows of one mechanism, (6, nv), (3, nv) or none."""
     none = np.zeros((0, model.nv))
-    if model.nv < 3 or model.nq != model.nv:
+    links = links[massive[links]]
+    if not len(links):
         return none
-    massive = np.flatnonzero((model.mass > 0) | np.abs(model.inertia).any(axis=(1, 2)))
-    if not len(massive):
-        return none
-    rng = np.random.default_rng(20230718)
-    stacked = []
-    for q in rng.uniform(-0.7, 0.7, (3, model.nq)):
-        twists = _twists(model, q)[massive]
-        stacked.append((twists[1:] - twists[:1]).reshape(-1, model.nv))
-    relative = np.concatenate(stacked)
-    _, s, vt = np.linalg.svd(relative) if len(relative) else (None, np.zeros(0), np.eye(model.nv))
+    moving = np.flatnonzero(np.abs(np.stack(twists)[:, links]).max(axis=(0, 1, 2)) > 0)  # speeds that move a mass
+    relative = np.concatenate([(x[links[1:]] - x[links[:1]]).reshape(-1, model.nv) for x in twists[:-1]])[:, moving]
+    _, s, vt = np.linalg.svd(relative) if len(relative) else (None, np.zeros(0), np.eye(len(moving)))
     rank = int((s > 1e-9 * max(s.max(initial=0.0), 1.0)).sum())
-    rigid = vt[rank:]
+    rigid = np.zeros((len(moving) - rank, model.nv))
+    rigid[:, moving] = vt[rank:]
     if len(rigid) not in (3, 6):
         return none
-    q = rng.uniform(-0.7, 0.7, model.nq)
-    motions = _twists(model, q)[massive[0]] @ rigid.T  # (6, k)
+    motions = twists[-1][links[0]] @ rigid.T  # (6, k)
     if np.linalg.matrix_rank(motions, 1e-9) < len(rigid):
         return none
     rows = _tidy(rigid)
@@ -149,12 +164,13 @@ def _twists(model: Model, q: Array) -> Array:
 
 def _slides_freely(model: Model, rows: Array) -> bool:
     """Whether among these rows are two or three sliding joints of massless links without a known motor."""
-    free = 0
+    free, speed = 0, model.layout.speed_of
     for row in rows:
         i = np.flatnonzero(row)
-        if len(i) != 1 or model.coordinates:
+        joints = np.flatnonzero(speed == i[0])
+        if len(i) != 1 or len(joints) != 1:
             continue
-        j = int(i[0])
+        j = int(joints[0])
         empty = model.mass[j] == 0 and not model.inertia[j].any()
         loose = not (model.stiffness[j] or model.damping[j] or model.armature[j])
         idle = np.isinf(model.effort_limits[j]) or model.effort_limits[j] == 0

@@ -126,5 +126,5 @@ def _given_zero(parts: Transcription, p: int, end: int, order: int) -> bool:
 
 
 def _slides(parts: Transcription, actuator: str) -> bool:
-    joints = dict(zip(parts.model.joint_names, parts.model.joints, strict=True))
-    return actuator in joints and joints[actuator].kind == "prismatic"
+    kinds = dict(zip(parts.model.speed_names, parts.model.layout.speed_kinds, strict=True))
+    return kinds.get(actuator) == "prismatic"

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from kinegrad.constraints import Constraint, ConstraintSet, Given
 from kinegrad.errors import KinegradError, said
+from kinegrad.model import CoupledCoordinate
 from kinegrad.motion.problem.requirements import Fixed
 from kinegrad.results import Result
 
@@ -167,11 +168,20 @@ def _rows(solution: MotionSolution, p: int) -> ConstraintSet | None:
     """What holds while the phase lasts."""
     part = solution.problem.parts.parts[p]
     kept: list[Constraint] = [] if part.forced is None else list(part.forced.constraints)
-    joints = set(part.model.joint_names)
     for one in solution.problem.requirements:
         if isinstance(one, Fixed):
-            kept += [Given(name, value) for name, value in one.q.items() if name in joints]
+            kept += [_joint_held(part.model, name, value) for name, value in one.q.items()]
     return ConstraintSet(part.model, kept) if kept else None
+
+
+def _joint_held(model: Any, coordinate: str, value: float) -> Given:
+    """A coordinate held by a joint that it moves: of several the one that moves most."""
+    for entry in model.coordinates:
+        if isinstance(entry, CoupledCoordinate) and entry.name == coordinate:
+            found = [function.derivatives(np.array(value), 1) for function in entry.functions]
+            k = int(np.argmax([abs(slope) for _, slope in found]))
+            return Given(model.joint_names[entry.joints[k]], float(found[k][0]))
+    return Given(coordinate, value)
 
 
 def _simulated(

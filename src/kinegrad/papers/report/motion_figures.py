@@ -153,15 +153,15 @@ def _distinct(x: Array, order: NDArray[np.integer[Any]]) -> list[int]:
 
 def _limits(solution: MotionSolution) -> Array:
     """Largest torques of all speeds, N·m or N: those of the model, and those that were asked for."""
-    from kinegrad.motion.problem import Limits
+    from kinegrad.motion.problem.term_functions import effort_limits
 
-    model = solution.problem.model
-    limit = np.full(model.nv, np.inf)
-    if model.nv == model.n:
-        limit = model.effort_limits.astype(float).copy()
-    for one in solution.problem.requirements:
-        if isinstance(one, Limits) and isinstance(one.tau, int | float):
-            limit = np.minimum(limit, float(one.tau))
+    parts = solution.problem.parts
+    limit = np.full(parts.model.nv, np.inf)
+    largest = np.min([np.maximum(*np.abs(effort_limits(parts, p))) for p in range(len(parts.phases))], axis=0)
+    for column, most in zip(parts.actuators.S.T, largest, strict=True):
+        i = np.flatnonzero(column)
+        if len(i) == 1:
+            limit[i[0]] = min(limit[i[0]], most * abs(column[i[0]]))
     return limit
 
 
