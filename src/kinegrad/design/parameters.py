@@ -224,17 +224,25 @@ class Design:
 
     @cached_property
     def values(self) -> Array:
-        """Present values, shape (p,): of a constant what the model has, of a combination or a turn 0."""
+        """Present values, shape (p,): the numbers that :meth:`at` takes.
+
+        A constant has the value in the model.  A combination or a turn has its change from the model with which the
+        design was made: 0 there.
+        """
         fields = self._load_fields
         now = [terms[0][0].get(self.model, fields) if self._alone(name) else 0.0 for name, terms in self._terms.items()]
-        return frozen(np.array(now))
+        changed = np.array(now) if self._origin is None else np.where(self._relative, self._origin[1], now)
+        return frozen(changed)
 
     def _alone(self, name: str) -> bool:
         """Whether a parameter is a constant, rather than a combination."""
         return isinstance(self.parameters[name], str)  # type: ignore[call-overload]
 
     def at(self, values: ArrayLike) -> Design:
-        """The same parameters of the model that has these values, shape (p,)."""
+        """Return the design with these values of the parameters, shape (p,): ``design.at(x).values`` is x.
+
+        Combinations and turns count from the model with which the design was made, also in a design that ``at`` returned.
+        """
         target = real_numbers("values", values)
         if target.shape != (self.p,):
             raise InputError(f"`values` has shape {target.shape}; this design has {self.p} parameters")
@@ -245,11 +253,10 @@ class Design:
             check_structure(Built(self.model, self.loads), Built(moved.model, moved.loads), f"at {target.tolist()}")
             return moved
         if self._origin is not None:
-            base, start = self._origin
-            return base.at(np.where(self._counted_from_here, start, 0.0) + target)
+            return self._origin[0].at(target)
         built = self._with(target.tolist())
         moved = Design(built.model, self.parameters, built.loads)
-        if self._entangled:
+        if self._relative.any():
             object.__setattr__(moved, "_origin", (self, frozen(target)))
         return moved
 
@@ -264,8 +271,8 @@ class Design:
         return Built(self.model.replace(**fields), Loads(**parts) if parts else None)
 
     @cached_property
-    def _counted_from_here(self) -> NDArray[np.bool_]:
-        """Which parameters are combinations or turns, and thus changes of the present model, (p,)."""
+    def _relative(self) -> NDArray[np.bool_]:
+        """Parameters that are combinations or turns, and thus changes of the model of the first design, (p,)."""
         return np.array([not self._alone(name) or terms[0][0].turns for name, terms in self._terms.items()])
 
     @cached_property
@@ -333,7 +340,7 @@ class Design:
             slopes = slopes_of(*asked, built)
             check_slopes(*asked, self.names, slopes, lambda k: confirmed(*asked, built, k, slopes))
             return slopes
-        if self._origin is not None:
+        if self._origin is not None and self._entangled:
             return field_slopes(*self._origin)
         variation: dict[str, Array] = {}
         for k, terms in enumerate(self._terms.values()):

@@ -55,8 +55,7 @@ class Limit(Result):
 
     Notes
     -----
-    The function should look at ``design.model``: linear combinations count from the model they are of, so that their
-    ``design.values`` are 0 in every design that is tried.
+    ``design.values`` of a linear combination is its change from the model with which the design was made.
 
     Examples
     --------
