@@ -31,8 +31,10 @@ def leg(quaternion: bool = False) -> tuple[kg.Model, list[str]]:
     return builder.build(), names
 
 
-def walk(model: kg.Model, names: list[str], count: int = 150, noise: float = 0.0) -> tuple[np.ndarray, Markers]:
-    t, rng = np.arange(count) / 100, np.random.default_rng(5)
+def walk(
+    model: kg.Model, names: list[str], count: int = 150, noise: float = 0.0, seed: int = 5
+) -> tuple[np.ndarray, Markers]:
+    t, rng = np.arange(count) / 100, np.random.default_rng(seed)
     dv = 0.4 * np.sin(2 * np.pi * np.outer(t, rng.uniform(0.3, 1.0, model.nv)) + rng.uniform(0, 6, model.nv))
     q = kg.integrate(model, kg.neutral(model), dv)
     x = kg.point_motion(model, q, link=names).position
@@ -147,6 +149,25 @@ def test_gaps_weights_and_markers_that_do_not_belong() -> None:
     other = {"knee": "shank1", "ankle": "shank2"}
     few = Markers(markers.t, ("ankle", "knee"), markers.position[:, [10, 9]])
     assert "root.tx" not in inverse_kinematics(model, few, frames=other).undetermined
+
+
+@pytest.mark.parametrize("weights", [{}, {0: 3.0, 5: 0.3}, {4: 0.0, 9: 100.0}, dict.fromkeys(range(6), 0.01)])
+def test_the_error_of_markers_whatever_their_weights(weights: dict[int, float]) -> None:
+    """Estimated from 100 frames of 36 components and 10 coordinates: known to 1.4 %."""
+    model, names = leg()
+    _, markers = walk(model, names, count=100, noise=0.001)
+    found = inverse_kinematics(model, markers, weights={names[k]: weight for k, weight in weights.items()})
+    assert found.marker_error == pytest.approx(0.001, rel=0.05)
+
+
+def test_no_error_of_markers_where_coordinates_follow_all() -> None:
+    """Three slides and one marker: distances say nothing."""
+    builder, last = kg.ModelBuilder("slides"), None
+    for axis in "xyz":
+        last = builder.add(axis, last, kg.prismatic(axis), inertia=kg.Inertia.point(1.0, [0, 0, 0]))
+    builder.add_frame("marker", last, [0, 0, 0])
+    seen = Markers(np.arange(5) / 100, ("marker",), np.random.default_rng(0).normal(size=(5, 1, 3)))
+    assert np.isnan(inverse_kinematics(builder.build(), seen).marker_error)
 
 
 def test_limits_hold_and_the_rest_is_best_within_them() -> None:

@@ -57,7 +57,7 @@ class Design:
         Constants of the model, by name; or names of your own for a constant, or for a linear combination of several
         (a dictionary from constants to coefficients: how much of each one unit of the parameter adds).
         A parameter that is a constant is what the model has: no other may move that constant.  Combinations, which
-        count from the present model, may share constants as long as no two are the same but for a factor.
+        count from this model, may share constants as long as no two are the same but for a factor.
         For parameters that enter in other ways see :meth:`from_function`.
     loads : Loads, optional
         Constant loads that belong to the design, so that their points, forces and torques can be parameters too.
@@ -241,7 +241,7 @@ class Design:
     def at(self, values: ArrayLike) -> Design:
         """Return the design with these values of the parameters, shape (p,): ``design.at(x).values`` is x.
 
-        Combinations and turns count from the model with which the design was made, also in a design that ``at`` returned.
+        Combinations and turns count from the model with which the design was made, also after ``at``.
         """
         target = real_numbers("values", values)
         if target.shape != (self.p,):

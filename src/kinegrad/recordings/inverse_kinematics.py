@@ -83,12 +83,15 @@ class InverseKinematics(Result):
 
     @property
     def marker_error(self) -> float:
-        """The standard deviation of markers in each direction that their distances show, m.
+        """Standard deviation of markers in each direction, m, estimated from the distances of all frames.
 
-        √(Σ|x − m|² / (3 seen − coordinates)), over all frames: what fitted coordinates leave of errors.
+        √(Σ|x − m|² / ν), where ν is what the sum is expected to be for errors of 1 m: with equal weights, the number of
+        measured components less that of the coordinates; with other weights, what they let through.  NaN if coordinates
+        follow every marker, so that distances say nothing.
         """
-        seen = np.isfinite(self.distance).sum()
-        freedom = max(3 * int(seen) - self._problem.determined(self.q), 1)
+        freedom = self._problem.freedom(self.q)
+        if freedom < 0.5:
+            return float("nan")
         return float(np.sqrt(np.nansum(self.distance**2) / freedom))
 
     @property

@@ -92,27 +92,44 @@ class MarkerProblem:
         return np.asarray(~(((low >= 0) & (g > 0)) | ((high <= 0) & (g < 0)) | (low >= high)))
 
     def covariance(self, q: Array) -> Array:
-        """Of coordinates at their minima, (N, nv, nv), for errors of markers of variance 1: H⁻¹ (Σ w² JᵀJ) H⁻¹."""
+        """Covariance of coordinates at their minima, (N, nv, nv), for errors of markers of variance 1.
+
+        H⁻¹ (Σ w² JᵀJ) H⁻¹.
+        """
         found = np.empty((len(q), self.model.nv, self.model.nv))
-        for rows, part in self._covariances(q):
-            found[rows] = part
+        for rows, inverse in self._inverses(q):
+            found[rows] = inverse @ self._squares(q, rows, self.weights**2) @ inverse
         return found
 
-    def determined(self, q: Array) -> int:
-        """How many coordinates of all frames markers determine: those whose variance is not zero."""
-        return sum(int((np.diagonal(part, axis1=1, axis2=2) > 0).sum()) for _, part in self._covariances(q))
+    def freedom(self, q: Array) -> float:
+        """Expected Σ |x − m|² of all frames at their minima, for errors of markers of variance 1.
 
-    def _covariances(self, q: Array) -> Iterator[tuple[slice, Array]]:
-        """Of some frames after others: matrices of all at once would fill the memory."""
-        loose = self._of(np.zeros_like(self._pull))
+        To first order, distances are (1 − K) e with K = J H⁻¹ JᵀW, whatever the weights W, so that the expectation is
+
+            tr (1 − K)ᵀ(1 − K) = 3 seen − 2 tr H⁻¹ (JᵀWJ) + tr H⁻¹ (JᵀJ) H⁻¹ (JᵀW²J);
+
+        with equal weights it is the number of measured components less that of determined coordinates.
+        """
+        total = 3.0 * float(self.seen.sum())
+        for rows, inverse in self._inverses(q):
+            plain, once, twice = (self._squares(q, rows, self.weights**power) for power in (0, 1, 2))
+            total -= 2 * np.einsum("bij,bji->", inverse, once)
+            total += np.einsum("bij,bji->", inverse @ plain, inverse @ twice)
+        return float(total)
+
+    def _inverses(self, q: Array) -> Iterator[tuple[slice, Array]]:
+        """H⁻¹ of blocks of frames, zero where a limit holds: matrices of all frames at once would fill the memory."""
         for start in range(0, len(q), BLOCK):
             rows = slice(start, start + BLOCK)
             _, g, H = self.derivatives(q[rows], rows)
-            squared = loose.derivatives(q[rows], *self._given(rows, self.weights**2), exact=False)[3]
             free = self.free(q[rows], g)
             both = free[:, :, None] & free[:, None, :]
-            inverse = np.linalg.pinv(np.where(both, H, 0.0), rcond=1e-10, hermitian=True)
-            yield rows, np.asarray(inverse @ (squared * both) @ inverse)
+            yield rows, np.asarray(np.linalg.pinv(np.where(both, H, 0.0), rcond=1e-10, hermitian=True))
+
+    def _squares(self, q: Array, rows: slice, weights: Array) -> Array:
+        """Σ w JᵀJ over the seen markers of frames `rows`, (rows, nv, nv)."""
+        loose = self._of(np.zeros_like(self._pull))
+        return np.asarray(loose.derivatives(q[rows], *self._given(rows, weights), exact=False)[3])
 
     def moved(self, q: Array, step: Array) -> Array:
         """q ⊕ step, within limits."""

@@ -10,15 +10,21 @@ Gauss and Newton of what is left,
 
     S δ = −∂E/∂p,    S = Σ_k Pᵀ W (1 − J (JᵀWJ)⁻¹ JᵀW) P + diag(1/s²),    P = ∂x/∂p,
 
-halved as long as it does not lower the cost; frames begin again from q − (JᵀWJ)⁻¹ JᵀW P δ.  S⁻¹ times the variance of
-markers is the covariance of p.  Masses move no marker: they show in forces, and :func:`fit_masses` finds them there.
+halved as long as it does not lower the cost; frames begin again from q − (JᵀWJ)⁻¹ JᵀW P δ.  With L = P + J ∂q/∂p,
+
+    Cov p = S⁻¹ (Σ_k LᵀW²L + diag(1/s²)) S⁻¹ σ²,
+
+σ the standard deviation of markers, in whose units s is.  It is estimated from the distances that remain: their squares
+have the expectation σ² tr (1 − K)ᵀ(1 − K), K = J H⁻¹ JᵀW + L S⁻¹ LᵀW (see :class:`MarkerProblem`).
+
+Masses move no marker: they show in forces, and :func:`fit_masses` finds them there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +43,8 @@ __all__ = ["FittedMasses", "Scaled", "fit_design", "fit_masses"]
 
 Array = NDArray[np.float64]
 HALVED = 12  # times that a step is halved at most
+ROUNDS = 8  # fits, each with the marker error that the one before shows
+USUAL, SMALL = 5e-3, 1e-5  # marker error to begin with, and the smallest that is believed, m
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +56,9 @@ class Scaled(Result):
     design : Design
         At the values that were found; ``design.model`` is the scaled model.
     covariance : ndarray, shape (p, p)
-        Of the values, by what distances show of the errors of markers.
+        Covariance of the values, from the errors of markers and of `known` values.
+    marker_error : float
+        Standard deviation of markers in each direction, m, as given or estimated from the distances that remain.
     kinematics : InverseKinematics
         The motion of the scaled model.
     costs : ndarray
@@ -59,6 +69,7 @@ class Scaled(Result):
 
     design: Design
     covariance: Array
+    marker_error: float
     kinematics: InverseKinematics
     costs: Array
     success: bool
@@ -80,6 +91,7 @@ def fit_design(
     markers: Markers,
     *,
     known: Mapping[str, tuple[float, float]] | None = None,
+    marker_error: float | None = None,
     frames: Mapping[str, str] | None = None,
     weights: Mapping[str, float] | None = None,
     start: ArrayLike | Mapping[str, float] | None = None,
@@ -97,8 +109,10 @@ def fit_design(
     markers, frames, weights, start, limits
         As of :func:`inverse_kinematics`.
     known : dict of str to (value, error), optional
-        Parameters that are known to a standard deviation, in their units (errors of markers count as 1 m/√weight: give
-        them in units of the marker error, or leave it out).
+        Values that are known beforehand and their standard deviations, in the units of the parameters.
+    marker_error : float, optional
+        Standard deviation of markers in each direction, m, against which `known` values are weighed.  By default it is
+        estimated from the distances that remain, beginning with 5 mm.
     tolerance : float
         The search ends when a step lowers the cost by no more than this part of it.
     max_iterations : int
@@ -131,31 +145,69 @@ def fit_design(
     if not len(setting.t):
         raise InputError("`markers` have no frames; expected at least one")
     lower, upper = check_limits(design.model, limits)
-    reference, pull = _known(design, known)
+    known_values, certainty = _known(design, known)
+    given = None if marker_error is None else engine.positive("marker_error", marker_error)
     most = engine.whole("max_iterations", max_iterations, 1)
     small = engine.positive("tolerance", tolerance)
     options = {"frames": frames, "weights": weights, "limits": limits, "tolerance": 1e-10}
     q = inverse_kinematics(design.model, markers, start=start, **options).q  # type: ignore[arg-type]
+    error = USUAL if given is None else given
+    for _ in range(ROUNDS):
+        prior = _Prior(known_values, certainty * error**2)
+        fit = _minimum(design, q, setting, (lower, upper), prior, small, most)
+        design, q = fit.design, fit.q
+        spread, freedom = _spread(fit, setting, prior)
+        error, before = (_estimated(fit, setting, freedom) if given is None else given), error
+        if given is not None or not certainty.any() or not abs(max(error, SMALL) - before) > 0.02 * before:
+            break
+        error = max(error, SMALL)
+    kinematics = inverse_kinematics(design.model, markers, start=q[0], **options)  # type: ignore[arg-type]
+    success = fit.done and kinematics.success
+    return Scaled(design, spread * error**2, error, kinematics, np.array(fit.costs), success, fit.message)
+
+
+class _Prior(NamedTuple):
+    """Known values, and how strongly they pull: the variance of markers over theirs; zero for those not known."""
+
+    values: Array
+    pull: Array
+
+
+class _Fit(NamedTuple):
+    """Design and frames at their minimum, with the costs on the way."""
+
+    design: Design
+    q: Array
+    problem: MarkerProblem
+    costs: list[float]
+    done: bool
+    message: str
+
+
+def _minimum(
+    design: Design, q: Array, setting: Setting, limits: tuple[Array, Array], prior: _Prior, tolerance: float, most: int
+) -> _Fit:
+    """Minimise the cost of the whole recording, from a design and its frames."""
     rows = np.arange(len(q))
 
     def total(at: Design, guess: Array) -> tuple[float, Array, MarkerProblem]:
-        problem = setting.problem(at.model, lower, upper)
+        problem = setting.problem(at.model, *limits)
         found = problem.solve(rows, guess, 1e-10, 100, TRUSTED)
-        off = at.values - reference
-        return float(found.cost.sum() + 0.5 * (pull * off * off).sum()), found.q, problem
+        off = at.values - prior.values
+        return float(found.cost.sum() + 0.5 * (prior.pull * off * off).sum()), found.q, problem
 
     best, q, problem = total(design, q)
-    costs, message, done = [best], f"no minimum within {most} steps", False
+    costs = [best]
     for _ in range(most):
-        g, S, follow = _normal(design, setting, problem, q)
-        g, S = g + pull * (design.values - reference), S + np.diag(pull)
+        rates = _Rates.at(design, setting, problem, q)
+        g, S = rates.g + prior.pull * (design.values - prior.values), rates.S + np.diag(prior.pull)
         _check_told(design, S)
         step = np.asarray(-np.linalg.solve(S, g), dtype=float)
         part, moved = 1.0, False
         for _ in range(HALVED):
             trial = _trial(design, part * step)
             if trial is not None:
-                guess = problem.moved(q, part * (follow @ step))
+                guess = problem.moved(q, part * (rates.follow @ step))
                 cost, found, other = total(trial, guess)
                 if cost <= best:
                     gained, moved = best - cost, True
@@ -163,29 +215,71 @@ def fit_design(
                     costs.append(cost)
                     break
             part /= 2
-        if not moved or gained <= small * best + 1e-18:
-            message, done = "the design and every frame are at their minimum", True
-            break
-    g, S, _ = _normal(design, setting, problem, q)
-    kinematics = inverse_kinematics(design.model, markers, start=q[0], **options)  # type: ignore[arg-type]
-    covariance = np.asarray(np.linalg.inv(S + np.diag(pull)) * kinematics.marker_error**2, dtype=float)
-    return Scaled(design, covariance, kinematics, np.array(costs), done and kinematics.success, message)
+        if not moved or gained <= tolerance * best + 1e-18:
+            return _Fit(design, q, problem, costs, True, "the design and every frame are at their minimum")
+    return _Fit(design, q, problem, costs, False, f"no minimum within {most} steps")
 
 
-def _normal(design: Design, setting: Setting, problem: MarkerProblem, q: Array) -> tuple[Array, Array, Array]:
-    """∂E/∂p, S, and how minima follow p, (N, nv, p)."""
-    x = point_motion(design.model, q, link=setting.frames).position
-    d = np.where(problem.seen[..., None], x - setting.measured, 0.0)
-    weight = np.sqrt(problem.weights) * problem.seen
-    P = point_motion_design_derivatives(design, q, link=setting.frames).dposition_dp * weight[..., None, None]
-    J = jacobian(design.model, q, link=setting.frames).linear * weight[..., None, None]
-    P, J = P.reshape(len(q), -1, design.p), J.reshape(len(q), -1, design.model.nv)
-    low, high = problem.room(q)
-    J = J * ((low < 0) & (high > 0))[:, None, :]  # what is at a limit stays
-    r = (d * weight[..., None]).reshape(len(q), -1)
-    follow = -np.linalg.pinv(J.transpose(0, 2, 1) @ J, rcond=1e-10, hermitian=True) @ (J.transpose(0, 2, 1) @ P)
-    left = P + J @ follow
-    return np.einsum("bkp,bk->p", left, r), np.einsum("bkp,bkq->pq", left, left), follow
+class _Rates(NamedTuple):
+    """Slopes of a fit: r distances, J = ∂x/∂q and L = dx/dp with frames that follow, (N, 3k) rows; W (N, 3k)."""
+
+    r: Array
+    J: Array
+    L: Array
+    W: Array
+    H: Array  # pseudo-inverse of JᵀWJ, (N, nv, nv)
+    follow: Array  # ∂q/∂p, (N, nv, p)
+
+    @classmethod
+    def at(cls, design: Design, setting: Setting, problem: MarkerProblem, q: Array) -> _Rates:
+        x = point_motion(design.model, q, link=setting.frames).position
+        r = np.where(problem.seen[..., None], x - setting.measured, 0.0).reshape(len(q), -1)
+        seen = problem.seen[..., None, None]
+        P = point_motion_design_derivatives(design, q, link=setting.frames).dposition_dp * seen
+        J = (jacobian(design.model, q, link=setting.frames).linear * seen).reshape(len(q), -1, design.model.nv)
+        P = P.reshape(len(q), -1, design.p)
+        low, high = problem.room(q)
+        J = J * ((low < 0) & (high > 0))[:, None, :]  # a coordinate at a limit stays there
+        W = np.repeat(problem.weights * problem.seen, 3, axis=1)
+        JW = (J * W[..., None]).transpose(0, 2, 1)
+        H = np.asarray(np.linalg.pinv(JW @ J, rcond=1e-10, hermitian=True))
+        follow = -H @ (JW @ P)
+        return cls(r, J, P + J @ follow, W, H, follow)
+
+    @property
+    def g(self) -> Array:
+        """∂E/∂p, (p,)."""
+        return np.asarray(np.einsum("bkp,bk->p", self.L, self.W * self.r))
+
+    @property
+    def S(self) -> Array:
+        """Σ LᵀWL, (p, p)."""
+        return self.squares(1)
+
+    def squares(self, power: int) -> Array:
+        """Σ LᵀW^power L, (p, p)."""
+        return np.asarray(np.einsum("bkp,bkq->pq", self.L * self.W[..., None] ** power, self.L))
+
+
+def _spread(fit: _Fit, setting: Setting, prior: _Prior) -> tuple[Array, float]:
+    """Covariance of parameters for errors of markers of 1 m, and the expected Σ |x − m|² of such errors."""
+    rates = _Rates.at(fit.design, setting, fit.problem, fit.q)
+    inverse = np.linalg.inv(rates.S + np.diag(prior.pull))
+    twice = rates.squares(2)
+    across = (rates.L * (rates.W**2)[..., None]).transpose(0, 2, 1) @ rates.J @ rates.H
+    both = np.einsum("bpk,bkq->pq", across, rates.J.transpose(0, 2, 1) @ rates.L)
+    freedom = fit.problem.freedom(fit.q) - 2 * np.trace(inverse @ rates.S) + 2 * np.trace(inverse @ both)
+    freedom += np.trace(
+        inverse @ (rates.L.reshape(-1, fit.design.p).T @ rates.L.reshape(-1, fit.design.p)) @ inverse @ twice
+    )
+    return np.asarray(inverse @ (twice + np.diag(prior.pull)) @ inverse), float(freedom)
+
+
+def _estimated(fit: _Fit, setting: Setting, freedom: float) -> float:
+    """Standard deviation of markers, m, from the distances that remain; NaN if everything follows every marker."""
+    x = point_motion(fit.design.model, fit.q, link=setting.frames).position
+    squared = float(np.nansum((x - setting.measured) ** 2))
+    return float(np.sqrt(squared / freedom)) if freedom >= 0.5 else float("nan")
 
 
 def _trial(design: Design, step: Array) -> Design | None:

@@ -185,18 +185,18 @@ def body_masses(model: Model) -> Design | None:
 
 
 def bone_lengths(model: Model) -> Design | None:
-    """The relative lengths of links, in all directions, with their centres of mass; None without any.
+    """Relative lengths of links with mass or with joints beyond them; None without any.
 
-    Lengths that are in functions of coordinates, as of spline knees, are not varied.
+    A link grows in all directions from its joint: its tip, its centre of mass and the joints on it, wherever its frame
+    is.  Lengths in functions of coordinates, such as spline knees, are not varied.
     """
     parameters = {}
-    for i, link in enumerate(model.link_names):
-        children = [j for j, parent in enumerate(model.parents) if parent == i]
-        parts: dict[str, float] = {}
-        for j in children:
-            place = model.placement[j, :3, 3]
-            parts |= {f"{model.joint_names[j]}.placement.{x}": float(p) for x, p in zip("xyz", place, strict=True) if p}
+    for i, (joint, link) in enumerate(zip(model.joint_names, model.link_names, strict=True)):
+        grown = {f"{joint}.tip": model.tip[i, :3, 3], f"{link}.com": model.com[i] if model.mass[i] > 0 else np.zeros(3)}
+        for j, parent in enumerate(model.parents):
+            if parent == i:
+                grown[f"{model.joint_names[j]}.placement"] = model.placement[j, :3, 3]
+        parts = {f"{name}.{x}": float(r) for name, at in grown.items() for x, r in zip("xyz", at, strict=True) if r}
         if parts:
-            parts |= {f"{link}.com.{x}": float(c) for x, c in zip("xyz", model.com[i], strict=True) if c}
             parameters[f"length of {link}"] = parts
     return Design(model, parameters) if parameters else None
