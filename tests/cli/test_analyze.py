@@ -14,6 +14,7 @@ from kinegrad.cli.program import app
 from kinegrad.io import Markers, StorageTable, read_storage, read_trc, write_storage, write_trc
 from kinegrad.io.opensim import read
 from tests.io.opensim.files import EVERYTHING, J, new_layout
+from tests.recordings.synthetic_walk import synthetic_walk
 
 MARKER = (
     '<Marker name="{0}{1}"><socket_parent_frame>/bodyset/{0}</socket_parent_frame><location>{2}</location></Marker>'
@@ -121,6 +122,29 @@ def test_the_same_from_c3d(tmp_path: Path) -> None:
     assert np.abs(found[1] - found[0]).max() < 1e-4 * np.abs(found[0]).max()
 
 
+def test_a_plate_of_unknown_names(tmp_path: Path) -> None:
+    """A walk on two plates, one of which has names of its own: an error with these; mapped, the torques are right."""
+    walk = synthetic_walk()
+    walk.write(tmp_path)
+    table = walk.forces(("Kraft_", "1_ground_force_"))
+    names = tuple(
+        name.replace("Kraft_v", "K.").replace("Kraft_p", "O.").replace("Kraft_", "D.") for name in table.names
+    )
+    write_storage(tmp_path / "grf.mot", StorageTable(table.t, (*names, "sync"), np.c_[table.values, table.t]))
+    given = "--motion", str(tmp_path / "walk.mot"), "--forces", str(tmp_path / "grf.mot")
+    code, text = run(tmp_path, *given)
+    assert code == 2
+    assert "belong to no plate that is found ('1_ground_force_')" in " ".join(text.split())
+    assert "--columns PLATE=FORCE,POINT,TORQUE" in " ".join(text.split())
+    code, text = run(tmp_path, *given, "--columns", "right=K.,O.,D.")
+    assert code == 0, text
+    assert "plate right: on calcn_r" in text
+    assert "no plate uses: 'sync'" in text
+    assert "no plate uses: &#x27;sync&#x27;" in (tmp_path / "out" / "index.html").read_text()
+    found = read_storage(tmp_path / "out" / "torques.sto").values
+    assert np.abs(found - walk.motion.tau).max() < 1e-9 * np.abs(walk.motion.tau).max()
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
@@ -131,6 +155,9 @@ def test_the_same_from_c3d(tmp_path: Path) -> None:
         (["--markers", "other.trc"], "other.trc: no marker of it is in the model; expected the names of its markers"),
         (["--motion", "walk.mot", "--filter", "magic"], "`filter` is 'magic'"),
         (["--motion", "walk.mot", "--foot", "foot"], "`--foot` is given without `--forces`"),
+        (["--motion", "walk.mot", "--columns", "a=b,c"], "`--columns` is given without `--forces`"),
+        (["--motion", "walk.mot", "--forces", "grf.xml", "--columns", "a=b,c"], "`--columns` is for forces in .mot"),
+        (["--motion", "walk.mot", "--forces", "grf.mot", "--columns", "a=b"], "`--columns` is 'a=b'; expected PLATE="),
         (["--motion", "walk.mot", "--forces", "grf.mot", "--foot", "a", "--foot", "b"], "`--foot` is given 2 times"),
         (["--motion", "walk.mot", "--forces", "grf.mot", "--foot", "foo"], "did you mean 'foot'"),
         (["--motion", "walk.mot", "--lowpass", "50"], "expected less than 30 Hz"),

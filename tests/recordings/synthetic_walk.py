@@ -23,7 +23,7 @@ import kinegrad as kg
 from kinegrad.io import Markers, StorageTable, coordinate_table, write_storage, write_trc
 from kinegrad.io.opensim import read
 from kinegrad.recordings import ForcePlate, RecordedMotion, motion_from_positions, plate_loads
-from tests.io.opensim.files import J, linear, new_layout
+from tests.io.opensim.files import J, constant, linear, new_layout
 
 Array = NDArray[np.float64]
 
@@ -41,8 +41,10 @@ PLACES = {
 
 
 def turns(*axes: tuple[str, str]) -> dict[str, tuple[str, str, str]]:
-    """Hinges of a CustomJoint, one after another: coordinate and axis."""
-    return {f"rotation{k}": (name, axis, linear()) for k, (name, axis) in enumerate(axes, 1)}
+    """Hinges of a CustomJoint, one after another: coordinate and axis; OpenSim wants three axes, so others are held."""
+    rest = [axis for axis in ("1 0 0", "0 1 0", "0 0 1") if axis not in [axis for _, axis in axes]]
+    held = {f"rotation{k}": ("", axis, constant(0.0)) for k, axis in enumerate(rest, len(axes) + 1)}
+    return {f"rotation{k}": (name, axis, linear()) for k, (name, axis) in enumerate(axes, 1)} | held
 
 
 def osim_text() -> str:

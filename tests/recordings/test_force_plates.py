@@ -131,7 +131,8 @@ def test_refused_as_loads() -> None:
         plate().at([0.0, 1.0])
     with pytest.raises(InputError, match="no columns of forces are found among 'a'"):
         plates_of(StorageTable([0.0], ("a",), [[1.0]]))
+    names = tuple(f"f{a}{b}" for a in "vp" for b in "xyz")
     with pytest.raises(InputError, match="`links` names plate 'x'"):
-        plates_of(StorageTable([0.0], ("fvx", "fvy"), [[1.0, 2.0]]), {"x": "shank"})
+        plates_of(StorageTable([0.0], names, np.ones((1, 6))), {"x": "shank"})
     with pytest.raises(InputError, match="holds a int; expected ForcePlate"):
         plate_loads(model, q, [3])

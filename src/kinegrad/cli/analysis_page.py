@@ -34,8 +34,10 @@ MOST = 60  # coordinates that are drawn
 INK, BAND, GREY = "#1d5c96", "#9cc3e6", "#8a97a5"
 
 
-def write_everything(out: Path, found: Analysis, kinematics: InverseKinematics | None, notes: Sequence[str]) -> None:
-    """Fill a folder, at once."""
+def write_everything(
+    out: Path, found: Analysis, kinematics: InverseKinematics | None, notes: Sequence[str], doubts: Sequence[str] = ()
+) -> None:
+    """Fill a folder, at once; notes say what was done, doubts what may be wrong."""
     model, motion = found.motion.model, found.motion
     ends = ["force" if kind == "prismatic" else "moment" for kind in model.layout.speed_kinds]
     names = tuple(f"{name}_{end}" for name, end in zip(model.speed_names, ends, strict=True))
@@ -46,10 +48,10 @@ def write_everything(out: Path, found: Analysis, kinematics: InverseKinematics |
         if not model.layout.balls:
             files.write_storage(folder / "motion.mot", files.coordinate_table(model, motion.t, motion.q))
         found.to_xarray().to_netcdf(folder / "analysis.nc", engine="h5netcdf")
-        (folder / "index.html").write_text(_page(found, kinematics, notes), encoding="utf-8")
+        (folder / "index.html").write_text(_page(found, kinematics, notes, doubts), encoding="utf-8")
 
 
-def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence[str]) -> str:
+def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence[str], doubts: Sequence[str]) -> str:
     model, t, errors = found.motion.model, found.motion.t, found.errors
     total = errors.total
     page = Page(
@@ -79,6 +81,9 @@ def _page(found: Analysis, kinematics: InverseKinematics | None, notes: Sequence
                 mean = float(np.sqrt(squares.mean()))
                 top.append((f"{number(mean, 2)} {unit}", f"residual {what} at the root, root mean square"))
     page.numbers(top)
+    if doubts:
+        page.section("Warnings", "warnings")
+        page.points([escape(text) for text in doubts])
     if len(t) > 1:
         page.section("The motion", "motion")
         page.animation(animation(motion_scene(model, t, found.motion.q), "The motion", f"{t[-1] - t[0]:.3g} s."))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +15,7 @@ from kinegrad.cli.console import find_file, open_console, plain, print_section, 
 from kinegrad.cli.inverse_dynamics import Missing, Units
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
@@ -57,6 +59,13 @@ def analyze(
         list[str] | None,
         typer.Option(metavar="LINK", help="The link on each plate, in their order; by default the nearest foot."),
     ] = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PLATE=FORCE,POINT,TORQUE",
+            help="A plate of unusual names in .mot or .sto: what the names of its columns begin with. Repeatable.",
+        ),
+    ] = None,
     units: Annotated[
         Units | None,
         typer.Option(help="Unit of angles in CSV, NPZ and NetCDF files that do not state it; by default rad."),
@@ -93,20 +102,43 @@ def analyze(
     from kinegrad.cli.analysis_page import write_everything
     from kinegrad.recordings import analyze_recording
 
-    recording = _read(model, motion, markers, marker_set, forces, foot, up, project_inertia, units, missing)
-    found = analyze_recording(
-        recording.model, recording.t, recording.q, lowpass=lowpass, filter=filter, plates=recording.plates,
-        kinematics=recording.kinematics, marker_error=marker_error, coordinate_error=coordinate_error,
-        mass_error=mass_error, length_error=length_error,
-    )  # fmt: skip
+    with _collected() as doubts:
+        plates = _plates(forces, foot, columns, up)
+        recording = _read(model, motion, markers, marker_set, plates, up, project_inertia, units, missing)
+        found = analyze_recording(
+            recording.model, recording.t, recording.q, lowpass=lowpass, filter=filter, plates=recording.plates,
+            kinematics=recording.kinematics, marker_error=marker_error, coordinate_error=coordinate_error,
+            mass_error=mass_error, length_error=length_error,
+        )  # fmt: skip
+    for text in doubts:
+        open_console(stderr=True).print(f"[bold]warning:[/] {plain(text)}", soft_wrap=True)
     target = out or Path("out", "analyze")
-    write_everything(target, found, recording.kinematics, recording.notes)
+    write_everything(target, found, recording.kinematics, recording.notes, doubts)
     _print(found, recording, target)
 
 
+@contextlib.contextmanager
+def _collected() -> Iterator[list[str]]:
+    """Warnings of kinegrad as texts for the page; shown as usual if an error ends the work, as others are anyway."""
+    texts = list[str]()
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", kg.KinegradWarning)
+            yield texts
+    except BaseException:
+        for each in caught:
+            warnings.showwarning(each.message, each.category, each.filename, each.lineno)
+        raise
+    for each in caught:
+        if not issubclass(each.category, kg.KinegradWarning):
+            warnings.showwarning(each.message, each.category, each.filename, each.lineno)
+        elif str(each.message) not in texts:
+            texts.append(str(each.message))
+
+
 def _read(
-    model: str, motion: Path | None, markers: Path | None, marker_set: Path | None, forces: Path | None,
-    foot: list[str] | None, up: str, project: bool, units: Units | None, missing: Missing,
+    model: str, motion: Path | None, markers: Path | None, marker_set: Path | None, plates: list[ForcePlate], up: str,
+    project: bool, units: Units | None, missing: Missing,
 ) -> Recording:  # fmt: skip
     """Everything that is named; errors before any work."""
     from kinegrad import io
@@ -119,7 +151,6 @@ def _read(
     if motion is not None and motion.suffix.lower() in (".trc", ".c3d"):
         raise kg.InputError(f"`--motion` is {motion}, a file of markers; expected coordinates, or `--markers`")
     mechanism, types, defaults, notes = _model(model, marker_set, project)
-    plates = _plates(forces, foot, up)
     if motion is not None:
         if motion.suffix.lower() in (".mot", ".sto"):
             table = io.read_storage(motion)
@@ -189,29 +220,47 @@ def _model(
     return file.model, getattr(file, "motion_types", None), getattr(file, "defaults", None), notes
 
 
-def _plates(forces: Path | None, foot: list[str] | None, up: str) -> list[ForcePlate]:
+def _plates(forces: Path | None, foot: list[str] | None, columns: list[str] | None, up: str) -> list[ForcePlate]:
     import dataclasses
 
     from kinegrad import io
     from kinegrad.recordings import plates_of, read_c3d, read_external_loads
 
     if forces is None:
-        if foot:
-            raise kg.InputError("`--foot` is given without `--forces`; expected both, or neither")
+        for name, given in (("--foot", foot), ("--columns", columns)):
+            if given:
+                raise kg.InputError(f"`{name}` is given without `--forces`; expected both, or neither")
         return []
     kind = forces.suffix.lower()
+    if columns and kind in (".xml", ".c3d"):
+        raise kg.InputError(f"`--columns` is for forces in .mot and .sto files; {forces} names its columns itself")
     if kind == ".xml":
         plates = read_external_loads(forces)
     elif kind == ".c3d":
         plates = read_c3d(forces, up=up)[1]
     else:
-        plates = plates_of(io.read_storage(forces, missing=True))
+        plates = plates_of(io.read_storage(forces, missing=True), columns=_mapped(columns) if columns else None)
     if not plates:
         raise kg.InputError(f"`--forces` is {forces}, which has no force plates; expected a file with some, or none")
     if foot and len(foot) != len(plates):
         names = ", ".join(repr(plate.name) for plate in plates)
         raise kg.InputError(f"`--foot` is given {len(foot)} times; {forces} has {len(plates)} plates: {names}")
     return [dataclasses.replace(plate, link=link) for plate, link in zip(plates, foot, strict=True)] if foot else plates
+
+
+def _mapped(columns: list[str]) -> dict[str, dict[str, str]]:
+    """``PLATE=FORCE,POINT,TORQUE`` as `columns` of plates_of."""
+    found = dict[str, dict[str, str]]()
+    for text in columns:
+        plate, equals, names = text.partition("=")
+        parts = [part.strip() for part in names.split(",")]
+        if not (plate and equals and len(parts) in (2, 3) and all(parts)):
+            expected = "expected PLATE=FORCE,POINT or PLATE=FORCE,POINT,TORQUE"
+            raise kg.InputError(f"`--columns` is {text!r}; {expected}, by what the names of columns begin with")
+        if plate in found:
+            raise kg.InputError(f"`--columns` has plate {plate!r} twice; expected once")
+        found[plate] = dict(zip(("force", "point", "torque"), parts, strict=False))
+    return found
 
 
 def _print(found: Analysis, recording: Recording, target: Path) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import Design
+from kinegrad.errors import KinegradWarning
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -15,8 +16,8 @@ from kinegrad.results import Result
 __all__ = ["LeftOutWarning", "ModelFile", "Note", "Report"]
 
 
-class LeftOutWarning(UserWarning):
-    """A file describes something that moves the mechanism and that its model does not have."""
+class LeftOutWarning(KinegradWarning):
+    """A file has something that the result of reading it does not have."""
 
 
 @dataclass(frozen=True)

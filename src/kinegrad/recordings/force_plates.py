@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,12 +24,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
+from kinegrad.io.model_file import LeftOutWarning
 from kinegrad.io.storage_file import StorageTable, read_storage
 from kinegrad.io.strict_xml import Element, XmlFile, read_xml
 from kinegrad.io.whole_file import checked_path
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.loads import Loads
 from kinegrad.model import Model
+from kinegrad.recordings.force_columns import (
+    QUANTITIES,
+    PlateColumns,
+    check_unused,
+    columns_of_identifier,
+    listed,
+    mapped_plates,
+    named_plates,
+)
 from kinegrad.recordings.opensim_filter import natural_spline
 from kinegrad.results import Result
 
@@ -211,21 +223,38 @@ def assign_links(
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def plates_of(table: StorageTable, links: Mapping[str, str] | None = None) -> list[ForcePlate]:
-    """The plates in a table of forces, by the names of its columns.
+def plates_of(
+    table: StorageTable, links: Mapping[str, str] | None = None, *, columns: Mapping[str, Any] | None = None
+) -> list[ForcePlate]:
+    """Return the plates in a table of forces, by the names of its columns.
 
     Parameters
     ----------
     table : StorageTable
-        Of :func:`kinegrad.io.read_storage` with ``missing=True``.  Columns that end in ``vx vy vz`` are a force, those
-        of the same beginning in ``px py pz`` its point, and the torque columns of the same number (``ground_torque_x``,
-        ``1_ground_torque_x``, or ``mx my mz``) its free moment: as OpenSim's examples and most laboratories have them.
+        As read by :func:`kinegrad.io.read_storage` with ``missing=True``.  Names are recognised in the usual spellings:
+        ``ground_force_vx``, ``1_ground_force_px``, ``R_ground_torque_y``, ``ground_force_1_vz``, ``FP1_Fx``, ``COPx1``.
+        A plate needs three columns of its force (v, f) and three of its point (p, cop); of the free moment (torque,
+        moment, m), columns that are missing count as zero.
     links : dict of str to str, optional
-        For plates by what their force columns begin with, their links.
+        Links of plates, by what the names of their force columns begin with.
+    columns : dict, optional
+        Plates that are not recognised, by any name: ``{"left": {"force": "l_F", "point": "l_C", "torque": "l_T"}}``,
+        where each text is what the names of three columns begin with; or three names, None for zero.
 
     Returns
     -------
     list of ForcePlate
+
+    Raises
+    ------
+    InputError
+        If six or more columns, or columns of a force, belong to no plate.  With `columns`, even ``{}``, that is only a
+        warning.
+
+    Warns
+    -----
+    LeftOutWarning
+        If columns are not used, with their names.
 
     Examples
     --------
@@ -233,31 +262,39 @@ def plates_of(table: StorageTable, links: Mapping[str, str] | None = None) -> li
     >>> plates = plates_of(StorageTable([0.0], names, [[0, 700, 0, 0.1, 0, 0.2]]), {"ground_force_": "calcn_r"})
     >>> plates[0].name, plates[0].link
     ('ground_force_', 'calcn_r')
+    >>> other = tuple(f"{what}.{x}" for what in "FC" for x in "abc")
+    >>> table = StorageTable([0.0], other, [[0, 700, 0, 0.1, 0, 0.2]])
+    >>> plates_of(table, columns={"left": {"force": "F", "point": "C"}})[0].force
+    array([[  0., 700.,   0.]])
     """
     if not isinstance(table, StorageTable):
         raise InputError(f"`table` is a {type(table).__name__}; expected a StorageTable")
-    starts = [name[:-2] for name in table.names if name.endswith("vx") and f"{name[:-2]}vy" in table.names]
-    if not starts:
-        some = ", ".join(map(shown, table.names[:6]))
-        raise InputError(
-            f"no columns of forces are found among {some}; expected names ending in vx, vy, vz, px, py, pz"
-        )
-    for start in links or {}:
-        if start not in starts:
-            raise InputError(f"`links` names plate {shown(start)}; expected one of {', '.join(map(shown, starts))}")
-    found = []
-    for start in starts:
-        force, point = (_three(table, [f"{start}{what}{x}" for x in "xyz"]) for what in "vp")
-        choices = [start.replace("force", "torque"), start.replace("force_", "torque_"), f"{start}m", f"{start}t"]
-        torque = next((c for c in choices if c != start and all(f"{c}{x}" in table.names for x in "xyz")), None)
-        moment = np.zeros_like(force) if torque is None else _three(table, [f"{torque}{x}" for x in "xyz"])
-        moment = np.where(np.isnan(moment) & (force == 0), 0.0, moment)
-        found.append(ForcePlate(table.t, force, point, moment, (links or {}).get(start, ""), start))
-    return found
+    by_hand = [] if columns is None else mapped_plates(table.names, columns)
+    taken = set[str]().union(*(plate.used for plate in by_hand))
+    found = [*named_plates([name for name in table.names if name not in taken]), *by_hand]
+    unused = check_unused(table.names, found, columns is not None)
+    _warn_of_unused(unused)
+    names = [plate.name for plate in found]
+    for name in links or {}:
+        if name not in names:
+            raise InputError(f"`links` names plate {shown(name)}; expected one of {listed(names)}")
+    return [_plate(table, plate, (links or {}).get(plate.name, "")) for plate in found]
 
 
-def _three(table: StorageTable, names: Sequence[str]) -> Array:
-    return np.stack([table.column(name) for name in names], axis=-1)
+def _plate(table: StorageTable, columns: PlateColumns, link: str) -> ForcePlate:
+    zero = np.zeros(len(table.t))
+    force, point, moment = (
+        np.stack([zero if name is None else table.column(name) for name in three], axis=-1)
+        for three in (columns.force, columns.point, columns.torque)
+    )
+    moment = np.where(np.isnan(moment) & (force == 0).all(axis=1, keepdims=True), 0.0, moment)
+    return ForcePlate(table.t, force, point, moment, link, columns.name)
+
+
+def _warn_of_unused(unused: Sequence[str]) -> None:
+    if unused:
+        text = f"columns of the forces that no plate uses: {listed(unused)}"
+        warnings.warn(text, LeftOutWarning, stacklevel=3)
 
 
 def read_external_loads(path: str | os.PathLike[str], table: StorageTable | None = None) -> list[ForcePlate]:
@@ -292,37 +329,48 @@ def read_external_loads(path: str | os.PathLike[str], table: StorageTable | None
         assert data is not None
         table = read_storage(place.parent / data.text, missing=True)
     objects = loads.find("objects")
-    found = []
+    found, used = list[ForcePlate](), set[str]()
     for element in [] if objects is None else objects.all("ExternalForce"):
         if _says(element, "isDisabled", "false") == "true" or _says(element, "appliesForce", "true") == "false":
+            starts = [_says(element, f"{what}_identifier", "") for what in QUANTITIES]
+            used |= {name for name in table.names for start in starts if start and name.startswith(start)}
             continue
-        found += _external_force(file, element, table)
+        columns = _external_force(file, element, table)
+        if columns is None:
+            continue
+        used |= columns.used
+        body = _says(element, "applied_to_body", "").rsplit("/", 1)[-1]
+        plate: ForcePlate | None = file.guard(element, partial(_plate, table, columns, body))
+        found += [] if plate is None else [plate]
     file.check()
+    _warn_of_unused([name for name in table.names if name not in used])
     return found
 
 
-def _external_force(file: XmlFile, element: Element, table: StorageTable) -> list[ForcePlate]:
+def _external_force(file: XmlFile, element: Element, table: StorageTable) -> PlateColumns | None:
+    """The columns that an ExternalForce names; None with a problem of the file."""
     for what in ("force_expressed_in_body", "point_expressed_in_body"):
         if _says(element, what, "ground") != "ground":
             file.problem(element, f"{what} is {shown(_says(element, what, ''))}; expected ground")
-            return []
-    columns = {}
-    for what in ("force", "point", "torque"):
+            return None
+    columns = dict.fromkeys(QUANTITIES, PlateColumns.torque)
+    for what in QUANTITIES:
         start = _says(element, f"{what}_identifier", "")
-        names = [f"{start}{x}" for x in "xyz"]
         if not start or start.lower() == "unassigned":
-            columns[what] = np.zeros((len(table.t), 3))
-        elif all(name in table.names for name in names):
-            columns[what] = _three(table, names)
-        else:
-            file.problem(element, f"the forces have no columns {', '.join(map(shown, names))}; expected them")
-            return []
-    columns["torque"] = np.where(np.isnan(columns["torque"]) & (columns["force"] == 0), 0.0, columns["torque"])
-    body = _says(element, "applied_to_body", "").rsplit("/", 1)[-1]
-    found: ForcePlate | None = file.guard(
-        element, lambda: ForcePlate(table.t, **columns, link=body, name=element.get("name") or "force")
-    )
-    return [] if found is None else [found]
+            continue
+        three = columns_of_identifier(table.names, start)
+        if three is None:
+            begun = [name for name in table.names if name.startswith(start)]
+            names = f"{len(begun)} columns that begin with {shown(start)} ({listed(begun)})" if begun else (
+                f"no columns {', '.join(shown(start + x) for x in 'xyz')}"
+            )  # fmt: skip
+            file.problem(element, f"the forces have {names}; expected three, or those: {listed(table.names)}")
+            return None
+        columns[what] = three
+    if any(columns["force"]) and not any(columns["point"]):
+        file.problem(element, "has a force and no point_identifier; expected the columns of its centre of pressure")
+        return None
+    return PlateColumns(element.get("name") or "force", **columns)
 
 
 def _says(element: Element, tag: str, default: str) -> str:
