@@ -20,7 +20,7 @@ dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, b
              inverse_dynamics_hessian_tensors, forward_dynamics_hessian
              directional: along many directions of the state at once, exact or by differences
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
-             assemble, project_velocity
+             assemble, assemble_path, project_velocity
 constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
              constrained_inverse_dynamics_derivatives, impact_derivatives, constrained_dynamics_design_derivatives,
@@ -95,6 +95,7 @@ from kinegrad.constrained.inverse import (
     constrained_inverse_dynamics_derivatives,
 )
 from kinegrad.constraints import (
+    AssembledPath,
     ConstraintDerivatives,
     ConstraintSet,
     Contact,
@@ -103,6 +104,7 @@ from kinegrad.constraints import (
     Given,
     Loop,
     assemble,
+    assemble_path,
     project_velocity,
 )
 from kinegrad.design import (
@@ -155,6 +157,7 @@ from kinegrad.dynamics_hessian import (
 from kinegrad.energy import Momentum, center_of_mass, kinetic_energy, momentum, potential_energy
 from kinegrad.energy_derivatives import MomentumDerivatives, center_of_mass_derivatives, momentum_derivatives
 from kinegrad.errors import (
+    BranchWarning,
     FileError,
     InputError,
     KinegradError,
@@ -267,7 +270,9 @@ def __dir__() -> list[str]:
 __all__ = [
     "DH",
     "Actuation",
+    "AssembledPath",
     "Box",
+    "BranchWarning",
     "Bushing",
     "Capsule",
     "ConstrainedDynamics",
@@ -343,6 +348,7 @@ __all__ = [
     "UnfinishedWarning",
     "UnitsWarning",
     "assemble",
+    "assemble_path",
     "bias_forces",
     "bridges",
     "center_of_mass",

@@ -97,6 +97,10 @@ class UnfinishedWarning(KinegradWarning):
     """A simulation that did not reach its end; its result says ``success=False`` and why."""
 
 
+class BranchWarning(KinegradWarning):
+    """Postures of a path that are not on the branch of those before them, or may not be."""
+
+
 def at_state(where: Sequence[int]) -> str:
     """How a message says which state of a batch it is about; nothing of a state that is alone.
 

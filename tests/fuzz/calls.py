@@ -170,6 +170,7 @@ class Case:
             "packed": lambda: rng.random() < 0.5,
             "constraints": lambda: some_constraints(rng, self.model),
             "keep": lambda: rng.sample(self.singles, rng.randint(0, min(2, len(self.singles)))),
+            "continuation": lambda: rng.choice([None, False]),
             "tolerance": lambda: default,
             "stabilisation": lambda: rng.choice([None, None, 2.0, (1.0, 3.0)]),
             "redundant": lambda: rng.choice(["error", "error", "least-squares"]),

@@ -26,8 +26,9 @@ from tests.fuzz.hostile import VALUES, hostile
 from tests.fuzz.mechanisms import ORDINARY, mechanism, some_constraints
 from tests.fuzz.other_ways import Compared
 
-# tested below
+# tested below, and paths in test_linkages.py
 OTHERS = {
+    "assemble_path",
     "directional",
     "get_threads",
     "load",

@@ -1,44 +1,58 @@
-"""Coordinates and speeds that fulfil constraints: assemble, project_velocity.
+"""Coordinates that fulfil constraints: assemble, assemble_path.
 
-Assembly finds the q near a guess at which φ(q) = 0, by Gauss–Newton steps within a trust region.  With G = U diag(s) Vᵀ
-the step of least length is
-
-    δ = −V diag(s / (s² + λ)) Uᵀ φ
-
-with λ = 0 where that is no longer than the radius, and else the λ that makes it so ([nocedal2006] 10.3, Levenberg and
-Marquardt).  The radius grows where |φ|² falls as φ + G δ promises, and shrinks where it does not.  Since s is known,
-redundant constraints, with s = 0, do no harm.  Where |φ| is more than what the largest step takes, sliders count in
-longer units, so that a body 10 km away is moved and hardly turned.  A guess from which no step leads on (an arm
-stretched straight that has to bend) is moved a little, at random but always alike, and tried again.
+How a posture is closed is in :mod:`kinegrad.constraints.gauss_newton`, and how a branch is followed from one posture to
+the next in :mod:`kinegrad.constraints.paths`.
 """
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.configuration import integrate
+from kinegrad.configuration import difference
 from kinegrad.constraints.constraint_set import ConstraintSet
-from kinegrad.constraints.descriptions import Constraint, Loop
-from kinegrad.dynamics import mass_matrix
-from kinegrad.errors import InputError, ModelError, SolveError, shown
-from kinegrad.kinematics import forward_kinematics
+from kinegrad.constraints.gauss_newton import close, flipped
+from kinegrad.constraints.paths import MEET, Tracker
+from kinegrad.errors import BranchWarning, InputError, ModelError, SolveError, shown
 from kinegrad.model import Model
 from kinegrad.model.names import as_tuple, find_name
+from kinegrad.results import Result
 
-__all__ = ["assemble", "check_set", "project_velocity"]
+__all__ = ["AssembledPath", "assemble", "assemble_path", "check_set", "free_speeds"]
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-10  # m or rad
-NOISE = 1e-12  # singular values below this part of the largest are rounding
-RADIUS, SMALLEST, LARGEST = 0.5, 1e-12, 8.0  # of the trust region: at first, where it has failed, at most; rad or m
-FAR = 1e60  # m or rad: how far a guess may be off to be tried; products of it are still finite
-STEPS, STUCK = 200, 1e-6  # of Gauss–Newton; a step that takes less than this part of |φ|² is the last
-SHAKES = (0.03, 0.1, 0.3, 1.0, 3.0, 3.0, 3.0)  # by how much a guess is moved from which there is no way, rad or m
+
+
+@dataclass(frozen=True, eq=False)
+class AssembledPath(Result):
+    """Postures of a path, and where its branch could not be followed.
+
+    Attributes
+    ----------
+    q : ndarray, shape (m, ..., nq)
+        Coordinates that meet all constraints.
+    followed : ndarray of bool, shape (m, ...)
+        Whether a posture is on the branch of the posture before it, without doubt; True for the first.
+    messages : tuple of str
+        A sentence for each posture that is not: its index, where on the way to it, and what was done.
+    """
+
+    q: Array
+    followed: NDArray[np.bool_]
+    messages: tuple[str, ...]
+
+    @property
+    def success(self) -> bool:
+        """Whether all postures are on the branch of the first."""
+        return not self.messages
 
 
 def assemble(
@@ -47,6 +61,7 @@ def assemble(
     q_guess: ArrayLike,
     *,
     keep: Iterable[str] = (),
+    continuation: bool | None = None,
     tolerance: float = TOLERANCE,
     threads: int | None = None,
 ) -> Array:
@@ -61,6 +76,11 @@ def assemble(
         Where to begin; quaternions of unit length.
     keep : iterable of str
         Coordinates that stay as they are in the guess, bit for bit; of a quaternion, the name of the ball joint.
+    continuation : bool, optional
+        True: the first axis of `q_guess` is a path along which the coordinates in `keep` are led, and all postures are
+        on the branch of the first; see :func:`assemble_path`.  False: each posture is closed by itself, from its own
+        guess, on whichever branch is near.  By default True for an ordered batch: one batch axis, `keep` given, and
+        one guess of the other coordinates for all postures.
     tolerance : float
         How far every row may be from zero in the end, m or rad.  Where constraints can be met, the last steps usually
         come much closer.
@@ -79,6 +99,11 @@ def assemble(
     SingularError
         If the two points of a distance are at one place in a guess, from where no direction leads to its length.
 
+    Warns
+    -----
+    BranchWarning
+        If the branch could not be followed to some postures of a path, with their indices.
+
     Examples
     --------
     >>> import kinegrad as kg
@@ -87,95 +112,82 @@ def assemble(
     >>> q = assemble(arm, wall, [0.3, 1.0], keep=["shoulder"])
     >>> q[0], bool(abs(wall.error(q)[0]) < 1e-10)
     (np.float64(0.3), True)
+
+    A crank is turned once; the rocker swings to and fro on one branch:
+
+    >>> linkage, loop = kg.samples.four_bar()
+    >>> turn = np.zeros((5, 3))
+    >>> turn[:, 0] = np.linspace(0, 2 * np.pi, 5)
+    >>> assemble(linkage, loop, turn, keep=["crank"])[:, 2].round(3)
+    array([0.   , 0.032, 0.727, 0.793, 0.   ])
     """
-    check_set(model, constraints)
-    limit = engine.positive("tolerance", tolerance)
-    free = _free_speeds(model, keep)
-    guess = engine.check_arguments(model, {"q_guess": q_guess})[0]["q_guess"]
-    constraints.check_rods(guess)
-    shape, start = guess.shape[:-1], guess.reshape(-1, model.nq)
-    q = _solve(constraints, start.copy(), free, threads)
-    rng = np.random.default_rng(0)
-    for size in SHAKES:
-        shake, off = size * free * rng.normal(size=model.nv), _off(constraints, q)  # the same for all states
-        lost = np.flatnonzero(off > limit)
-        if len(lost):
-            shaken = integrate(model, start[lost], shake)
-            again = _solve(constraints, shaken, free, threads)
-            better = _off(constraints, again) < off[lost]
-            q[lost[better]] = again[better]
+    free, guess, limit = _checked(model, constraints, q_guess, keep, tolerance)
     kept = _kept_coordinates(model, free)
+    if continuation is None:
+        continuation = _ordered(guess, kept)
+    elif engine.flag("continuation", continuation):
+        _check_path(guess, free)
+    if continuation:
+        path = _path(constraints, guess, free, kept, limit, threads)
+        if path.messages:
+            more = f"; and at {len(path.messages) - 1} more" if len(path.messages) > 1 else ""
+            text = f"the branch is not followed at {path.messages[0]}{more}: assemble_path lists them"
+            warnings.warn(text, BranchWarning, stacklevel=2)
+        return path.q
+    shape, start = guess.shape[:-1], guess.reshape(-1, model.nq)
+    q = close(constraints, start, free, limit, threads)
     q[:, kept] = start[:, kept]
     _check(constraints, q, limit, shape)
     return q.reshape(guess.shape)
 
 
-def project_velocity(
-    model: Model, constraints: ConstraintSet, q: ArrayLike, v: ArrayLike, *, threads: int | None = None
-) -> Array:
-    """Speeds that keep the constraints met, G v = 0, as near as can be to those given.
+def assemble_path(
+    model: Model,
+    constraints: ConstraintSet,
+    q_guess: ArrayLike,
+    *,
+    keep: Iterable[str],
+    tolerance: float = TOLERANCE,
+    threads: int | None = None,
+) -> AssembledPath:
+    """Close a mechanism along a path of kept coordinates, on one branch.
 
-    Of all such speeds they have the least kinetic energy of the difference, ½ (v′ − v)ᵀ M (v′ − v): what an inelastic
-    impact would leave.
+    The first posture is closed from its guess.  From each posture to the next the coordinates in `keep` go straight, in
+    steps that are as short as the branch needs, however far the postures are apart; the others follow from the
+    constraints.  Their guesses matter only where the branch ends.
 
     Parameters
     ----------
-    model : Model
-    constraints : ConstraintSet
-        Of this model.
-    q : array_like, shape (..., nq)
-        Coordinates.
-    v : array_like, shape (..., nv)
-        Speeds.
-    threads : int, optional
-        See :func:`set_threads`.
+    model, constraints, keep, tolerance, threads
+        As of :func:`assemble`; `keep` names at least one coordinate.
+    q_guess : array_like, shape (m, ..., nq)
+        Along the first axis the postures of a path; other batch axes are paths of their own.
 
     Returns
     -------
-    ndarray, shape (..., nv)
+    AssembledPath
+        Where branches meet on the way to a posture (a parallelogram laid flat), the path goes straight on, and where
+        the branch ends (kept coordinates that it does not reach), the posture is closed by itself; ``followed`` is
+        False there, and ``messages`` say so.
 
     Raises
     ------
-    SingularError
-        If nothing resists a coordinate, so that the mass matrix is singular.
+    SolveError, SingularError
+        As :func:`assemble`.
 
     Examples
     --------
     >>> import kinegrad as kg
-    >>> arm = kg.samples.two_link()
-    >>> wall = kg.ConstraintSet(arm, [kg.Contact("forearm", directions="y")])
-    >>> v = project_velocity(arm, wall, [0.3, 1.0], [1.0, 0.0])
-    >>> bool(np.abs(wall.velocity([0.3, 1.0], v)).max() < 1e-15)
-    True
+    >>> flat, pin = kg.samples.four_bar(ground=0.5, crank=0.2, coupler=0.5, rocker=0.2001)
+    >>> turn = np.zeros((3, 3))
+    >>> turn[:, 0] = [0.5, 1.0, 1.5]  # rad
+    >>> path = assemble_path(flat, pin, turn, keep=["crank"])
+    >>> path.success, path.followed
+    (True, array([ True,  True,  True]))
     """
-    check_set(model, constraints)
-    given = engine.check_arguments(model, {"q": q, "v": v})[0]
-    shape = np.broadcast_shapes(*(x.shape[:-1] for x in given.values()))
-    x, speeds = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in given.values())
-    G, M = constraints.jacobian(x, threads=threads), mass_matrix(model, x, threads=threads)
-    stuck = engine.factor_pivot(M, np.diagonal(M, axis1=-2, axis2=-1))
-    if stuck is not None:
-        raise engine.free_joint(model, *stuck, shape, "coordinate" if model.coordinates else "joint")
-    with np.errstate(all="ignore"):  # what overflows is found below
-        found = _projected(G, M, speeds)
-    if not np.isfinite(found).all():
-        raise InputError("the results are not finite: they overflow float64; expected smaller numbers")
-    return found
-
-
-def _projected(G: Array, M: Array, v: Array) -> Array:
-    """v less M⁻¹Gᵀ(G M⁻¹Gᵀ)⁺ G v, by the singular values of G L⁻ᵀ, where M = L Lᵀ."""
-    root, found = np.linalg.cholesky(M), np.array(v)
-    weighted = np.swapaxes(np.linalg.solve(root, np.swapaxes(G, -1, -2)), -1, -2)
-    size = np.sqrt((weighted * weighted).sum(axis=-1, keepdims=True))
-    size = np.where(size > 0, size, 1.0)  # rows may be of any: what is rounding is judged by unit lengths
-    weighted, G = weighted / size, G / size
-    U, s, V = np.linalg.svd(weighted, full_matrices=False)
-    for _ in range(2):  # the second takes off what rounding left
-        part = _inverse(s) * _times(np.swapaxes(U, -1, -2), _times(G, found))
-        change = _times(np.swapaxes(V, -1, -2), part)
-        found -= np.linalg.solve(np.swapaxes(root, -1, -2), change[..., None])[..., 0]
-    return found
+    free, guess, limit = _checked(model, constraints, q_guess, keep, tolerance)
+    _check_path(guess, free)
+    return _path(constraints, guess, free, _kept_coordinates(model, free), limit, threads)
 
 
 def check_set(model: Any, constraints: Any) -> None:
@@ -188,86 +200,82 @@ def check_set(model: Any, constraints: Any) -> None:
         raise InputError(f"{found}, which is not equal to it; expected one model")
 
 
-# --- Gauss–Newton -----------------------------------------------------------------------------------------------
+# --- paths ------------------------------------------------------------------------------------------------------
 
 
-@np.errstate(all="ignore")  # a step that overflows is none
-def _solve(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], threads: int | None) -> Array:
-    """Steps of all states, (states, nq), until none falls any more."""
-    model, radius = constraints.model, np.full(len(q), RADIUS)
-    slides = np.array([kind == "prismatic" for kind in model.layout.speed_kinds], dtype=bool)
-    error, G = _closure(constraints, q, free, threads)
-    active = np.flatnonzero((error != 0.0).any(axis=-1) & (np.abs(error) < FAR).all(axis=-1))
-    for _ in range(STEPS):
-        if not len(active):
-            break
-        phi, size = error[active], _size(error[active])
-        unit = np.where(slides, np.maximum(1.0, np.sqrt(size)[:, None] / LARGEST), 1.0)
-        scaled = _step(phi, G[active] * unit[:, None, :], radius[active])
-        step = unit * scaled
-        promised = size - _size(phi + _times(G[active], step))
-        moved = integrate(model, q[active], step)
-        new, new_G = _closure(constraints, moved, free, threads)
-        fallen = size - _size(new)
-        better = fallen > 1e-4 * promised
-        done = active[better]
-        q[done], error[done], G[done] = moved[better], new[better], new_G[better]
-        length = np.sqrt((scaled * scaled).sum(axis=-1))
-        wider = better & (fallen > 0.75 * promised)
-        grown = np.minimum(np.maximum(radius[active], 2 * length), LARGEST)
-        radius[active] = np.where(wider, grown, np.where(better, radius[active], 0.25 * length))
-        still = (promised > 0.0) & (radius[active] > SMALLEST) & (error[active] != 0.0).any(axis=-1)
-        stuck = better & (fallen < STUCK * size)
-        active = active[still & ~stuck]
-    return q
+def _ordered(guess: Array, kept: NDArray[np.bool_]) -> bool:
+    """Whether guesses, (..., nq), are postures of a path: kept coordinates, and one guess of the others for all."""
+    others = guess[..., ~kept]
+    return bool(guess.ndim == 2 and len(guess) > 1 and kept.any() and not kept.all() and (others == others[0]).all())
 
 
-def _size(error: Array) -> Array:
-    """|φ|²"""
-    return np.asarray((error * error).sum(axis=-1))
+def _check_path(guess: Array, free: NDArray[np.bool_]) -> None:
+    if guess.ndim < 2:
+        raise InputError(f"`q_guess` has shape {guess.shape}; expected the postures of a path, (m, ..., nq)")
+    if free.all():
+        raise InputError("`keep` is empty; expected the coordinates that lead along the path, such as ['crank']")
 
 
-def _closure(constraints: ConstraintSet, q: Array, free: NDArray[np.bool_], threads: int | None) -> tuple[Array, Array]:
-    """φ and G, with the columns of what is kept set to zero."""
-    error, G = constraints.closure(q, threads=threads)
-    return error, np.where(free, G, 0.0)
+def _path(
+    constraints: ConstraintSet, guess: Array, free: NDArray[np.bool_], kept: NDArray[np.bool_], limit: float,
+    threads: int | None,
+) -> AssembledPath:  # fmt: skip
+    """Postures on the branch of the first, path by path."""
+    shape, count = guess.shape[:-1], len(guess)
+    starts = guess.reshape(count, math.prod(shape[1:]), guess.shape[-1])
+    q, followed, messages = starts.copy(), np.ones(starts.shape[:-1], dtype=bool), []
+    if count:
+        q[0] = close(constraints, starts[0], free, limit, threads)
+        q[0][:, kept] = starts[0][:, kept]
+        _check(constraints, q[0], limit, (1, *shape[1:]))
+    for j in range(starts.shape[1] if count else 0):
+        tracker = Tracker(constraints, free, limit, threads)
+        for k in range(1, count):
+            q[k, j], trouble, done = tracker.follow(q[k - 1, j], starts[k, j])
+            if trouble:
+                followed[k, j] = False
+                index = k if len(shape) == 1 else (k, *(int(i) for i in np.unravel_index(j, shape[1:])))
+                messages.append(_told(constraints.model, index, trouble, q[k - 1, j], starts[k, j], done, free))
+            if trouble and trouble != MEET:
+                q[k, j] = tracker.closed(q[k - 1, j], starts[k, j])
+            q[k, j, kept] = starts[k, j, kept]
+            q[k, j] = tracker.polished(q[k, j])
+            q[k, j, kept] = starts[k, j, kept]
+            if trouble and not tracker.met(q[k, j]):
+                q[k + 1 :, j] = q[k, j]  # the first of these is named below
+                break
+    _check(constraints, q.reshape(-1, guess.shape[-1]), limit, shape)
+    return AssembledPath(q.reshape(guess.shape), followed.reshape(shape), tuple(messages))
 
 
-def _step(phi: Array, G: Array, radius: Array) -> Array:
-    """The shortest step to φ + G δ = 0, or one as long as the radius."""
-    U, s, V = np.linalg.svd(G, full_matrices=False)
-    part = _times(np.swapaxes(U, -1, -2), phi)
-    bare = _inverse(s) * part
-
-    def length(damping: Array) -> Array:
-        x = s / (s * s + damping[:, None]) * part
-        return np.asarray(np.sqrt((x * x).sum(axis=-1)))
-
-    y = bare
-    long = np.sqrt((bare * bare).sum(axis=-1)) > radius
-    if long.any():
-        low, high = np.zeros(len(phi)), np.sqrt((s * part * s * part).sum(axis=-1)) / radius + 1e-300
-        for _ in range(24):  # |δ| falls with λ, and is at most |diag(s) Uᵀφ| / λ
-            middle = 0.5 * (low + high)
-            above = length(middle) > radius
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        y = np.where(long[:, None], s / (s * s + high[:, None]) * part, bare)
-    return -_times(np.swapaxes(V, -1, -2), y)
-
-
-def _inverse(s: Array) -> Array:
-    """1/s, of singular values that are not rounding."""
-    least = NOISE * s.max(axis=-1, keepdims=True, initial=0.0)
-    sound = s > least
-    return np.where(sound, 1.0 / np.where(sound, s, 1.0), 0.0)
-
-
-def _times(A: Array, x: Array) -> Array:
-    """A x of stacks."""
-    return np.asarray((A * x[..., None, :]).sum(axis=-1))
+def _told(
+    model: Model, index: Any, trouble: str, before: Array, goal: Array, done: float, free: NDArray[np.bool_]
+) -> str:  # fmt: skip
+    """Where a branch could not be followed, and what was done."""
+    change = np.where(free, 0.0, difference(model, before, goal))
+    lead = int(np.abs(change).argmax())
+    place = f"{model.speed_names[lead]} {done:.0%} of the way from the posture before it, {change[lead]:+.3g}"
+    if model.speed_names[lead] in model.coordinate_names:
+        value = before[model.coordinate_index(model.speed_names[lead])] + done * change[lead]
+        place = f"{model.speed_names[lead]} = {value:.5g}, {done:.0%} of the way from the posture before it"
+    if trouble == MEET:
+        return f"posture {index}: branches meet at {place}; it went straight on there"
+    return f"posture {index}: the branch ends at {place}; it was closed by itself"
 
 
 # --- what is kept, what is met ----------------------------------------------------------------------------------
+
+
+def _checked(
+    model: Model, constraints: ConstraintSet, q_guess: Any, keep: Any, tolerance: Any
+) -> tuple[NDArray[np.bool_], Array, float]:
+    """Free speeds, (nv,), the checked guess, and the tolerance."""
+    check_set(model, constraints)
+    limit = engine.positive("tolerance", tolerance)
+    free = free_speeds(model, keep)
+    guess = engine.check_arguments(model, {"q_guess": q_guess})[0]["q_guess"]
+    constraints.check_rods(guess)
+    return free, guess, limit
 
 
 def _balls(model: Model) -> dict[str, slice]:
@@ -275,7 +283,7 @@ def _balls(model: Model) -> dict[str, slice]:
     return {model.coordinate_names[k].removesuffix(".w"): slice(v, v + 3) for _, k, v in model.layout.balls}
 
 
-def _free_speeds(model: Model, keep: Any) -> NDArray[np.bool_]:
+def free_speeds(model: Model, keep: Any) -> NDArray[np.bool_]:
     """Which speeds may change, (nv,)."""
     try:
         names = as_tuple("keep", keep, "names of coordinates, as in keep=['knee']")
@@ -315,38 +323,10 @@ def _check(constraints: ConstraintSet, q: Array, tolerance: float, shape: tuple[
         found += f"its row {shown(constraints.row_names[row])} is off by {error[state, row]:.3g}{others}"
         raise SolveError(f"{found}; expected at most {tolerance:.3g}: try another guess, or keep fewer coordinates")
     for loop in constraints:
-        flipped = np.flatnonzero(_flipped(constraints.model, loop, q))
-        if len(flipped):
-            found = f"constraint {shown(loop.name)} is met{engine.state_text(int(flipped[0]), shape)}"
+        turned = np.flatnonzero(flipped(constraints.model, loop, q))
+        if len(turned):
+            found = f"constraint {shown(loop.name)} is met{engine.state_text(int(turned[0]), shape)}"
             raise SolveError(
                 f"{found} with its two frames half a turn apart; expected them to agree: begin with a guess that is "
                 "nearer"
             )
-
-
-def _off(constraints: ConstraintSet, q: Array) -> Array:
-    """How far states are from closure, (states,): the largest row, infinite where a loop is half a turn off."""
-    largest: Array = np.abs(constraints.error(q)).max(axis=-1, initial=0.0)
-    for one in constraints:
-        largest[_flipped(constraints.model, one, q)] = np.inf
-    return largest
-
-
-def _flipped(model: Model, one: Constraint, q: Array) -> NDArray[np.bool_]:
-    """Whether axes of the two frames of a loop that should agree point against each other, (states,)."""
-    if not isinstance(one, Loop) or sum(map(str.isupper, one.directions)) < 2:
-        return np.zeros(len(q), dtype=bool)
-    transforms = forward_kinematics(model, q).transform
-    ours = _frame(model, transforms, one.link)[:, :3, :3] @ np.asarray(one.placement)[:3, :3]
-    theirs = _frame(model, transforms, one.other)[:, :3, :3] @ np.asarray(one.other_placement)[:3, :3]
-    along = (theirs * ours).sum(axis=-2)  # cosines of the angles between x, y, z of the two
-    locked = [letter in one.directions for letter in "XYZ"]
-    checked = along if all(locked) else along[:, [not lock for lock in locked]]
-    return np.asarray((checked < 0).any(axis=-1))
-
-
-def _frame(model: Model, transforms: Array, name: str | None) -> Array:
-    if name is None:
-        return np.eye(4)[None]
-    link, placement = model.locate(name)
-    return transforms[:, link] if placement is None else transforms[:, link] @ placement
