@@ -103,10 +103,14 @@ def test_residuals_and_masses_that_explain_them() -> None:
     assert M.linear.shape == (60, 3)
     heavy = model.replace(mass={"thigh": 3.3}, inertia={"thigh": 1.1 * model.inertia[model.link_index("thigh")]})
     wrong = analyze_recording(heavy, markers.t, q, plates=[on])
-    fitted = fit_masses(wrong, error=0.5, residual=1e-3)
+    fitted = fit_masses(wrong, error=0.5, residual=(1e-3, 1e-3))
     assert fitted.change["thigh"] == pytest.approx(1 / 1.1 - 1, abs=1e-6)
     assert abs(fitted.change["pelvis"]) < 1e-6
-    assert fitted.after < 1e-4 * fitted.before
+    assert fitted.success
+    assert fitted.force[1] < 1e-4 * fitted.force[0]
+    assert fitted.moment[1] < 1e-4 * fitted.moment[0]
+    again = analyze_recording(fitted.model, markers.t, q, plates=[on])
+    assert np.abs(again.residuals).max() < 1e-4 * np.abs(wrong.residuals).max()
     with pytest.raises(InputError, match="no residuals, or no force plates"):
         fit_masses(analyze_recording(model, markers.t, q))
     assert root_speeds(kg.samples.puma560()) == ()

@@ -34,12 +34,11 @@ from kinegrad.design import Design, point_motion_design_derivatives
 from kinegrad.errors import InputError, SingularError, shown
 from kinegrad.io.trc_file import Markers
 from kinegrad.kinematics import jacobian, point_motion
-from kinegrad.recordings.analysis import Analysis
 from kinegrad.recordings.inverse_kinematics import InverseKinematics, Setting, check_limits, inverse_kinematics
 from kinegrad.recordings.marker_problem import TRUSTED, MarkerProblem
 from kinegrad.results import Result
 
-__all__ = ["FittedMasses", "Scaled", "fit_design", "fit_masses"]
+__all__ = ["Scaled", "fit_design"]
 
 Array = NDArray[np.float64]
 HALVED = 12  # times that a step is halved at most
@@ -320,60 +319,3 @@ def _known(design: Design, known: Any) -> tuple[Array, Array]:
             )
         reference[k], pull[k] = float(value), 1 / float(error) ** 2
     return reference, pull
-
-
-@dataclass(frozen=True, eq=False)
-class FittedMasses(Result):
-    """Relative masses of bodies that fit the forces of a recording.
-
-    Attributes
-    ----------
-    change : dict of str to float
-        By how much of itself the mass of each body changes, with its moments.
-    error : dict of str to float
-        Standard deviations of these.
-    before, after : float
-        Root mean square of the residual forces, N, without and with the change.
-    """
-
-    change: dict[str, float]
-    error: dict[str, float]
-    before: float
-    after: float
-
-
-def fit_masses(analysis: Analysis, *, error: float = 0.05, residual: float = 10.0) -> FittedMasses:
-    """Masses that explain the forces of plates: residuals at the root, least squares with what is known beforehand.
-
-    Parameters
-    ----------
-    analysis : Analysis
-        Of a free model on force plates.
-    error : float
-        Relative standard deviation of each mass before the recording.
-    residual : float
-        Standard deviation of residuals that are not due to masses, N or N·m.
-
-    Returns
-    -------
-    FittedMasses
-        τ_root(m) is linear in masses, so this is exact: min Σ |τ_root|²/residual² + Σ change²/error².
-    """
-    if not isinstance(analysis, Analysis):
-        raise InputError(f"`analysis` is a {type(analysis).__name__}; expected what analyze_recording returns")
-    if not analysis.residual_names or not analysis.plates:
-        raise InputError("the analysis has no residuals, or no force plates; expected a free model on plates")
-    model = analysis.motion.model
-    rows = [model.speed_index(name) for name in analysis.residual_names]
-    before = analysis.tau[:, rows].ravel()
-    slope = analysis.errors.dtau_dmass[:, rows].reshape(len(before), -1)
-    s, r = engine.positive("error", error), engine.positive("residual", residual)
-    S = slope.T @ slope / r**2 + np.eye(slope.shape[1]) / s**2
-    change = -np.linalg.solve(S, slope.T @ before / r**2)
-    after = before + slope @ change
-    names = [name.removeprefix("mass of ") for name in analysis.errors.body_names]
-    spread = np.sqrt(np.diag(np.linalg.inv(S)))
-    root = (float(np.sqrt((x**2).mean())) for x in (before, after))
-    return FittedMasses(
-        dict(zip(names, change.tolist(), strict=True)), dict(zip(names, spread.tolist(), strict=True)), *root
-    )
