@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pinocchio as pin
 from numpy.typing import NDArray
-from tests.peers.pinocchio_model import to_pinocchio
+from tests.peers.pinocchio_model import pinocchio_model
 
 from kinegrad import Model
 
@@ -22,5 +22,5 @@ def sinusoid(n: int, states: int = STATES) -> tuple[NDArray[np.float64], ...]:
 
 def twin(model: Model) -> tuple[pin.Model, pin.Data]:
     """The same mechanism for Pinocchio, with its memory."""
-    other = to_pinocchio(model)
+    other = pinocchio_model(model)
     return other, other.createData()

@@ -6,7 +6,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import Design, Inertia, InputError, ModelBuilder, SingularError
-from kinegrad.compare.pinocchio_model import to_pinocchio
+from kinegrad.compare.pinocchio_model import pinocchio_model
 from tests.conftest import assert_close, parts, some_now
 from tests.mixed import mixed_loads, mixed_state, mixed_tree
 from tests.reference import coordinates as reference
@@ -436,7 +436,7 @@ def test_wrong_arguments_are_named():
     with pytest.raises(InputError, match="which is inside a ball joint and not a body; expected loads on links only"):
         kg.inverse_dynamics(model, q, v, a, loads=kg.Loads(force={inner: [1, 0, 0]}))
     with pytest.raises(InputError, match="has coordinates that are not its joints"):
-        to_pinocchio(model)
+        pinocchio_model(model)
 
 
 @pytest.mark.parametrize("method", ["aba", "crba"])

@@ -287,10 +287,10 @@ def test_casadi_sees_that_branches_are_coupled(rng):
 
 def test_pinocchio_has_no_elements():
     """A twin without them would be another mechanism."""
-    from kinegrad.compare.pinocchio_model import to_pinocchio
+    from kinegrad.compare.pinocchio_model import pinocchio_model
 
     with pytest.raises(InputError, match="has force elements, which Pinocchio has not"):
-        to_pinocchio(two_arms())
+        pinocchio_model(two_arms())
 
 
 def test_kernels_refuse_what_would_lose_elements():

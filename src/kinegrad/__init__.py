@@ -40,7 +40,8 @@ objectives   Objective and its terms, objective_value, objective_gradient
 optimize     optimize_design: the best design within bounds and limits; Simulated, TorqueEffort, Limit
 regressor    inverse_dynamics_regressor, inertial_parameters: torques as linear in masses, moments and inertias
 compare      numerical_jacobian: finite differences, complex step, adaptive, to compare with
-bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages
+bridges      to_jax, to_torch, to_casadi: inverse dynamics and its derivatives inside other packages;
+             from_pinocchio, to_pinocchio, from_mujoco, to_mujoco: states of one mechanism in both
 files        load, save: models in URDF, MJCF, OpenSim and kinegrad TOML; what is wrong with a file is a FileError
 io           read_model: a model with its constraints and a report; read_trajectory, read_positions, write_trajectory,
              write_torques: CSV, NPZ, NetCDF

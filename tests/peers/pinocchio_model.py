@@ -4,9 +4,9 @@ import numpy as np
 import pinocchio as pin
 
 from kinegrad import Model
-from kinegrad.compare.pinocchio_model import to_pinocchio
+from kinegrad.compare.pinocchio_model import pinocchio_model
 
-__all__ = ["external_forces", "to_pinocchio"]
+__all__ = ["external_forces", "pinocchio_model"]
 
 
 def external_forces(model: Model, twin: pin.Model, data: pin.Data, q, force, point, torque) -> pin.StdVec_Force:

@@ -10,7 +10,7 @@ from kinegrad.constraints import project_velocity
 from tests.constrained.test_derivatives import closed_state, standing
 from tests.constrained.test_dynamics import relative
 from tests.peers.mujoco_model import mujoco_xml, numbers
-from tests.peers.pinocchio_model import to_pinocchio
+from tests.peers.pinocchio_model import pinocchio_model
 
 AXES = np.eye(3)
 TURNS = ((AXES[2], -AXES[1]), (AXES[2], AXES[0]), (AXES[0], AXES[1]))  # the vectors of `link` and `other` of X, Y, Z
@@ -20,7 +20,7 @@ class Pinocchio:
     """The same constraints for Pinocchio: contacts in all world directions, welds in the axes of the link."""
 
     def __init__(self, held):
-        self.model = to_pinocchio(held.model)
+        self.model = pinocchio_model(held.model)
         self.data = self.model.createData()
         self.constraints, self.work = pin.StdVec_RigidConstraintModel(), pin.StdVec_RigidConstraintData()
         for one in held:

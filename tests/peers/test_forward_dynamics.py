@@ -24,13 +24,13 @@ class TestPinocchio:
     def peer(self, request):
         """A model, its twin in Pinocchio with data, and a state."""
         pytest.importorskip("pinocchio")
-        from tests.peers.pinocchio_model import to_pinocchio
+        from tests.peers.pinocchio_model import pinocchio_model
         from tests.peers.test_pinocchio import MODELS
 
         model = samples.human43(thickness=0.1) if request.param == "human43" else MODELS[request.param]
         assert not model.stiffness.any()
         assert not model.damping.any()
-        twin = to_pinocchio(model)
+        twin = pinocchio_model(model)
         return model, twin, twin.createData(), random_state(model, 19)
 
     @pytest.mark.parametrize("method", METHODS)
@@ -64,12 +64,12 @@ class TestPinocchio:
     @pytest.mark.parametrize("first", range(0, 200, 20))
     def test_derivatives_of_random_trees(self, first):
         pin = pytest.importorskip("pinocchio")
-        from tests.peers.pinocchio_model import to_pinocchio
+        from tests.peers.pinocchio_model import pinocchio_model
         from tests.peers.test_pinocchio import peer_tree
 
         for seed in range(first, first + 20):
             model = peer_tree(seed)
-            twin = to_pinocchio(model)
+            twin = pinocchio_model(model)
             self.check_derivatives(pin, model, twin, twin.createData(), *random_state(model, seed))
 
     @staticmethod

@@ -8,7 +8,7 @@ from kinegrad import samples
 from tests.conftest import assert_close, parts, random_loads, random_state, tree
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import external_forces, to_pinocchio
+from tests.peers.pinocchio_model import external_forces, pinocchio_model
 
 # Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest.
 CLOSE = 1e-12
@@ -34,7 +34,7 @@ MODELS = {
 def peer(request):
     """A model, its twin in Pinocchio with data, and a state."""
     model = MODELS[request.param]
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     return model, twin, twin.createData(), random_state(model, 17)
 
 
@@ -63,7 +63,7 @@ def test_mass_matrix(peer):
 def test_torques_and_mass_matrices_of_many_trees(first):
     for seed in range(first, first + 20):
         model = peer_tree(seed)
-        twin = to_pinocchio(model)
+        twin = pinocchio_model(model)
         data = twin.createData()
         q, v, a = random_state(model, seed)
         loads = random_loads(model, seed)

@@ -7,7 +7,7 @@ import kinegrad as kg
 from tests.conftest import assert_close, parts, random_loads, random_state
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import external_forces, to_pinocchio
+from tests.peers.pinocchio_model import external_forces, pinocchio_model
 from tests.peers.test_pinocchio import MODELS, peer_tree
 
 # Both sum some hundred products in double precision, in different orders: 1e-15 to 1e-14 of the largest.
@@ -21,7 +21,7 @@ def peer(request):
     model = MODELS[request.param]
     assert not model.stiffness.any()
     assert not model.damping.any()
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     return model, twin, twin.createData(), random_state(model, 19)
 
 
@@ -90,7 +90,7 @@ def test_derivatives_with_loads(peer, method):
 def test_derivatives_of_many_trees(first):
     for seed in range(first, first + 20):
         model = peer_tree(seed)
-        twin = to_pinocchio(model)
+        twin = pinocchio_model(model)
         state, loads = random_state(model, seed), random_loads(model, seed)
         check_with_loads(model, twin, twin.createData(), state, loads, ["spatial", "lagrange"])
 
@@ -98,7 +98,7 @@ def test_derivatives_of_many_trees(first):
 def test_turning_wrenches_matter():
     """The correction is as large as the derivative itself, so that the test above could fail without it."""
     model = MODELS["puma560"]
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     data = twin.createData()
     q, _, _ = state = random_state(model, 19)
     loads = random_loads(model, 19)

@@ -7,7 +7,7 @@ import kinegrad as kg
 from tests.conftest import assert_close, random_state, some_now
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import to_pinocchio
+from tests.peers.pinocchio_model import pinocchio_model
 from tests.peers.test_pinocchio import MODELS, peer_tree
 from tests.test_forward_dynamics import conditioned
 
@@ -20,7 +20,7 @@ def peer(request):
     """A model whose link frames are Pinocchio's joint frames, its twin with data, and a state."""
     model = MODELS[request.param]
     model = model.replace(tip=np.broadcast_to(np.eye(4), (model.n, 4, 4)), armature=np.zeros(model.n))
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     return model, twin, twin.createData(), random_state(model, 23)
 
 
@@ -41,7 +41,7 @@ def test_parameters(peer):
 def test_frames_at_the_tip(name):
     """With tips, the parameters are of other frames, and the torques the same."""
     model = MODELS[name].replace(armature=np.zeros(MODELS[name].n))
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     state = random_state(model, 29)
     Y = np.reshape(pin.computeJointTorqueRegressor(twin, twin.createData(), *state), (model.n, -1))
     tau = Y @ np.concatenate([twin.inertias[i + 1].toDynamicParameters() for i in range(model.n)])
@@ -81,7 +81,7 @@ NAMES = ("mass", "com.x", "com.y", "com.z", *(f"inertia.{m}" for m in ("xx", "yy
 def check_accelerations_by_inertia(model, seed):
     """∂a/∂π = −M⁻¹ Y(q, v, a), with M⁻¹ and the regressor Y of Pinocchio, against the recursion of duals."""
     model = at_joints(model)
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     data = twin.createData()
     q, v, tau = random_state(model, seed)
     links = [i for i in range(model.n) if model.mass[i]]

@@ -10,7 +10,7 @@ from tests.reference import oracle
 from tests.test_rounding import WIDE, scaled, wide
 
 pin = pytest.importorskip("pinocchio")
-from tests.peers.pinocchio_model import to_pinocchio
+from tests.peers.pinocchio_model import pinocchio_model
 from tests.peers.test_pinocchio import peer_tree
 
 MODELS = [
@@ -25,7 +25,7 @@ def errors(model, seed):
     """The largest error of M with ones on its diagonal, ours and Pinocchio's."""
     q = random_state(model, seed)[0]
     expected = scaled(oracle.mass_matrix(wide(model), q.astype(WIDE)))
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     data = twin.createData()
     upper = np.triu(pin.crba(twin, data, q))
     theirs = upper + np.triu(upper, 1).T

@@ -11,11 +11,11 @@ import numpy as np
 from kinegrad.errors import InputError
 from kinegrad.model import Model
 
-__all__ = ["to_pinocchio"]
+__all__ = ["pinocchio_model"]
 
 
-def to_pinocchio(model: Model) -> Any:
-    """The mechanism as a ``pinocchio.Model``, joint by joint; without springs and dampers, which it has not."""
+def pinocchio_model(model: Model) -> Any:
+    """Return the mechanism as a ``pinocchio.Model``, joint by joint; without springs and dampers, which it has not."""
     if model.coordinates:
         raise InputError(
             f"model {model.name!r} has coordinates that are not its joints; expected model.primitive, whose are"

@@ -237,11 +237,11 @@ def test_jacobianest_is_exact_for_smooth_functions_and_takes_columns():
 def test_pinocchio_takes_the_same_derivatives():
     pin = pytest.importorskip("pinocchio")
     import kinegrad as kg
-    from kinegrad.compare.pinocchio_model import to_pinocchio
+    from kinegrad.compare.pinocchio_model import pinocchio_model
 
     model = kg.samples.human43()
     q, v, a = np.random.default_rng(5).normal(size=(3, model.n))
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     data = twin.createData()  # what it returns are views into it
     theirs = pin.computeRNEADerivatives(twin, data, q, v, a)
     ours = kg.inverse_dynamics_derivatives(model, q, v, a)

@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.compare.pinocchio_model import to_pinocchio
+from kinegrad.compare.pinocchio_model import pinocchio_model
 from kinegrad.model import Model
 
 __all__ = ["pinocchio_derivatives"]
@@ -22,7 +22,7 @@ def pinocchio_derivatives(model: Model, q: Array, v: Array, a: Array) -> tuple[s
         pin = import_module("pinocchio")
     except ImportError:
         return None
-    twin = to_pinocchio(model)
+    twin = pinocchio_model(model)
     data = twin.createData()
 
     def all_states() -> None:
