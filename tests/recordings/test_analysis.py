@@ -109,6 +109,9 @@ def test_residuals_and_masses_that_explain_them() -> None:
     assert fitted.success
     assert fitted.force[1] < 1e-4 * fitted.force[0]
     assert fitted.moment[1] < 1e-4 * fitted.moment[0]
+    sure = fit_masses(wrong, error=0.01, residual=(1e-3, 1e-3))
+    assert not sure.success
+    assert "the forces contradict the known mass of 'thigh'" in sure.message
     again = analyze_recording(fitted.model, markers.t, q, plates=[on])
     assert np.abs(again.residuals).max() < 1e-4 * np.abs(wrong.residuals).max()
     with pytest.raises(InputError, match="no residuals, or no force plates"):

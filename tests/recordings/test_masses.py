@@ -67,14 +67,11 @@ def test_masses_are_positive_and_near_what_was_known(walk: SyntheticWalk) -> Non
     assert found.total[1] > 0.5
 
 
-def test_what_was_known_is_contradicted(walk: SyntheticWalk) -> None:
+def test_what_known_masses_do_not_explain(walk: SyntheticWalk) -> None:
     """A person who weighs more than a model that is known to 2 %: not a success, and it says why."""
     found = fit_masses(analysed(walk, walk.plates, scaled(walk.model, 0.82)), error=0.02)
     assert not found.success
     assert "N·m remain, which the known masses do not explain" in found.message
-    found = fit_masses(analysed(walk, walk.plates, heavier(walk.model, pelvis=0.78)))
-    assert not found.success
-    assert "contradict the known mass of 'pelvis'" in found.message
 
 
 def scaled(model: kg.Model, factor: float) -> kg.Model:
