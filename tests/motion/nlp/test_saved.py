@@ -178,11 +178,73 @@ def test_a_motion_problem_is_continued(tmp_path):
 def test_a_disk_that_is_full_costs_no_solution(tmp_path, monkeypatch):
     program, x0, *_ = hs(71)
 
-    def full(solution, path):
+    def full(path, packed):
         raise InputError(f"{path}: cannot be written: No space left on device")
 
     monkeypatch.setattr(module, "EVERY", 0.0)
-    monkeypatch.setattr(module, "save_solution", full)
+    monkeypatch.setattr(module, "_write", full)
     with pytest.warns(RuntimeWarning, match="the solution is not in its checkpoint: .*No space left"):
         found = solve(program, x0, checkpoint=tmp_path / "a.npz")
     assert found.success
+
+
+def arm(tau=100.0, duration=(0.1, 2.0), **changes):
+    from kinegrad import samples
+    from kinegrad.motion.problem import Boundary, Limits, MotionProblem, Phase
+
+    ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+    phase = Phase(duration=duration, segments=4)
+    return MotionProblem(samples.two_link(gravity=(0, 0, 0)), phase, [*ends, Limits(tau=tau)], **changes)
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({"tau": 5.0}, r"its 'requirements\[2\].tau' is '100'; expected '5', or a new file"),
+        ({"tau": 1000.0}, r"its 'requirements\[2\].tau' is '100'; expected '1000', or a new file"),
+        ({"duration": (0.1, 1.9)}, r"its 'phases\[0\].duration' is '\[0.1, 2\]'; expected '\[0.1, 1.9\]'"),
+    ],
+)
+def test_bounds_are_part_of_a_problem(tmp_path, other, text):
+    """Where f and g are the same functions, and only their bounds differ."""
+    path = tmp_path / "a.npz"
+    found = arm().solve(checkpoint=path)
+    content = path.read_bytes()
+    with pytest.raises(InputError, match=text):
+        arm(**other).solve(checkpoint=path)
+    assert path.read_bytes() == content
+    assert arm().solve(checkpoint=path, tolerance=1e-5).nonlinear == found.nonlinear
+
+
+def test_a_solve_from_another_guess_is_another_solve(tmp_path):
+    """It may lead to another optimum; without a guess, the file says where it began."""
+    path, problem = tmp_path / "a.npz", arm()
+    guess = problem.guess(durations=0.5)
+    first = problem.solve(guess, checkpoint=path, max_iterations=3)
+    with pytest.raises(InputError, match=r"from another guess: variable .* of `x0` is"):
+        problem.solve(problem.guess(noise=0.5), checkpoint=path)
+    second = problem.solve(checkpoint=path)
+    assert second.nonlinear.success
+    assert second.nonlinear.history[: len(first.nonlinear.history)] == first.nonlinear.history
+    assert problem.solve(guess, checkpoint=path).nonlinear == second.nonlinear
+
+
+def test_the_scale_of_an_objective_may_change_on_the_way(tmp_path):
+    """The second solve begins where the first ended, not at the guess that the file began with."""
+    from kinegrad.motion.problem import Effort
+
+    path, problem = tmp_path / "a.npz", arm(objective=Effort(1e12))
+    found = problem.solve(checkpoint=path)
+    assert found.success
+    assert problem.solve(checkpoint=path).nonlinear == found.nonlinear
+
+
+def test_files_that_are_no_checkpoints_are_not_replaced(tmp_path):
+    program, x0, *_ = hs(71)
+    path = tmp_path / "a.npz"
+    save_solution(solve(program, x0), path)
+    for content, text in ((path.read_bytes(), "that save_solution wrote"), (b"thesis", "not a readable NPZ archive")):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match=text):
+            solve(program, x0, checkpoint=path)
+        assert path.read_bytes() == content

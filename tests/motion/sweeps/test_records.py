@@ -109,3 +109,39 @@ with Records(sys.argv[1], {}) as records:
     ended(child(script, path))
     with Records(path, {}) as records:
         assert list(records.found) == [str(k) for k in range(21)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        json.dumps({"thesis": list(range(100))}).encode(),
+        b"a,b\n1,2\n",
+        b"x",
+        b"\n",
+        b'{"crc": "00000000", "format": "kinegrad records 1", "work": {}}',
+        bytes(range(256)),
+    ],
+)
+def test_what_is_no_record_is_never_written_to(path, content):
+    """Not one byte of a file of somebody else changes, whether it has lines or not."""
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"is no record: it has|is damaged|line 1 is"), Records(path, WORK):
+        pass
+    assert path.read_bytes() == content
+
+
+def test_an_empty_file_becomes_a_record(path):
+    path.touch()
+    with Records(path, WORK):
+        pass
+    assert read_records(path) == (WORK, {})
+
+
+def test_objects_are_kept_by_their_digest(path):
+    with Records(path, {"made by": np.random.default_rng(1)}) as records:
+        records.add("a", {"x": {1, 2}})
+    with Records(path, {"made by": np.random.default_rng(1)}) as records:
+        assert records.found["a"]["x"].startswith("set ")
+    other = Records(path, {"made by": np.random.default_rng(2)})
+    with pytest.raises(InputError, match="its 'made by' is 'Generator "), other:
+        pass

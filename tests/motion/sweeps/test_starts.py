@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kinegrad import InputError
+from kinegrad import InputError, samples
+from kinegrad.motion.problem import Boundary, Limits, MotionProblem, Phase
 from kinegrad.motion.sweeps import Start, multi_start
 from kinegrad.motion.sweeps.starts import Guesses, distinct_optima
 from tests.motion.sweeps.problems import Wells, reach
@@ -131,3 +132,41 @@ def test_wrong_arguments(arguments, text):
     given = {"problem": Wells(), "count": 2, "x0": [0.5, 0.5]} | arguments
     with pytest.raises(InputError, match=text):
         multi_start(**given)
+
+
+def limited(tau=100.0, *, duration=(0.1, 2.0)):
+    """The arm with limits of its torques, on a coarse spline."""
+    ends = [Boundary("start", q=[0, -2], v=0), Boundary("end", q=[1, -1], v=0)]
+    phase = Phase(duration=duration, segments=4)
+    return MotionProblem(samples.two_link(gravity=(0, 0, 0)), phase, [*ends, Limits(tau=tau)])
+
+
+def drawn(power):
+    return lambda random: limited().guess(noise=0.1**power, seed=int(random.integers(9)))
+
+
+@pytest.mark.parametrize(
+    ("other", "text"),
+    [
+        ({"problem": limited(5.0)}, r"its 'problem.requirements\[2\].tau' is '100'; expected '5'"),
+        ({"problem": limited(duration=(0.9, 2.0))}, r"its 'problem.phases\[0\].duration' is '\[0.1, 2\]'; expected"),
+        ({"draw": drawn(2)}, "its 'draw' is 'function .*'; expected 'function "),
+        ({"draw": None}, "its 'draw' is 'function .*'; expected 'None'"),
+        ({"x0": limited().guess() + 0.01}, "its 'x0' is 'None'; expected 'ndarray "),
+        ({"guess": {"durations": 0.5}}, "it has 'guess', 'dict .*'; expected none|it has no 'guess.durations'"),
+        ({"tolerance": 1e-4}, "its 'options.tolerance' is '1e-06'; expected '0.0001'"),
+        ({"solver": "slsqp", "hessian": None}, "its 'options.solver' is 'ipopt'|\"'ipopt'\""),
+        ({"max_iterations": 7}, "its 'options.max_iterations' is '1000'; expected '7'"),
+        ({"options": {"mu_init": 0.2}}, "options.options"),
+    ],
+)
+def test_records_of_other_problems_guesses_and_options_are_refused(tmp_path, other, text):
+    """Their results would be taken for those of this call; the file stays as it is."""
+    record = tmp_path / "a.jsonl"
+    given = {"problem": limited(), "count": 2, "draw": drawn(1), "record": record}
+    first = multi_start(**given)
+    assert multi_start(**given, tolerance=1e-6, progress=lambda *_: None) == first  # what is the same by default
+    content = record.read_bytes()
+    with pytest.raises(InputError, match=text):
+        multi_start(**given | other)
+    assert record.read_bytes() == content

@@ -243,3 +243,48 @@ def test_ctrl_c_ends_the_command_and_its_processes(tmp_path):
     _, found = read_records(tmp_path / "a.jsonl")
     assert 3 <= len(found) < 800
     assert {each["status"] for each in found.values()} == {"optimal"}
+
+
+def test_a_problem_that_is_made_in_another_way_is_another(tmp_path, monkeypatch):
+    """Its name and its parameters are the same; what `make` makes of them is compared for each combination."""
+    from tests.motion.sweeps import problems
+
+    record = tmp_path / "a.jsonl"
+    given = {"make": reach, "vary": {"elbow": [-1.0, -0.5]}, "fixed": {"segments": 4}, "record": record}
+    first = sweep(**given)
+    assert sweep(**given) == first
+    content = record.read_bytes()
+    own = problems.samples.two_link
+    monkeypatch.setattr(problems.samples, "two_link", lambda **_: own(gravity=(0, -1.0, 0)))
+    with pytest.raises(
+        InputError,
+        match=r"for 'elbow = -1.0, start 0' than `make` makes now \(what differs: model, values\)",
+    ):
+        sweep(**given)
+    monkeypatch.undo()
+    for other, text in (({"fixed": {"segments": 5}}, "its 'fixed.segments' is '4'; expected '5'"),
+                        ({"tolerance": 1e-3}, "its 'options.tolerance' is '1e-06'; expected '0.001'"),
+                        ({"guess": {"noise": 0.1}}, "guess.noise"),
+                        ({"seed": 2}, "its 'seed' is 0; expected 2")):  # fmt: skip
+        with pytest.raises(InputError, match=text):
+            sweep(**given | other)
+    assert record.read_bytes() == content
+
+
+WRONG = {"still": True}
+
+
+def sometimes(elbow):
+    if WRONG["still"]:
+        raise ValueError("not yet")
+    return reach(elbow, segments=4)
+
+
+def test_a_combination_that_could_not_be_made_is_not_taken_for_one_that_can(tmp_path, monkeypatch):
+    given = {"make": sometimes, "vary": {"elbow": [-1.0]}, "record": tmp_path / "a.jsonl"}
+    first = sweep(**given)
+    assert first.points[0].starts[0].message == "not yet"
+    assert sweep(**given) == first
+    monkeypatch.setitem(WRONG, "still", False)
+    with pytest.raises(InputError, match=r"of another problem for 'elbow = -1.0, start 0' .* differs: model, phases, "):
+        sweep(**given)

@@ -62,7 +62,8 @@ class NonlinearProgram(Protocol):
     or :class:`~kinegrad.errors.SolveError`: the solver is told to try a shorter step.  Any other exception ends the
     solve and is raised from it.  An optional method ``gauss_newton(x, sigma, multipliers)`` gives the values of an
     approximate Hessian in the pattern of the exact one, and ``row_name_at(i, x)`` the name of a row where it depends on
-    the point, as its time does if durations are unknown.
+    the point, as its time does if durations are unknown.  An optional attribute ``identity``, a mapping from names to
+    texts, tells files of results what the program is; without it, its bounds, scales and patterns do.
     """
 
     n: int

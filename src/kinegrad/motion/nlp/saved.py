@@ -3,7 +3,8 @@
 A file is an NPZ archive of arrays, with a text of everything that is no array.  It appears at once or not at all, so
 that after a crash it holds the last iterate that was written before it.
 
-Whether a file belongs to a program is decided by the program itself: f and g at the saved x have to be what was saved.
+Whether a file belongs to a program is decided by the identity of the program, which the file holds (``identity.py``),
+and by the program itself: f and g at the saved x have to be what was saved.
 """
 
 from __future__ import annotations
@@ -24,18 +25,20 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, said, shown
 from kinegrad.io.whole_file import checked_path, regular_file, replacing
 from kinegrad.motion.nlp.evaluation import Evaluator
+from kinegrad.motion.nlp.identity import difference, program_identity
 from kinegrad.motion.nlp.program import NonlinearProgram
 from kinegrad.motion.nlp.solution import STATUSES, Evaluations, Iterate, NonlinearSolution
 
 __all__ = ["Checkpoint", "load_solution", "save_solution"]
 
 Array = NDArray[np.float64]
-FORMAT = "kinegrad nonlinear solution 1"
+FORMAT = "kinegrad nonlinear solution 2"
 ARRAYS = ("x", "g", "x_multipliers", "g_multipliers")
 NUMBERS = ("f", "optimality", "violation", "complementarity", "curvature", "seconds")
 TEXTS = ("status", "message", "solver", "hessian", "gradient", "solver_status")
 EVERY = 1.0  # s between two checkpoints
 SAME = 1e-9  # relative, by which f and g may differ if a file belongs to a program: another machine rounds otherwise
+SAME_START = 1e-4  # of x_scale, by which a guess may differ from the one that a file began with
 
 
 def save_solution(solution: NonlinearSolution, path: str | os.PathLike[str]) -> None:
@@ -54,8 +57,10 @@ def save_solution(solution: NonlinearSolution, path: str | os.PathLike[str]) -> 
     """
     if not isinstance(solution, NonlinearSolution):
         raise InputError(f"`solution` is a {type(solution).__name__}; expected a NonlinearSolution")
-    target = checked_path(path)
-    packed = _packed(solution)
+    _write(checked_path(path), _packed(solution))
+
+
+def _write(target: Path, packed: bytes) -> None:
     try:
         with replacing(target) as file:
             file.write(packed)
@@ -70,7 +75,11 @@ def load_solution(path: str | os.PathLike[str]) -> NonlinearSolution:
     ----------
     path : str or pathlib.Path
     """
-    source = checked_path(path)
+    return _loaded(checked_path(path))[0]
+
+
+def _loaded(source: Path) -> tuple[NonlinearSolution, dict[str, Any] | None, Array | None]:
+    """The solution of a file; identity and first guess of the solve that it follows, None if it follows none."""
     try:
         regular_file(source)
         with source.open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -86,9 +95,9 @@ def load_solution(path: str | os.PathLike[str]) -> NonlinearSolution:
     return _unpacked(source, arrays)
 
 
-def _packed(solution: NonlinearSolution) -> bytes:
+def _packed(solution: NonlinearSolution, identity: Any = None, start: Array | None = None) -> bytes:
     text: dict[str, Any] = {name: getattr(solution, name) for name in (*TEXTS, "iterations")}
-    text["format"] = FORMAT
+    text["format"], text["problem"] = FORMAT, identity
     counts = solution.evaluations
     text["evaluations"] = {field.name: getattr(counts, field.name) for field in fields(counts)}
     history = [[x.iteration, x.objective, x.violation, x.optimality, x.seconds] for x in solution.history]
@@ -98,15 +107,17 @@ def _packed(solution: NonlinearSolution) -> bytes:
     arrays["text"] = np.frombuffer(json.dumps(text).encode(), dtype=np.uint8)
     if solution.iterates is not None:
         arrays["iterates"] = solution.iterates
+    if start is not None:
+        arrays["start"] = start
     memory = io.BytesIO()
     np.savez(memory, **arrays)
     return memory.getvalue()
 
 
-def _unpacked(path: Path, arrays: dict[str, Any]) -> NonlinearSolution:
-    """The solution, if everything is there and fits together."""
+def _unpacked(path: Path, arrays: dict[str, Any]) -> tuple[NonlinearSolution, dict[str, Any] | None, Array | None]:
+    """The solution, and what a checkpoint has beside it, if everything is there and fits together."""
     needed = {*ARRAYS, "numbers", "history", "text"}
-    if not needed <= arrays.keys() <= {*needed, "iterates"}:
+    if not needed <= arrays.keys() <= {*needed, "iterates", "start"}:
         raise InputError(f"{path}: has arrays {', '.join(sorted(arrays))}; expected {', '.join(sorted(needed))}")
     try:
         text = json.loads(arrays.pop("text").astype(np.uint8).tobytes().decode())
@@ -122,12 +133,12 @@ def _unpacked(path: Path, arrays: dict[str, Any]) -> NonlinearSolution:
     n, m, history = len(arrays["x"]), len(arrays["g"]), arrays["history"]
     shapes = {
         "x_multipliers": (n,), "g_multipliers": (m,), "numbers": (len(NUMBERS),),
-        "history": (len(history), 5), "iterates": (len(history), n),
+        "history": (len(history), 5), "iterates": (len(history), n), "start": (n,),
     }  # fmt: skip
     for name, shape in shapes.items():
         if name in arrays and arrays[name].shape != shape:
             raise InputError(f"{path}: array {name!r} has shape {arrays[name].shape}; expected {shape}")
-    for name in (*ARRAYS, "iterates"):
+    for name in (*ARRAYS, "iterates", "start"):
         if name in arrays and not np.isfinite(arrays[name]).all():
             raise InputError(f"{path}: array {name!r} has numbers that are not finite")
     for name in TEXTS:
@@ -142,24 +153,59 @@ def _unpacked(path: Path, arrays: dict[str, Any]) -> NonlinearSolution:
     numbers: dict[str, Any] = dict(zip(NUMBERS, map(float, arrays["numbers"]), strict=True))
     given: dict[str, Any] = {name: arrays[name] for name in ARRAYS} | {name: text[name] for name in TEXTS}
     past = tuple(Iterate(int(row[0]), *map(float, row[1:])) for row in history)
-    return NonlinearSolution(
+    identity = text.get("problem")
+    if identity is not None and not isinstance(identity, dict):
+        raise InputError(f"{path}: 'problem' is {shown(identity)}; expected what the program is, by name")
+    solution = NonlinearSolution(
         **given, **numbers, iterations=text["iterations"], evaluations=Evaluations(**counts), history=past,
         iterates=arrays.get("iterates"),
     )  # fmt: skip
+    return solution, identity, arrays.get("start")
 
 
 class Checkpoint:
-    """A file that follows a solve: read at its start if it is there, written about once in a second, and at its end."""
+    """A file that follows a solve: read at its start if it is there, written about once in a second, and at its end.
 
-    def __init__(self, path: Any, program: NonlinearProgram) -> None:
+    A file that is there is replaced only if it is of the same program.
+
+    Parameters
+    ----------
+    path : path
+    program : NonlinearProgram
+    x0 : ndarray, shape (n,), or None
+        The guess, which has to be the one that the file began with.
+    """
+
+    def __init__(self, path: Any, program: NonlinearProgram, x0: Array | None) -> None:
         self.path = checked_path(path, "checkpoint")
         self.found: NonlinearSolution | None = None
+        self.start = x0
         self._written = time.perf_counter()
         if self.path.parent != Path() and not self.path.parent.is_dir():
             raise InputError(f"`checkpoint` is {self.path}, and there is no folder {self.path.parent}")
-        if self.path.exists():
-            self.found = load_solution(self.path)
+        there = self.path.exists()
+        if there:
+            self.found, identity, self.start = _loaded(self.path)
             self._check_program(program, self.found)
+        self.identity = program_identity(program)
+        if there:
+            if identity is None:
+                found = f"`checkpoint` {self.path} is a solution that save_solution wrote, which names no program"
+                raise InputError(f"{found}; expected a new file, and `warm_start` for the solution")
+            if text := difference(identity, self.identity):
+                raise InputError(f"`checkpoint` {self.path} is of another program: {text}, or a new file")
+            self._check_start(program, x0)
+
+    def _check_start(self, program: NonlinearProgram, x0: Array | None) -> None:
+        """Refuse the solve from another guess, whose optimum may be another one."""
+        if x0 is None or self.start is None:
+            return
+        off = np.abs(x0 - self.start) / program.x_scale
+        if (off > SAME_START).any():
+            k = int(np.argmax(off))
+            found = f"variable {k} of `x0` is {x0[k]:.6g} and was {self.start[k]:.6g}"
+            what = f"`checkpoint` {self.path} is of a solve from another guess: {found}"
+            raise InputError(f"{what}; expected that guess, none, or a new file")
 
     @np.errstate(all="ignore")  # what overflows is not finite, and so not as it was saved
     def _check_program(self, program: NonlinearProgram, found: NonlinearSolution) -> None:
@@ -197,11 +243,14 @@ class Checkpoint:
             "running", None if scaled.iterates is None else np.array(scaled.iterates),
         )  # fmt: skip
         with suppress(InputError):  # of a disk that is full, perhaps for a while
-            save_solution(state, self.path)
+            self._save(state)
+
+    def _save(self, solution: NonlinearSolution) -> None:
+        _write(self.path, _packed(solution, self.identity, self.start))
 
     def close(self, solution: NonlinearSolution) -> None:
         """Write how it ended; a solution is not lost for a disk that is full."""
         try:
-            save_solution(solution, self.path)
+            self._save(solution)
         except InputError as error:
             warnings.warn(f"the solution is not in its checkpoint: {error}", RuntimeWarning, stacklevel=3)

@@ -71,8 +71,9 @@ def solve(
     checkpoint : str or pathlib.Path, optional
         A file that follows the solve: the last iterate is written to it about once in a second, and the solution at
         the end.  If it is there at the start, the solve continues from it, with its multipliers, its history and its
-        counters, and `x0` is not looked at; one that has ended in an optimum is returned as it is.  A file of another
-        program is refused.
+        counters; one that has ended in an optimum is returned as it is.  A file of another program is refused, and so
+        is one that began with another guess than `x0`, which may be None.  Solver, tolerances and options may be others
+        than before.
     keep_iterates : bool
         Whether to keep x of every iteration.
     options : mapping, optional
@@ -130,12 +131,15 @@ def solve(
     tolerance = _tolerance(tolerance)
     max_iterations = engine.whole("max_iterations", max_iterations)
     engine.flag("keep_iterates", keep_iterates)
-    file = None if checkpoint is None else Checkpoint(checkpoint, program)
+    guess = None if x0 is None else check_start(program, x0)
+    file = None if checkpoint is None else Checkpoint(checkpoint, program, guess)
     if file is not None and file.found is not None:
         x0, warm_start = None, file.found
     if x0 is None and warm_start is None:
         raise InputError("`x0` is None, and there is no `warm_start`; expected a guess of shape (n,)")
     start = check_start(program, x0 if x0 is not None or warm_start is None else warm_start.x)
+    if file is not None and file.start is None:
+        file.start = start
     if file is not None and file.found is not None and still_optimal(program, file.found, tolerance):
         return file.found
     import_module(PACKAGES[solver])  # before the clock starts

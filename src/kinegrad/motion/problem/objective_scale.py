@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,11 +37,15 @@ ENDED = ("optimal", "saddle", "stalled")
 
 
 def solve_scaled(
-    program: MotionProgram, x0: Array, scale: float | None = None, **how: Any
+    program: MotionProgram, x0: Array, scale: float | None = None, *, guessed: bool = False, **how: Any
 ) -> tuple[NonlinearSolution, float]:
-    """The solution, and the scale of the objective in which it is one; `scale` is the first to try."""
+    """The solution, and the scale of the objective in which it is one; `scale` is the first to try.
+
+    If `guessed`, nobody asked for x0, and a checkpoint may have begun with another guess.
+    """
     scale = _first_scale(program, x0) if scale is None else scale
-    found = solve(_with_scale(program, scale), x0, **how)
+    file = how.get("checkpoint")
+    found = solve(_with_scale(program, scale), None if guessed and _exists(file) else x0, **how)
     for _ in range(MOST):
         as_it_is = scale == 1.0 and abs(found.f) >= ORDINARY[0] and found.success
         if as_it_is or found.status not in ENDED:
@@ -50,9 +55,13 @@ def solve_scaled(
             break
         scale = here
         rest = how | {"max_iterations": max(how["max_iterations"] - found.iterations, 1), "warm_start": None}
-        again = solve(_with_scale(program, scale), found.x, **rest)
-        found = again if how.get("checkpoint") is not None else _joined(found, again)
+        again = solve(_with_scale(program, scale), None if _exists(file) else found.x, **rest)
+        found = again if file is not None else _joined(found, again)
     return found, scale
+
+
+def _exists(file: Any) -> bool:
+    return file is not None and Path(file).exists()
 
 
 def _with_scale(program: MotionProgram, scale: float) -> MotionProgram:

@@ -263,7 +263,7 @@ class MotionProblem:
             "max_iterations": max_iterations, "progress": progress, "keep_iterates": keep_iterates, "options": options,
         }  # fmt: skip
         how["checkpoint"] = file = None if checkpoint is None else checked_path(checkpoint, "checkpoint")
-        nonlinear, scale = solve_scaled(self.program, x0, warm_start=warm, **how)
+        nonlinear, scale = solve_scaled(self.program, x0, guessed=guess is None, warm_start=warm, **how)
         found = self._understood(nonlinear, tolerances)
         most = 3 if refine is True else int(refine)
         for count in range(1, most + 1):
@@ -274,7 +274,7 @@ class MotionProblem:
             if solver in ("ipopt", "cyipopt"):
                 how["options"] = NEARBY | dict(options or {})
             how["checkpoint"] = file and file.with_name(f"{file.stem}.refined{count}{file.suffix}")
-            nonlinear, scale = solve_scaled(finer.program, x0, scale, **how)
+            nonlinear, scale = solve_scaled(finer.program, x0, scale, guessed=True, **how)
             found = finer._understood(nonlinear, tolerances, refinements=count)
         return found
 

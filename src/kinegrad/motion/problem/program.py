@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.motion.nlp.identity import expanded
 from kinegrad.motion.nlp.program import Pattern
 from kinegrad.motion.problem.assembly import GridAssembly
 from kinegrad.motion.problem.nodes import Block, Grid
@@ -60,6 +61,12 @@ class MotionProgram:
         parts_of = [*self.splines.hessian_parts(), *(x for grid in self.grids for x in grid.hessian_parts())]
         self._hessian = SparseSum((self.n, self.n), parts_of, lower=True)
         self.hessian_pattern: Pattern = (self._hessian.rows, self._hessian.columns)
+
+    @property
+    def identity(self) -> dict[str, str]:
+        """Everything that the problem is made of, as files of results compare it."""
+        names = ("model", "phases", "requirements", "objective", "design", "design_bounds", "actuated")
+        return expanded(**{name: getattr(self.parts.problem, name) for name in names})
 
     def durations(self, x: Array) -> Array:
         """Of all phases, s."""

@@ -7,7 +7,8 @@ A record is one line of JSON, ended by a line feed, that begins with a checksum 
 It is handed to the operating system in one piece and forced to the disk before the next one.  A machine that stops in
 the middle leaves at most one line without its end, which is cut off when the file is opened again; whatever else is
 not whole is refused by its line number, since it cannot come from that.  The first line names the work that the file
-is of, so that results of another are not taken for it.  Only one process can have the file open to write.
+is of, so that results of another are not taken for it.  A file that does not begin so is not written to, whatever it
+is.  Only one process can have the file open to write.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import IO, Any
 
 from kinegrad.errors import InputError, shown
 from kinegrad.io.whole_file import checked_path, regular_file
+from kinegrad.motion.nlp.identity import difference, digest
 
 __all__ = ["Records", "read_records"]
 
@@ -67,13 +69,18 @@ class Records:
             self._file.seek(0)
             content = self._file.read()
             end = content.rfind(b"\n") + 1
-            if content:
+            if end:
                 work, self.found = _parsed(self.path, content[:end])
-                if end and work != self.work:
-                    raise InputError(f"`record` {self.path} {_difference(work, self.work)}, or a new file")
-            self._file.truncate(end)
-            if not end:
-                self._write({"format": FORMAT, "work": self.work})
+                if text := difference(work, self.work):
+                    raise InputError(f"`record` {self.path} is of other work: {text}, or a new file")
+                if end < len(content):
+                    self._file.truncate(end)
+            else:
+                first = _line({"format": FORMAT, "work": self.work})
+                if not first.startswith(content):
+                    found = f"`record` {self.path} is no record: it has {len(content)} bytes without the end of a line"
+                    raise InputError(f"{found}; expected a file that a run like this one wrote, or a new one")
+                self._append(first[len(content) :])
         except BaseException:
             self._file.close()
             raise
@@ -87,13 +94,12 @@ class Records:
         """Append a result; False, and nothing happens, if there is one of this key."""
         if key in self.found:
             return False
-        self._write({"key": key, "result": plain(result)})
+        self._append(_line({"key": key, "result": plain(result)}))
         self.found[key] = json.loads(json.dumps(plain(result)))
         return True
 
-    def _write(self, content: Mapping[str, Any]) -> None:
+    def _append(self, data: bytes) -> None:
         assert self._file is not None
-        data = _line(content)
         try:
             while data:
                 data = data[self._file.write(data) :]
@@ -142,7 +148,7 @@ def read_records(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: arrays as lists, numbers that are not finite as null."""
+    """A value as JSON has it: arrays as lists, numbers that are not finite as null, other objects by their digest."""
     if isinstance(value, Mapping):
         return {str(key): plain(x) for key, x in value.items()}
     if hasattr(value, "tolist"):
@@ -151,13 +157,7 @@ def plain(value: Any) -> Any:
         return [plain(x) for x in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
-    return value
-
-
-def _difference(work: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
-    """In what a file is of other work."""
-    name = next(key for key in (*expected, *work) if work.get(key) != expected.get(key))
-    return f"is of other work: its {name!r} is {shown(work.get(name))}; expected {shown(expected.get(name))}"
+    return value if value is None or isinstance(value, str | int | float) else f"{type(value).__name__} {digest(value)}"
 
 
 def _line(content: Mapping[str, Any]) -> bytes:

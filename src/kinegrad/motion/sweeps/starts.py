@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
 from kinegrad.motion.nlp import solve
+from kinegrad.motion.nlp.identity import expanded, program_identity
 from kinegrad.motion.nlp.program import check_program, check_start
 from kinegrad.motion.sweeps.progress import telling
 from kinegrad.motion.sweeps.records import Records
@@ -36,6 +37,7 @@ from kinegrad.results import Result
 __all__ = ["Guesses", "MultiStart", "Optimum", "Start", "distinct_optima", "multi_start", "outcome"]
 
 Array = NDArray[np.float64]
+SILENT = ("progress", "checkpoint", "keep_iterates")  # options of solve that change no result
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,6 +163,12 @@ class Guesses:
         if self.draw is not None and not callable(self.draw):
             raise InputError(f"`draw` is {shown(self.draw)}; expected a function of a random generator that gives x")
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Everything that guesses depend on beside the problem, as records compare it."""
+        names = {"guess": self.given, "x0": self.x0, "draw": self.draw}
+        return {"seed": self.seed, "spread": self.spread, "stretch": self.stretch, **expanded(**names)}
+
     def number(self, problem: Any, i: int) -> Any:
         """Guess number i."""
         random = np.random.default_rng([self.seed, i])
@@ -220,7 +228,9 @@ def multi_start(
         Where to solve: a ``concurrent.futures.Executor``, a ``dask.distributed.Client``, or here.  What is sent to
         other processes has to be picklable.
     record : path, optional
-        A file to which each result is appended when it arrives; what it has already is not solved again.
+        A file to which each result is appended when it arrives; what it has already is not solved again.  A file of
+        another problem, other guesses or other options is refused, and so is one that is no record; neither is written
+        to.  Functions are the same if their code, defaults, closure and the global values that they use are.
     retries : int
         How often a guess is sent out again if its worker is lost.
     progress : bool or callable, optional
@@ -254,18 +264,13 @@ def multi_start(
     first = None if x0 is None else check_start(program, x0)
     guesses = Guesses(seed, spread, stretch, words("guess", guess), first, draw)
     tasks = {f"start {i}": (problem, guesses, i, options, os.getpid()) for i in range(count)}
-    base = np.asarray(guesses.number(problem, 0))
-    size = float(np.linalg.norm(program.constraints(base)))
-    what = repr(problem) if is_motion_problem(problem) else type(problem).__name__
-    work = {
-        "problem": what, "n": program.n, "values": f"{program.objective(base):.6g}, {size:.6g}",
-        "seed": seed, "spread": spread, "stretch": stretch, "options": {name: str(x) for name, x in options.items()},
-    }  # fmt: skip
     with telling(progress, "starts") as finished:
         if record is None:
             found = run_tasks(solve_start, tasks, executor=executor, retries=retries, finished=finished)
         else:
-            with Records(record, work) as records:
+            what = repr(problem) if is_motion_problem(problem) else type(problem).__name__
+            settings = guesses.identity | {"options": options_identity(options, problem)}
+            with Records(record, {"what": what, "problem": program_identity(program), **settings}) as records:
                 found = run_tasks(
                     solve_start, tasks, executor=executor, records=records, retries=retries, finished=finished
                 )
@@ -295,6 +300,13 @@ def check_options(options: Mapping[str, Any], *functions: Callable[..., Any]) ->
     for name in options:
         if name not in known:
             raise InputError(f"`{name}` is no argument of solve; expected some of {', '.join(known)}")
+
+
+def options_identity(options: Mapping[str, Any], problem: Any) -> dict[str, str]:
+    """Options of the solve of a problem with their defaults, but for those that change no result."""
+    named = signature(problem.solve if is_motion_problem(problem) else solve).parameters.values()
+    all_of = {each.name: each.default for each in named if each.kind is each.KEYWORD_ONLY} | dict(options)
+    return expanded(**{name: x for name, x in all_of.items() if name not in SILENT})
 
 
 def is_motion_problem(problem: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
+from kinegrad.motion.nlp.identity import digest, expanded, program_identity, sections
 from kinegrad.motion.problem import MotionProblem
 from kinegrad.motion.sweeps.progress import telling
 from kinegrad.motion.sweeps.records import Records, plain
@@ -20,12 +21,13 @@ from kinegrad.motion.sweeps.starts import (
     Start,
     check_options,
     distinct_optima,
+    options_identity,
     outcome,
     refuse_checkpoint,
     solve_start,
     words,
 )
-from kinegrad.motion.sweeps.tasks import run_tasks
+from kinegrad.motion.sweeps.tasks import failure, run_tasks
 from kinegrad.results import Result
 
 __all__ = ["Sweep", "SweepPoint", "check_parameters", "sweep"]
@@ -150,17 +152,16 @@ def sweep(
     }
     if len(tasks) < len(combinations) * starts:
         raise InputError("`vary` has the same combination twice; expected different values of each parameter")
-    what = f"{getattr(make, '__module__', '?')}.{getattr(make, '__qualname__', repr(make))}" if name is None else name
-    said = {
-        key: {name: str(x) for name, x in each.items()}
-        for key, each in (("guess", guesses.given), ("options", options))
-    }
-    work = {"problem": what, "fixed": plain(others), "seed": seed, "spread": spread, "stretch": stretch, **said}
     with telling(progress, "sweep") as finished:
         if record is None:
             results = run_tasks(solve_combination, tasks, executor=executor, retries=retries, finished=finished)
         else:
+            function = f"{getattr(make, '__module__', '?')}.{getattr(make, '__qualname__', type(make).__name__)}"
+            settings = guesses.identity | {"options": options_identity(options, MotionProblem)}
+            work = {"problem": function if name is None else name, **expanded(fixed=others), **settings}
             with Records(record, work) as records:
+                for parameters in combinations:
+                    _check_recorded(records, make, others | parameters, [_key(parameters, i) for i in range(starts)])
                 results = run_tasks(
                     solve_combination, tasks, executor=executor, records=records, retries=retries, finished=finished
                 )
@@ -183,9 +184,38 @@ def solve_combination(
 ) -> dict[str, Any]:
     """Make a problem and solve it from guess number i; what is run on workers."""
     problem = make(**parameters)
-    found = solve_start(problem, guesses, i, options, home)
-    program = problem.program
-    return found | {"parameters": dict(parameters), "x_scale": program.x_scale, "f_scale": program.f_scale}
+    program, made = problem.program, _made(problem)
+    try:
+        found = solve_start(problem, guesses, i, options, home)
+    except Exception as error:
+        found = failure(error)
+    scales = {"x_scale": program.x_scale, "f_scale": program.f_scale}
+    return found | {"parameters": dict(parameters), "made": made, **scales}
+
+
+def _made(problem: Any) -> dict[str, str]:
+    """What a problem is, in a digest for each of its parts."""
+    identity = program_identity(problem.program)
+    return sections(identity) | {"values": digest([x and float(f"{x:.6g}") for x in identity["values"]])}
+
+
+def _check_recorded(records: Records, make: Callable[..., Any], parameters: Mapping[str, Any], keys: list[str]) -> None:
+    """Refuse results of a combination for which another problem is made now."""
+    known = [key for key in keys if key in records.found]
+    if not known:
+        return
+    try:
+        made: dict[str, str] | None = _made(make(**parameters))
+    except Exception:  # which is a result, if it was raised in the earlier run, too
+        made = None
+    for key in known:
+        recorded = records.found[key].get("made")
+        if recorded == made:
+            continue
+        old, new = recorded or {}, made or {}
+        names = ", ".join(name for name in {**old, **new} if old.get(name) != new.get(name))
+        found = f"`record` {records.path} has results of another problem for {key!r}"
+        raise InputError(f"{found} than `make` makes now (what differs: {names}); expected the same, or a new file")
 
 
 def check_parameters(make: Callable[..., Any], vary: Any, fixed: Any) -> None:

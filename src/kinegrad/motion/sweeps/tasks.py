@@ -15,7 +15,7 @@ from typing import Any
 from kinegrad.errors import InputError, SolveError, said, shown
 from kinegrad.motion.sweeps.records import Records
 
-__all__ = ["Finished", "run_tasks"]
+__all__ = ["Finished", "failure", "run_tasks"]
 
 Finished = Callable[[int, int, Mapping[str, Any]], None]
 WAIT = 0.2  # s, after which a wait looks whether Ctrl-C has come
@@ -84,7 +84,12 @@ def _result(function: Callable[..., Mapping[str, Any]], *arguments: Any) -> Mapp
     try:
         return function(*arguments)
     except Exception as error:
-        return {"status": "error", "error": type(error).__name__, "message": said(error)}
+        return failure(error)
+
+
+def failure(error: Exception) -> dict[str, Any]:
+    """An error as a result."""
+    return {"status": "error", "error": type(error).__name__, "message": said(error)}
 
 
 def _distribute(
