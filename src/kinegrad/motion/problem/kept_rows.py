@@ -34,6 +34,7 @@ from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 MET = 1e-6  # m or rad, by which a row that is left out may be off
+SMALL = 1e-7  # of the largest slopes of a constraint: slopes of a row that depends on nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,13 +191,14 @@ def _independent(
     span = _Span()
     found = []
     for k in active:
-        slopes, whole = freedom.columns(sets[k], q, moving), sets[k].jacobian(q)
+        slopes = freedom.columns(sets[k], q, moving)
+        size = np.linalg.norm(sets[k].jacobian(q), axis=2).max(axis=1)  # of the constraint: a row may be rounding alone
         for row in range(sets[k].m):
             equal = bool((items[k].lower[:, row] == items[k].upper[:, row]).all())
-            if not equal or span.adds(slopes[:, row], np.linalg.norm(whole[:, row], axis=1)):
+            if not equal or span.adds(slopes[:, row], size):
                 found.append((k, row))
                 continue
-            if not slopes[:, row].any():
+            if (np.linalg.norm(slopes[:, row], axis=1) <= SMALL * size).all():
                 _check_met(items[k], sets[k], row, q, s)
             when = "" if s not in freedom.ends else f" at the {'start' if s == 0 else 'end'}"
             names = left_out.setdefault((items[k].label, when), [])
@@ -226,7 +228,7 @@ class _Span:
             for _ in range(2):
                 left -= np.einsum("kmi,km->ki", self._basis, np.einsum("kmi,ki->km", self._basis, left))
         length = np.linalg.norm(left, axis=1)
-        if not (length > 1e-7 * np.maximum(size, 1e-9)).any():
+        if not (length > SMALL * np.maximum(size, 1e-9)).any():
             return False
         unit = (left / np.maximum(length, 1e-300)[:, None])[:, None]
         self._basis = unit if self._basis is None else np.concatenate([self._basis, unit], axis=1)

@@ -197,8 +197,8 @@ class Above(Requirement):
     height : float
         m.
     point : array_like, shape (3,)
-    normal : array_like, shape (3,)
-        World.
+    normal : array_like, shape (3,), optional
+        World; against gravity if not given, and z without gravity.
     other : str, optional
         A link or frame; the world if not given.
     other_point : array_like, shape (3,)
@@ -208,14 +208,14 @@ class Above(Requirement):
 
     Examples
     --------
-    >>> Above("left_foot", 0.02).normal
-    (0.0, 0.0, 1.0)
+    >>> Above("grip", 0.15, normal=(1, 0, 0), other="shank").normal
+    (1.0, 0.0, 0.0)
     """
 
     link: str
     height: float = 0.0
     point: ArrayLike = (0.0, 0.0, 0.0)
-    normal: ArrayLike = (0.0, 0.0, 1.0)
+    normal: ArrayLike | None = None
     other: str | None = None
     other_point: ArrayLike = (0.0, 0.0, 0.0)
     phase: str | None = None
@@ -226,9 +226,10 @@ class Above(Requirement):
         _relative(self)
         self._set(
             height=checks.number("height of Above", self.height),
-            normal=tuple(checks.direction("normal of Above", self.normal).tolist()),
             other_point=tuple(checks.vector("other_point of Above", self.other_point).tolist()),
         )
+        if self.normal is not None:
+            self._set(normal=tuple(checks.direction("normal of Above", self.normal).tolist()))
         check_interval(self)
 
 
@@ -325,8 +326,9 @@ class Foot(Requirement):
     link : str
         A link, or a frame fixed in one.
     sole : array_like, shape (4, 4) or (3,)
-        Where the sole frame is in the world while the model is in `posture`: a transform, or its origin with the axes
-        of the world.
+        Where the sole frame is in the world while the model is in `posture`: a transform, or its origin.  Then z is
+        against gravity, and the axes are those of the world turned as little as that takes: where y is up, x stays.
+        Without gravity they are those of the world.  A normal more than 60° from up is among the notes of a problem.
     size : (float, float), optional
         Of the sole along x and y of its frame, m.  None is a point, which transmits a force only.
     friction : float
@@ -370,11 +372,17 @@ class Foot(Requirement):
         if isinstance(self.faces, bool) or not isinstance(self.faces, int | np.integer) or not 3 <= self.faces <= 64:
             raise InputError(f"`faces` of {where} is {shown(self.faces)}; expected a whole number from 3 to 64")
         self._set(
-            sole=owned(checks.transform(f"sole of {where}", self.sole)),
+            sole=_place(f"sole of {where}", self.sole),
             friction=checks.number(f"friction of {where}", self.friction, least=0.0, above=True),
             torsion=checks.number(f"torsion of {where}", self.torsion, least=0.0, above=True),
             posture=owned(self.posture),
         )
         if self.at is not None:
-            self._set(at=owned(checks.transform(f"at of {where}", self.at)))
+            self._set(at=_place(f"at of {where}", self.at))
         check_interval(self)
+
+
+def _place(what: str, given: Any) -> Any:
+    """A transform, (4, 4), or the origin of a frame whose axes are left open, (3,)."""
+    found = checks.transform(what, given)
+    return owned(found[:3, 3] if np.ndim(given) == 1 else found)

@@ -30,6 +30,7 @@ from kinegrad.motion.problem.kept_rows import (
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.rest import check_clear, check_rates, torques_at_rest
+from kinegrad.motion.problem.upright import upright
 from kinegrad.motion.problem.variables import (
     Coordinates,
     Variables,
@@ -71,8 +72,8 @@ class Transcription:
         self.problem = problem
         self.model: Model = problem.model
         self.phases: tuple[Phase, ...] = problem.phases
-        self.requirements, self.terms = problem.requirements, problem.objective
-        self.notes: list[str] = []
+        self.requirements, self.notes = upright(self.model, problem.requirements)
+        self.terms = problem.objective
         self.actuators: Actuators = actuators_of(self.model, problem.actuated)
         self.where: Coordinates = coordinates_of(self.model, self.requirements)
         self.conditions = conditions_of(self.model, self.phases, self.where, self.requirements)

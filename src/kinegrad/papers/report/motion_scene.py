@@ -47,7 +47,7 @@ def foot_forces(solution: MotionSolution, t: Array) -> dict[str, tuple[Array, Ar
     found: dict[str, tuple[Array, Array]] = {}
     if motion.forces is None:
         return found
-    feet = [one for one in solution.problem.requirements if isinstance(one, Foot)]
+    feet = [one for one in solution.problem.parts.requirements if isinstance(one, Foot)]
     for foot in feet:
         columns = {name.rpartition(".")[2]: k for k, name in enumerate(motion.row_names) if _belongs(name, foot.link)}
         if not columns:
