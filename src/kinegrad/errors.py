@@ -93,6 +93,10 @@ class UnitsWarning(KinegradWarning):
     """A number that looks as if it were in another unit, such as an angle in degrees."""
 
 
+class RecordingWarning(KinegradWarning):
+    """A recording that contradicts itself, its model, or what bodies can do; results are those of what was read."""
+
+
 class UnfinishedWarning(KinegradWarning):
     """A simulation that did not reach its end; its result says ``success=False`` and why."""
 

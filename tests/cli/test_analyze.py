@@ -149,7 +149,8 @@ def test_a_plate_of_unknown_names(tmp_path: Path) -> None:
     ("options", "sentence"),
     [
         ([], "expected one of `--motion FILE` (coordinates) and `--markers FILE`"),
-        (["--motion", "walk.mot", "--units", "deg"], "`--units` is for CSV, NPZ and NetCDF files"),
+        (["--markers", "walk.trc", "--units", "deg"], "`--units` is for coordinates (`--motion`)"),
+        (["--motion", "walk.mot", "--units", "rad"], "`units` is 'rad', and the table has degrees (inDegrees=yes)"),
         (["--motion", "nothing.mot"], "nothing.mot: cannot be read"),
         (["--motion", "walk.trc"], "`--motion` is walk.trc, a file of markers; expected coordinates, or `--markers`"),
         (["--markers", "other.trc"], "other.trc: no marker of it is in the model; expected the names of its markers"),
@@ -215,5 +216,19 @@ def test_degrees_taken_for_radians_are_noted(tmp_path: Path) -> None:
     write_storage(path, StorageTable(table.t, table.names, 10 * table.values, in_degrees=False))
     code, said = run(tmp_path, "--motion", str(path))
     assert code == 0
-    assert "more than two turns: " in said
-    assert "are these degrees (inDegrees=yes)?" in " ".join(said.split())
+    assert "which looks like degrees, and the file says radians (inDegrees=no)" in " ".join(said.split())
+
+
+def test_degrees_of_opensim_1(tmp_path: Path) -> None:
+    """A sentence in the header, and --units of a header that says nothing, are as good as inDegrees=yes."""
+    recorded(tmp_path)
+    path, found = tmp_path / "walk.mot", []
+    good = path.read_text()
+    sentence = good.replace("version=1\n", "").replace("inDegrees=yes", "Angles are in degrees.")
+    for text, options in ((good, []), (sentence, []), (good.replace("inDegrees=yes\n", ""), ["--units", "deg"])):
+        path.write_text(text)
+        code, said = run(tmp_path, "--motion", str(path), *options)
+        assert (code, "warning" in said) == (0, False), said
+        found.append(read_storage(tmp_path / "out" / "torques.sto").values)
+    assert np.array_equal(found[1], found[0])
+    assert np.array_equal(found[2], found[0])

@@ -124,6 +124,7 @@ def plainly(content: bytes) -> list[list[float]]:
     return found
 
 
+@pytest.mark.filterwarnings("ignore::kinegrad.KinegradWarning")
 @pytest.mark.parametrize("kind", ["mot", "trc"])
 def test_recordings(tmp_path: Path, kind: str) -> None:
     rng, numbers = random.Random(7), np.random.default_rng(0)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from kinegrad import samples
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, RecordingWarning, UnitsWarning
+from kinegrad.io import read_positions
 from kinegrad.io.storage_file import StorageTable, coordinate_table, read_storage, write_storage
 
 GOOD = (
@@ -48,7 +49,7 @@ def test_degrees_are_those_of_what_turns(tmp_path: Path) -> None:
         GOOD,
         GOOD.replace("\n", "\r\n"),
         GOOD.replace("\t", "  "),
-        "name walk\ndatacolumns 3\ndatarows 2\nrange 0 0.5\nendheader\ntime shoulder elbow\n0 1 2\n0.5 3 4\n",
+        "name w\nversion 1\ndatacolumns 3\ndatarows 2\nrange 0 0.5\nendheader\ntime shoulder elbow\n0 1 2\n0.5 3 4\n",
         GOOD.replace("Coordinates\n", ""),
         GOOD.replace("\tshoulder\telbow", "\t/jointset/s/shoulder/value\t/jointset/e/elbow/value"),
         GOOD.replace("3\t4\n", "3\t4\t\n"),
@@ -60,11 +61,73 @@ def test_spellings(tmp_path: Path, text: str) -> None:
     assert (missing, unused) == ((), ())
 
 
+@pytest.mark.parametrize("change", ["nRows=3", "nRows=1", "nColumns=40", "nColumns=2", "nColumns=few"])
+def test_labels_and_lines_count_rather_than_the_header(tmp_path: Path, change: str) -> None:
+    """As in OpenSim 4.6, whose numbers of rows and columns may be wrong; a warning says so."""
+    what, declared = change.split("=")
+    text = GOOD.replace(f"{what}={3 if what == 'nColumns' else 2}", change)
+    with pytest.warns(RecordingWarning, match=f"declares '{declared}' {what[1:].lower()} and has"):
+        found = read_storage(written(tmp_path, text))
+    assert found == read_storage(written(tmp_path, GOOD))
+
+
+# --- degrees or radians -----------------------------------------------------------------------------------------------
+
+
+OLD = GOOD.replace("version=1\n", "").replace(
+    "inDegrees=yes", "Units are S.I. units (second, meters, Newtons, ...)\nAngles are in degrees."
+)
+HELP = "If the header above contains a line with 'inDegrees', this indicates whether rotational values are in degrees"
+
+
+@pytest.mark.parametrize(
+    ("text", "units", "degrees"),
+    [
+        (OLD, None, True),
+        (OLD, "deg", True),
+        (OLD.replace("in degrees", "in radians"), None, False),
+        (OLD.replace("Angles are in", "angles are in"), None, True),
+        (GOOD.replace("inDegrees=yes", "inDegrees = Yes"), None, True),
+        (GOOD.replace("inDegrees=yes", HELP), None, False),
+        (GOOD.replace("inDegrees=yes\n", ""), None, False),
+        (GOOD.replace("inDegrees=yes\n", ""), "deg", True),
+        (GOOD.replace("inDegrees=yes\n", "").replace("version=1\n", ""), "deg", True),
+        (GOOD.replace("inDegrees=yes\n", "").replace("version=1\n", ""), "rad", False),
+        (GOOD, "deg", True),
+    ],
+)
+def test_what_headers_say_of_angles(tmp_path: Path, text: str, units: str | None, degrees: bool) -> None:
+    """The sentence of OpenSim 1 and 2 counts, as do `units` where a file says nothing; no warning of small angles."""
+    path = written(tmp_path, text)
+    q, _, _ = read_storage(path).coordinates(samples.two_link(), units=units)
+    assert np.rint(np.rad2deg(q) if degrees else q).tolist() == [[1, 2], [3, 4]]
+    assert np.array_equal(read_positions(path, samples.two_link(), units=units).q, q)
+
+
+def test_headers_that_say_nothing_are_warned_about(tmp_path: Path) -> None:
+    """Numbers that look like degrees; and any angles in a file without version, which OpenSim takes for degrees."""
+    arm, silent = samples.two_link(), GOOD.replace("inDegrees=yes\n", "")
+    assert read_storage(written(tmp_path, silent)).in_degrees is None
+    large = read_storage(written(tmp_path, silent.replace("\t4", "\t-40")))
+    with pytest.warns(UnitsWarning, match=r"'elbow' reaches 40 rad, which looks like degrees, and the file does not"):
+        large.coordinates(arm)
+    large.coordinates(arm, units="rad")  # said: no warning, which would be an error here
+    with pytest.warns(UnitsWarning, match=r"says neither their unit nor a version; OpenSim takes them for degrees"):
+        read_positions(written(tmp_path, silent.replace("version=1\n", "")), arm)
+    wrong = read_storage(written(tmp_path, GOOD.replace("=yes", "=no").replace("\t4", "\t-40")))
+    with pytest.warns(UnitsWarning, match=r"which looks like degrees, and the file says radians \(inDegrees=no\)"):
+        wrong.coordinates(arm)
+    with pytest.raises(InputError, match=r"m.mot: `units` is 'deg', and the table has radians \(inDegrees=no\)"):
+        read_positions(written(tmp_path, GOOD.replace("=yes", "=no")), arm, units="deg")
+    with pytest.warns(UnitsWarning, match=r"inDegrees is 'no', and 'Angles are in degrees.'; the former counts"):
+        assert read_storage(written(tmp_path, OLD.replace("Angles", "inDegrees=no\nAngles"))).in_degrees is False
+    write_storage(tmp_path / "x.mot", StorageTable([0.0], ("elbow",), [[1.0]], in_degrees=None))
+    assert "inDegrees" not in (tmp_path / "x.mot").read_text()
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("nRows=2", "nRows=3"), "declares '3' rows and has 2; is it cut off?"),
-        (("nColumns=3", "nColumns=4"), "declares '4' columns and has 3"),
         (("inDegrees=yes", "inDegrees=maybe"), "inDegrees is 'maybe'; expected yes or no"),
         (("endheader", "end"), "has no line 'endheader'"),
         (("0.5\t", "0,5\t"), "line 9: column 'time' is '0,5'; expected a finite decimal number, with a decimal point"),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kinegrad.errors import InputError
+from kinegrad.errors import InputError, RecordingWarning
 from kinegrad.io.trc_file import Markers, read_trc, write_trc
 
 
@@ -34,7 +34,6 @@ def test_units(tmp_path: Path) -> None:
     [
         (("PathFileType", "Path"), "line 1: is 'Path"),
         (("\tm\t", "\tfurlong\t"), "line 3: Units is 'furlong'; expected mm, cm or m"),
-        (("\t4\t3\t", "\t5\t3\t"), "declares 5 frames and has 4; is it cut off"),
         (("\t4\t3\t", "\t4\t2\t"), "declares 2 markers and names 3; expected as many"),
         (("\t4\t3\t", "\t4\t99999999\t"), "NumMarkers is 99999999; expected at most"),
         (("\t4\t3\t", "\t4\tx\t"), "NumMarkers is 'x'; expected a whole number"),
@@ -54,6 +53,14 @@ def test_refused(tmp_path: Path, change: tuple[str, str], sentence: str) -> None
     path.write_text(text.replace(change[0], change[1], 1))
     with pytest.raises(InputError, match=sentence):
         read_trc(path)
+
+
+def test_frames_count_rather_than_the_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.trc"
+    write_trc(path, recording())
+    path.write_text(path.read_text().replace("\t4\t3\t", "\t5\t3\t", 1))
+    with pytest.warns(RecordingWarning, match="declares '5' frames and has 4, which are read; is it cut off"):
+        assert read_trc(path) == recording()
 
 
 def test_markers_are_checked() -> None:

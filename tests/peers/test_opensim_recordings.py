@@ -153,3 +153,34 @@ def test_inverse_kinematics_is_below_opensims(tmp_path: Path) -> None:
         cost = 0.5 * sum(solver.computeCurrentSquaredMarkerError(name) for name in names)
         assert found.cost[k] <= cost * (1 + 1e-9)
         assert cost < found.cost[k] * 1.01  # the same problem
+
+
+def test_headers_and_identifiers_as_opensim_reads_them(tmp_path: Path) -> None:
+    """Labels count rather than nColumns; angles by a sentence; the three columns that begin with an identifier."""
+    text = "x\nversion=1\nnRows=9\nnColumns=40\ninDegrees=yes\nendheader\ntime\ta\tb\n0\t1\t2\n0.1\t3\t4\n"
+    (tmp_path / "a.sto").write_text(text)
+    theirs = osim.TimeSeriesTable(str(tmp_path / "a.sto"))
+    with pytest.warns(kg.RecordingWarning):
+        ours = read_storage(tmp_path / "a.sto")
+    assert (theirs.getColumnLabels(), theirs.getMatrix().to_numpy().tolist()) == (ours.names, ours.values.tolist())
+    for said, degrees in (
+        ("Angles are in degrees.", True),
+        ("inDegrees=yes", True),
+        ("version=1\ninDegrees=no", False),
+    ):
+        (tmp_path / "a.mot").write_text(f"x\nnRows=2\nnColumns=3\n{said}\nendheader\ntime\ta\tb\n0\t1\t2\n0.1\t3\t4\n")
+        assert read_storage(tmp_path / "a.mot").in_degrees is degrees
+        assert osim.Storage(str(tmp_path / "a.mot")).isInDegrees() is degrees
+    walker(tmp_path / "m.osim")
+    table = forces(tmp_path, np.arange(20) / 10)
+    names = tuple(name.replace("force_v", "force_vector_").replace("torque_", "torque_about_") for name in table.names)
+    write_storage(tmp_path / "grf.mot", StorageTable(table.t, names, table.values))
+    plates = force_plates.read_external_loads(tmp_path / "grf.xml")
+    model, loads = osim.Model(str(tmp_path / "m.osim")), osim.ExternalLoads(str(tmp_path / "grf.xml"), True)
+    model.addModelComponent(loads)
+    model.initSystem()
+    for k, plate in enumerate(plates):
+        force = loads.get(k)
+        assert np.abs(force.getForceAtTime(0.5).to_numpy() - plate.force[5]).max() < 1e-9
+        assert np.abs(force.getPointAtTime(0.5).to_numpy() - plate.point[5]).max() < 1e-9
+        assert np.abs(force.getTorqueAtTime(0.5).to_numpy() - plate.torque[5]).max() < 1e-9

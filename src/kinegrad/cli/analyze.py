@@ -68,7 +68,7 @@ def analyze(
     ] = None,
     units: Annotated[
         Units | None,
-        typer.Option(help="Unit of angles in CSV, NPZ and NetCDF files that do not state it; by default rad."),
+        typer.Option(help="Unit of angles in files of --motion that do not state it; by default rad."),
     ] = None,
     missing: Annotated[
         Missing, typer.Option(help="Coordinates without a column in a CSV file: an error, or their neutral value.")
@@ -146,17 +146,17 @@ def _read(
 
     if (motion is None) == (markers is None):
         raise kg.InputError("expected one of `--motion FILE` (coordinates) and `--markers FILE`")
-    if units is not None and (motion is None or motion.suffix.lower() in (".mot", ".sto")):
-        raise kg.InputError("`--units` is for CSV, NPZ and NetCDF files; others state their units")
+    if units is not None and motion is None:
+        raise kg.InputError("`--units` is for coordinates (`--motion`); files of markers state their units")
     if motion is not None and motion.suffix.lower() in (".trc", ".c3d"):
         raise kg.InputError(f"`--motion` is {motion}, a file of markers; expected coordinates, or `--markers`")
     mechanism, types, defaults, notes = _model(model, marker_set, project)
     if motion is not None:
         if motion.suffix.lower() in (".mot", ".sto"):
             table = io.read_storage(motion)
-            q, held, unused = table.coordinates(mechanism, motion_types=types, defaults=defaults)
+            unit = units and units.value
+            q, held, unused = table.coordinates(mechanism, motion_types=types, defaults=defaults, units=unit)
             t = table.t
-            notes += _far_turns(mechanism, q)
             if held:
                 notes.append(f"not in {motion.name}, held at their defaults: {', '.join(held)}")
             if unused:
@@ -183,18 +183,6 @@ def _read(
     if fitted.undetermined:
         notes.append(f"no marker determines {', '.join(fitted.undetermined)}: they stay where the search began")
     return Recording(mechanism, fitted.t, fitted.q, plates, fitted, notes)
-
-
-def _far_turns(model: kg.Model, q: Array) -> list[str]:
-    """A note of joints that turn further than recordings do: degrees that were read as radians."""
-    import numpy as np
-
-    from kinegrad.model.dh import LARGE_ANGLE
-
-    turns = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
-    most = np.abs(q).max(axis=0, initial=0.0)
-    far = [f"{model.coordinate_names[k]} {most[k]:.3g} rad" for k in np.flatnonzero(turns & (most > LARGE_ANGLE))]
-    return [f"more than two turns: {', '.join(far)}; are these degrees (inDegrees=yes)?"] if far else []
 
 
 def _model(

@@ -82,7 +82,7 @@ def _played(path: Path, model: kg.Model, units: Units | None, missing: Missing) 
 
     unit = None if units is None else units.value
     if path.suffix.lower() in STORAGE:
-        return read_motion(path, model, missing="neutral")
+        return read_motion(path, model, units=unit, missing="neutral")
     if missing is Missing.refuse:
         with contextlib.suppress(io.PositionsAloneError):
             return io.read_trajectory(path, model, units=unit).motion()

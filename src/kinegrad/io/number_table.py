@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import warnings
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -16,10 +17,10 @@ from typing import TextIO
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, RecordingWarning, shown
 from kinegrad.io.whole_file import regular_file
 
-__all__ = ["Lines", "check_columns", "numbers_of", "opened", "rows_of"]
+__all__ = ["Lines", "check_columns", "check_times", "numbers_of", "opened", "rows_of", "warn_of_declared"]
 
 Array = NDArray[np.float64]
 LONGEST_LINE = 1 << 22  # characters
@@ -111,6 +112,13 @@ def check_columns(lines: Lines, names: Sequence[str]) -> None:
         if name in seen:
             raise lines.wrong(f"column {shown(name)} is there twice; expected once")
         seen.add(name)
+
+
+def warn_of_declared(path: Path, what: str, declared: str | None, found: int) -> None:
+    """Warn if a header declares another number of rows or columns than there are, which count."""
+    if declared is not None and declared.strip() != str(found):
+        text = f"{path}: declares {shown(declared)} {what} and has {found}, which are read; is it cut off?"
+        warnings.warn(text, RecordingWarning, stacklevel=4)
 
 
 def check_times(path: Path, t: Array) -> None:

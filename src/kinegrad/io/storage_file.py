@@ -1,7 +1,8 @@
 """OpenSim's motion and storage files, ``.mot`` and ``.sto``: a header, names of columns, one line per instant.
 
-Both headers are read, ``key=value`` (OpenSim) and ``key value`` (SIMM); what they declare (rows, columns) must be what
-follows, so a file that was cut off is refused.  ``inDegrees`` says whether angles are in degrees; which columns are
+Both headers are read, ``key=value`` (OpenSim) and ``key value`` (SIMM).  If the numbers of rows or columns that they
+declare are not those of the labels and lines that follow, there is a warning, and the latter count, as in OpenSim 4.6.
+``inDegrees``, or ``Angles are in degrees.`` (OpenSim 1 and 2), says whether angles are in degrees; which columns are
 angles only a model knows, so :func:`read_storage` leaves numbers as they are and :meth:`StorageTable.coordinates`
 converts what is rotational.
 """
@@ -9,17 +10,29 @@ converts what is rotational.
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, UnitsWarning, shown
 from kinegrad.io.names import HOLD, check_names
-from kinegrad.io.number_table import MOST_HEADER, Lines, check_columns, check_times, opened, rows_of
+from kinegrad.io.number_table import (
+    MOST_HEADER,
+    Lines,
+    check_columns,
+    check_times,
+    opened,
+    rows_of,
+    warn_of_declared,
+)
+from kinegrad.io.units import check_units, like_degrees
 from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.model import Model
 from kinegrad.results import Result
@@ -28,7 +41,8 @@ __all__ = ["StorageTable", "coordinate_table", "read_storage", "write_storage"]
 
 Array = NDArray[np.float64]
 KINDS = (".mot", ".sto")
-_NO_MOTION = ("/speed", "/activation", "/fiber_length", "_u", "/speed_of")
+SENTENCE = "Angles are in"  # in headers of OpenSim 1 and 2
+ANGLES = re.compile(r"Angles are in (degrees|radians)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +57,8 @@ class StorageTable(Result):
         Of the k columns besides time.
     values : ndarray, shape (N, k)
         As the file has them; NaN where it has none and that was allowed.
-    in_degrees : bool
-        Whether angles among them are in degrees.
+    in_degrees : bool or None
+        Whether angles among them are in degrees; None if that is not known.
     title : str
         The first line of the file.
     header : mapping of str to str
@@ -60,7 +74,7 @@ class StorageTable(Result):
     t: Array
     names: tuple[str, ...]
     values: Array
-    in_degrees: bool = False
+    in_degrees: bool | None = False
     title: str = "Coordinates"
     header: Mapping[str, str] = field(default_factory=dict)
 
@@ -69,8 +83,8 @@ class StorageTable(Result):
         set_field("t", engine.real("t", self.t))
         set_field("values", engine.real("values", self.values))
         set_field("names", _texts(self.names))
-        if not isinstance(self.in_degrees, bool | np.bool_):
-            raise InputError(f"`in_degrees` is {shown(self.in_degrees)}; expected True or False")
+        if self.in_degrees is not None and not isinstance(self.in_degrees, bool | np.bool_):
+            raise InputError(f"`in_degrees` is {shown(self.in_degrees)}; expected True, False or None")
         if self.t.ndim != 1 or self.values.shape != (len(self.t), len(self.names)):
             expected = f"({len(self.t)}, {len(self.names)}): instants, and columns"
             raise InputError(f"`values` has shape {self.values.shape}; expected {expected}")
@@ -89,6 +103,7 @@ class StorageTable(Result):
         *,
         motion_types: Mapping[str, str] | None = None,
         defaults: Mapping[str, float] | None = None,
+        units: str | None = None,
     ) -> tuple[Array, tuple[str, ...], tuple[str, ...]]:
         """Coordinates q of a model, rad and m.
 
@@ -101,6 +116,8 @@ class StorageTable(Result):
             them; without it, coordinates that are angles are rotational.  What is rotational is converted from degrees.
         defaults : dict of str to float, optional
             What to take for coordinates that have no column, rad or m; without it, a missing column is an error.
+        units : "deg" or "rad", optional
+            Unit of angles if the table does not say it; by default rad.  If the table says another, that is an error.
 
         Returns
         -------
@@ -109,6 +126,12 @@ class StorageTable(Result):
             Coordinates for which defaults were taken.
         unused : tuple of str
             Columns that are no coordinate of the model.
+
+        Warns
+        -----
+        UnitsWarning
+            If angles that are not in degrees, as far as is known, exceed two full turns; and if nothing is known of
+            angles in a file without a version, which OpenSim takes for degrees.  With `units` there is no warning.
 
         Examples
         --------
@@ -120,6 +143,7 @@ class StorageTable(Result):
         engine.check_model(model)
         if model.layout.balls:
             raise InputError(f"model {shown(model.name)} has quaternions, which .mot files have no columns for")
+        degrees = self._degrees(check_units(units))
         given = dict(defaults or {})
         where, unused = dict[str, int](), list[str]()
         for k, name in enumerate(self.names):
@@ -140,7 +164,7 @@ class StorageTable(Result):
             others=True,
             remedy=HOLD,
         )
-        q = np.empty((len(self.t), model.nq))
+        q, angles = np.empty((len(self.t), model.nq)), list[int]()
         for i, (name, kind) in enumerate(zip(model.coordinate_names, model.layout.coordinate_kinds, strict=True)):
             if name not in where:
                 q[:, i] = given[name]
@@ -151,8 +175,34 @@ class StorageTable(Result):
                 raise InputError(f"coordinate {shown(name)} is missing at t = {self.t[k]:g} s; expected a number")
             usual = "translational" if kind == "prismatic" else "rotational"
             turns = (motion_types or {}).get(name, usual) == "rotational"
-            q[:, i] = np.deg2rad(x) if self.in_degrees and turns else x
+            angles += [i] * turns
+            q[:, i] = np.deg2rad(x) if degrees and turns else x
+        if units is None and not degrees:
+            self._warn_of_degrees([model.coordinate_names[i] for i in angles], q[:, angles])
         return q, tuple(missing), tuple(unused)
+
+    def _degrees(self, units: str | None) -> bool:
+        """Whether angles are in degrees, by the table or by `units`, which must agree."""
+        if self.in_degrees is None or units is None:
+            return units == "deg" if self.in_degrees is None else bool(self.in_degrees)
+        if (units == "deg") != self.in_degrees:
+            said = "degrees (inDegrees=yes)" if self.in_degrees else "radians (inDegrees=no)"
+            raise InputError(f"`units` is {shown(units)}, and the table has {said}; expected it without `units`, or "
+                             "another header")  # fmt: skip
+        return bool(self.in_degrees)
+
+    def _warn_of_degrees(self, names: list[str], angles: Array) -> None:
+        """Of angles that are taken for radians, and may be degrees."""
+        found, remedy = like_degrees(names, angles), "expected units='deg' (--units deg), or 'rad' if it is right"
+        if found:
+            said = "does not say its unit" if self.in_degrees is None else "says radians (inDegrees=no)"
+            remedy = remedy if self.in_degrees is None else "expected inDegrees=yes, or units='rad' if it is right"
+        elif self.in_degrees is None and "version" not in self.header and angles.any():
+            found, said = "angles are taken for radians", "says neither their unit nor a version"
+            remedy = f"OpenSim takes them for degrees; {remedy}"
+        else:
+            return
+        warnings.warn(f"{found}, and the file {said}; {remedy}", UnitsWarning, stacklevel=3)
 
 
 def read_storage(path: str | os.PathLike[str], *, missing: bool = False) -> StorageTable:
@@ -172,6 +222,11 @@ def read_storage(path: str | os.PathLike[str], *, missing: bool = False) -> Stor
     ------
     InputError
         What in which line is wrong, and what was expected.
+
+    Warns
+    -----
+    RecordingWarning
+        If the header declares other numbers of rows or columns than there are; UnitsWarning if it contradicts itself.
 
     Examples
     --------
@@ -204,13 +259,24 @@ def read_storage(path: str | os.PathLike[str], *, missing: bool = False) -> Stor
         raise InputError(f"{place}: is not text: byte {error.start}; expected UTF-8") from None
     for what, found in (("rows", len(numbers)), ("columns", len(names))):
         declared = next((header.pop(key) for key in (f"n{what.title()}", f"data{what}") if key in header), None)
-        if declared is not None and declared != str(found):
-            raise InputError(f"{place}: declares {shown(declared)} {what} and has {found}; is it cut off?")
+        warn_of_declared(place, what, declared, found)
     check_times(place, numbers[:, 0])
-    degrees = header.pop("inDegrees", "no").strip().lower()
-    if degrees not in ("yes", "no"):
-        raise InputError(f"{place}: inDegrees is {shown(degrees)}; expected yes or no")
-    return StorageTable(numbers[:, 0], tuple(names[1:]), numbers[:, 1:], degrees == "yes", title, header)
+    return StorageTable(numbers[:, 0], tuple(names[1:]), numbers[:, 1:], _in_degrees(place, header), title, header)
+
+
+def _in_degrees(place: Path, header: dict[str, str]) -> bool | None:
+    """What a header says of angles: as ``inDegrees``, or in a sentence; None if nothing."""
+    given, sentence = header.pop("inDegrees", None), header.pop(SENTENCE, None)
+    if given is not None and given.strip().lower() not in ("yes", "no"):
+        raise InputError(f"{place}: inDegrees is {shown(given)}; expected yes or no")
+    stated = None if given is None else given.strip().lower() == "yes"
+    if sentence is None:
+        return stated
+    if stated is not None and stated != (sentence == "degrees"):
+        found = f"inDegrees is {shown(given)}, and 'Angles are in {sentence}.'"
+        warnings.warn(f"{place}: {found}; the former counts, as in OpenSim", UnitsWarning, stacklevel=3)
+        return stated
+    return sentence == "degrees"
 
 
 def write_storage(path: str | os.PathLike[str], table: StorageTable) -> None:
@@ -246,7 +312,7 @@ def write_storage(path: str | os.PathLike[str], table: StorageTable) -> None:
         "version=1",
         f"nRows={len(table.t)}",
         f"nColumns={len(names)}",
-        f"inDegrees={'yes' if table.in_degrees else 'no'}",
+        *([] if table.in_degrees is None else [f"inDegrees={'yes' if table.in_degrees else 'no'}"]),
         *(f"{key}={value}" for key, value in table.header.items() if key != "version"),
         "endheader",
         "\t".join(names),
@@ -310,13 +376,17 @@ def _header(lines: Lines, text: Iterator[str]) -> tuple[str, dict[str, str]]:
             if kind.lower() != "double":
                 raise lines.wrong(f"the file holds {shown(kind)}; expected DataType=double: one number for each column")
             return title, header
-        if "=" in words:
+        sentence = ANGLES.match(words)
+        if sentence:
+            key, value = SENTENCE, sentence[1].lower()
+        elif "=" in words:
             key, value = words.split("=", 1)
         else:
             key, _, value = words.partition(" ")
-        if key in ("nRows", "nColumns", "datarows", "datacolumns", "inDegrees") and key in header:
+        key = key.strip()
+        if key in ("nRows", "nColumns", "datarows", "datacolumns", "inDegrees", SENTENCE) and key in header:
             raise lines.wrong(f"{key} is declared twice; expected once")
-        header[key.strip()] = value.strip()
+        header[key] = value.strip()
     raise InputError(f"{lines.path}: has no line 'endheader'; expected the header of a .mot or .sto file")
 
 

@@ -41,10 +41,9 @@ from kinegrad.io.declared import check_shape
 from kinegrad.io.netcdf_file import check_packages, read_netcdf, write_netcdf
 from kinegrad.io.npz_file import read_npz, write_npz
 from kinegrad.io.storage_file import read_storage
-from kinegrad.io.units import check_units
+from kinegrad.io.units import check_units, like_degrees
 from kinegrad.io.whole_file import checked_path, regular_file, replacing
 from kinegrad.model import Model
-from kinegrad.model.dh import LARGE_ANGLE
 from kinegrad.motion import Motion
 from kinegrad.results import Result
 
@@ -225,7 +224,8 @@ def read_positions(
     Warns
     -----
     UnitsWarning
-        If neither `units` nor the file says the unit of an angle beyond two full turns, as it would be in degrees.
+        If neither `units` nor the file says the unit of an angle beyond two full turns, as it would be in degrees; of
+        .mot and .sto files, also if they say rad, or are of OpenSim 1 or 2 and say nothing.
 
     Examples
     --------
@@ -243,7 +243,7 @@ def read_positions(
     partly = engine.one_of("missing", missing, ["refuse", "neutral"]) == "neutral"
     unit = check_units(units)
     if place.suffix.lower() in STORAGE:
-        return _stored_positions(place, model, partly)
+        return _stored_positions(place, model, partly, unit)
     arrays, _ = _read(place, model, "q", unit, partly)
     q = np.array(engine.real("q", arrays["q"]))
     check_shape(f"{place}: ", "q", q.shape, model)
@@ -259,24 +259,26 @@ def read_positions(
     return Positions(_times(arrays.get("t"), len(q), f"{place}: "), q, held, model)
 
 
-def _stored_positions(place: Path, model: Model, partly: bool) -> Positions:
-    """Of OpenSim's motion files, which say themselves whether angles are in degrees."""
+def _stored_positions(place: Path, model: Model, partly: bool, units: str | None) -> Positions:
+    """Of OpenSim's motion files, which usually say themselves whether angles are in degrees."""
     table = read_storage(place)
     usual = dict(zip(model.coordinate_names, neutral(model).tolist(), strict=True)) if partly else None
-    q, held, _ = table.coordinates(model, defaults=usual)
+    try:
+        q, held, _ = table.coordinates(model, defaults=usual, units=units)
+    except InputError as error:
+        raise InputError(f"{place}: {error}") from None
     return Positions(table.t, q, held, model)
 
 
 def _warn_of_degrees(place: Path, model: Model, q: Array, partly: bool) -> None:
     """Of angles beyond two turns, unless the file says their unit: then they are the same whichever is assumed."""
     turning = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
-    largest = np.where(turning, np.fmax.reduce(np.abs(q), axis=0, initial=0.0), 0.0)
-    if largest.max(initial=0.0) > LARGE_ANGLE:
-        assumed = np.asarray(_read(place, model, "q", "deg", partly)[0]["q"])
-        largest[((assumed == q) | np.isnan(q)).all(axis=0)] = 0.0
-    k = int(np.argmax(largest))
-    if largest[k] > LARGE_ANGLE:
-        found = f"{shown(model.coordinate_names[k])} reaches {largest[k]:.4g} rad, which looks like degrees"
+    if not like_degrees(model.coordinate_names, np.where(turning, q, 0.0)):
+        return
+    assumed = np.asarray(_read(place, model, "q", "deg", partly)[0]["q"])
+    turning &= ~((assumed == q) | np.isnan(q)).all(axis=0)
+    found = like_degrees(model.coordinate_names, np.where(turning, q, 0.0))
+    if found:
         message = f"{place}: {found}; expected units 'deg', or 'rad' if it is right"
         warnings.warn(message, UnitsWarning, stacklevel=3)
 

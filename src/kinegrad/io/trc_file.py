@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
 from kinegrad.io.names import check_names
-from kinegrad.io.number_table import Lines, check_columns, check_times, opened, rows_of
+from kinegrad.io.number_table import Lines, check_columns, check_times, opened, rows_of, warn_of_declared
 from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.results import Result
 
@@ -99,6 +99,11 @@ def read_trc(path: str | os.PathLike[str]) -> Markers:
     Markers
         In metres; NaN where a marker was not seen.
 
+    Warns
+    -----
+    RecordingWarning
+        If the header declares another number of frames than there are.
+
     Examples
     --------
     >>> import tempfile
@@ -136,8 +141,7 @@ def read_trc(path: str | os.PathLike[str]) -> Markers:
             numbers = rows_of(lines, text, columns, missing=True, tabs=True)
     except UnicodeDecodeError as error:
         raise InputError(f"{place}: is not text: byte {error.start}; expected UTF-8") from None
-    if len(numbers) != frames:
-        raise InputError(f"{place}: declares {frames} frames and has {len(numbers)}; is it cut off?")
+    warn_of_declared(place, "frames", str(frames), len(numbers))
     t = numbers[:, 1]
     if np.isnan(numbers[:, :2]).any():
         raise InputError(f"{place}: a frame has no number or no time; expected both in every line")

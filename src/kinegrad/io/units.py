@@ -11,10 +11,14 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from kinegrad.errors import InputError, shown
+from kinegrad.model.dh import LARGE_ANGLE
 from kinegrad.model.units import NUMBER
 
-__all__ = ["check_units", "default_factor", "joint_factor", "time_factor"]
+__all__ = ["check_units", "default_factor", "joint_factor", "like_degrees", "time_factor"]
 
 RATES = {"q": 0, "v": 1, "a": 2}  # how many times it is differentiated with respect to time
 
@@ -74,6 +78,19 @@ def check_units(units: Any) -> str | None:
     if isinstance(units, str) and units in ("rad", "deg"):
         return str(units)
     raise InputError(f"`units` is {shown(units)}; expected 'deg' or 'rad', of angles whose unit the file does not say")
+
+
+def like_degrees(names: Sequence[str], angles: NDArray[np.float64]) -> str:
+    """The largest of some angles, (N, names), rad, if it is beyond two full turns, in words; "" if none is.
+
+    >>> like_degrees(["knee"], np.array([[0.1], [-60.0]]))
+    "'knee' reaches 60 rad, which looks like degrees"
+    """
+    largest = np.fmax.reduce(np.abs(angles), axis=0, initial=0.0)
+    k = int(np.argmax(largest)) if len(largest) else 0
+    if not len(largest) or largest[k] <= LARGE_ANGLE:
+        return ""
+    return f"{shown(names[k])} reaches {largest[k]:.4g} rad, which looks like degrees"
 
 
 def default_factor(kind: str, units: str) -> float:

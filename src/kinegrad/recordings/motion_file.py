@@ -44,7 +44,8 @@ def read_motion(
     lowpass, order, smoothing, longest_gap
         As in :func:`motion_from_positions`.
     units : "deg" or "rad", optional
-        Unit of angles if the file does not state it, as a header ``elbow [deg]`` does; by default rad.
+        Unit of angles if the file does not state it, as a header ``elbow [deg]`` or ``inDegrees=yes`` does; by default
+        rad.
     missing : "refuse" or "neutral"
         What to do if a CSV or .mot file has no column for a coordinate: raise an error, or hold its neutral value.
     rate : float, optional
