@@ -17,6 +17,7 @@ from kinegrad.simulate import (
     objective_gradient,
     objective_value,
     simulate,
+    simulate_fixed,
 )
 from tests.simulate.test_constrained import converged
 
@@ -236,6 +237,26 @@ def test_bouncing_without_end_is_given_up():
     assert motion.status == -2
     assert "given up at t = 4.06371 s: contacts open and close" in motion.message
     assert len(motion.t) == 5
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_foot_that_would_slip_is_told_of_friction(fixed):
+    """The tip of a leaning rod is pushed over the floor: what stops it at once lifts it, and nothing else stops it."""
+    builder = kg.ModelBuilder("rod")
+    builder.add("rod", None, kg.planar("y"), inertia=kg.Inertia.rod(1.0, [0, 0, -0.5], [0, 0, 0.5]))
+    rod = builder.build()
+    lean, tip = 0.5, [0, 0, -0.5]
+    q, v = np.array([0.01 + 0.5 * np.cos(lean), 0.0, lean]), np.array([-0.1, 2.0, 0.0])
+    assert rod.coordinate_names == ("rod.tz", "rod.tx", "rod.ry")
+
+    def run(directions):
+        floor = [UnilateralContact(Contact("rod", tip, directions=directions))]
+        if fixed:
+            return simulate_fixed(rod, q, v, step=0.01, steps=10, contacts=floor, unfinished="ignore")
+        return simulate(rod, q, v, [0, 0.1], contacts=floor, unfinished="ignore")
+
+    assert "a point that would slip needs friction, which is not simulated" in run("xz").message
+    assert run("z").success  # it slides
 
 
 @pytest.mark.parametrize("method", ["RK45", "Radau"])

@@ -23,6 +23,10 @@ from kinegrad.results import Result
 __all__ = ["ImpactEvent", "Phase", "UnilateralContact", "check_contacts", "complementary"]
 
 Array = NDArray[np.float64]
+FRICTION = (
+    "contacts stick along the floor by forces of any size, because there is no friction cone; "
+    "a point that would slip needs friction, which is not simulated"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +35,8 @@ class UnilateralContact(Result):
 
     Its gap is how far the point is above the floor, along the normal.  When the gap closes there is an impact; from
     then on the point sticks where it landed, in all directions of the contact, until the floor would have to pull.
+    Forces along the floor may have any size: there is no friction cone, and a point never slips.  Without directions
+    along the floor a point slides freely.
 
     Parameters
     ----------
@@ -133,7 +139,7 @@ Try = Callable[[tuple[int, ...]], tuple[Array, Array, Any]]
 
 
 def complementary(
-    candidates: Iterable[int], first: Iterable[int], attempt: Try, what: str
+    candidates: Iterable[int], first: Iterable[int], attempt: Try, what: str, *, sticking: bool
 ) -> tuple[tuple[int, ...], Any]:
     """Which of the candidates push, such that none pulls and no other is run into; and what `attempt` has found.
 
@@ -146,6 +152,8 @@ def complementary(
         own tolerance, and anything else.
     what : str
         For the sentence if there is no such set, or none that this finds.
+    sticking : bool
+        Whether a contact has directions along its floor.
     """
     everyone, pushing, seen = set(candidates), tuple(sorted(first)), set[tuple[int, ...]]()
     while pushing not in seen:
@@ -160,4 +168,5 @@ def complementary(
             pushing = tuple(k for k in pushing if k != worst)
         else:
             pushing = tuple(sorted({*pushing, min(entered, key=lambda k: float(opening[k]))}))
-    raise SolveError(f"{what} no set of contacts is found in which no floor pulls and none is run into")
+    sentence = f"{what} no set of contacts is found in which no floor pulls and none is run into"
+    raise SolveError(f"{sentence}; {FRICTION}" if sticking else sentence)

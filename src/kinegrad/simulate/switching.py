@@ -270,7 +270,9 @@ class Contacts:
         candidates = [*before, *touching]
         e = {k: self.given[k].restitution if -speed[k] > self.sticking_speed else 0.0 for k in touching}
         attempt = self._attempt_impact(q, v, e)
-        pushing, (after, impulses, rows) = complementary(candidates, touching, attempt, "in the impact")
+        sticking = self._sticking(candidates)
+        found = complementary(candidates, touching, attempt, "in the impact", sticking=sticking)
+        pushing, (after, impulses, rows) = found
         opening = self.floors.velocity(q, after)
         rest = SMALL * (np.abs(speed).max() + self.sticking_speed)
         staying = [k for k in candidates if opening[k] <= rest]
@@ -336,12 +338,17 @@ class Contacts:
             opening = self.floors.acceleration(q, v, a)
             return pushes, opening / (SMALL * (1 + np.abs(a).max())), law
 
-        self.closed, law = complementary(candidates, candidates, attempt, f"at t = {t:.6g} s")
+        sticking = self._sticking(candidates)
+        self.closed, law = complementary(candidates, candidates, attempt, f"at t = {t:.6g} s", sticking=sticking)
         self.opened |= {k: (t, 2) for k in candidates if k not in self.closed}
         if not self.phases:
             self.record(t)
         found: ConstrainedLaw = law
         return found
+
+    def _sticking(self, contacts: list[int]) -> bool:
+        """Whether one of them has directions along its floor."""
+        return any(len(self.given[k].contact.rows) > 1 for k in contacts)
 
     def _land(self, contacts: list[int], q: Array) -> None:
         """Contacts stick where they are."""
