@@ -145,9 +145,44 @@ def test_a_plate_of_unknown_names(tmp_path: Path) -> None:
     assert np.abs(found - walk.motion.tau).max() < 1e-9 * np.abs(walk.motion.tau).max()
 
 
+def test_another_axis_is_up(tmp_path: Path) -> None:
+    """Files with z upwards and --up z: the torques of those with y upwards; without it, doubts in command and page."""
+    walk, options = synthetic_walk(), ("--lowpass", "6")
+    walk.write(tmp_path)
+    sources = {"trc": ("--markers", str(tmp_path / "walk.trc")), "mot": ("--motion", str(tmp_path / "walk.mot"))}
+    forces = "--forces", str(tmp_path / "grf.mot")
+    code, text = run(tmp_path, *sources["trc"], *forces, *options)
+    assert (code, "warning" in text) == (0, False), text
+    right = read_storage(tmp_path / "out" / "torques.sto").values
+
+    def on_side(x: np.ndarray) -> np.ndarray:
+        return np.stack([x[..., 0], -x[..., 2], x[..., 1]], axis=-1)
+
+    write_trc(tmp_path / "walk.trc", Markers(walk.markers.t, walk.markers.names, on_side(walk.markers.position)))
+    table = walk.forces()
+    three = on_side(table.values.reshape(len(table.t), -1, 3)).reshape(table.values.shape)
+    write_storage(tmp_path / "grf.mot", StorageTable(table.t, table.names, three))
+    code, text = run(tmp_path, *sources["trc"], *forces, *options, "--up", "z")
+    assert (code, "warning" in text) == (0, False), text
+    assert np.abs(read_storage(tmp_path / "out" / "torques.sto").values - right).max() < 1e-6 * np.abs(right).max()
+    code, text = run(tmp_path, *sources["mot"], *forces, "--up", "z")  # coordinates have no axes; forces are turned
+    assert (code, "warning" in text) == (0, False), text
+    for source in sources.values():
+        code, text = run(tmp_path, *source, *forces, *options)
+        assert code == 0, text
+        page = (tmp_path / "out" / "index.html").read_text()
+        for said in (" ".join(text.split()), page):
+            assert "is 90° from the vertical of the model" in said
+            assert ("'pelvis' is turned by 90° from upright" in said.replace("&#x27;", "'")) == (
+                "walk.trc" in source[1]
+            )
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
+        (["--motion", "walk.mot", "--up", "z"], "`--up` is for files of markers and forces"),
+        (["--markers", "walk.trc", "--up", "x"], "`up` is 'x'; expected 'y' or 'z'"),
         ([], "expected one of `--motion FILE` (coordinates) and `--markers FILE`"),
         (["--markers", "walk.trc", "--units", "deg"], "`--units` is for coordinates (`--motion`)"),
         (["--motion", "walk.mot", "--units", "rad"], "`units` is 'rad', and the table has degrees (inDegrees=yes)"),

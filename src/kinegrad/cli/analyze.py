@@ -15,11 +15,12 @@ from kinegrad.cli.console import find_file, open_console, plain, print_section, 
 from kinegrad.cli.inverse_dynamics import Missing, Units
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from kinegrad.io import Markers
     from kinegrad.recordings import Analysis, ForcePlate, InverseKinematics
 
     Array = NDArray[np.float64]
@@ -75,7 +76,13 @@ def analyze(
     ] = Missing.refuse,
     lowpass: Annotated[float | None, typer.Option(metavar="HZ", help="Cut-off frequency; for walking 4 to 8.")] = None,
     filter: Annotated[str, typer.Option(metavar="butterworth|opensim", help="Kind of filter.")] = "butterworth",
-    up: Annotated[str, typer.Option(metavar="y|z", help="For C3D files: the axis that points upwards.")] = "y",
+    up: Annotated[
+        str | None,
+        typer.Option(
+            metavar="y|z",
+            help="The axis of markers and forces that points upwards; they are turned if the model has another.",
+        ),
+    ] = None,
     marker_error: Annotated[
         float | None, typer.Option(metavar="M", help="Standard deviation of markers; by default estimated from them.")
     ] = None,
@@ -103,8 +110,10 @@ def analyze(
     from kinegrad.recordings import analyze_recording
 
     with _collected() as doubts:
-        plates = _plates(forces, foot, columns, up)
-        recording = _read(model, motion, markers, marker_set, plates, up, project_inertia, units, missing)
+        recording = _read(
+            model, motion, markers, marker_set, lambda world: _plates(world, forces, foot, columns, up), up,
+            project_inertia, units, missing,
+        )  # fmt: skip
         found = analyze_recording(
             recording.model, recording.t, recording.q, lowpass=lowpass, filter=filter, plates=recording.plates,
             kinematics=recording.kinematics, marker_error=marker_error, coordinate_error=coordinate_error,
@@ -137,12 +146,13 @@ def _collected() -> Iterator[list[str]]:
 
 
 def _read(
-    model: str, motion: Path | None, markers: Path | None, marker_set: Path | None, plates: list[ForcePlate], up: str,
-    project: bool, units: Units | None, missing: Missing,
+    model: str, motion: Path | None, markers: Path | None, marker_set: Path | None,
+    plates_of_model: Callable[[kg.Model], list[ForcePlate]], up: str | None, project: bool, units: Units | None,
+    missing: Missing,
 ) -> Recording:  # fmt: skip
     """Everything that is named; errors before any work."""
     from kinegrad import io
-    from kinegrad.recordings import inverse_kinematics, read_c3d
+    from kinegrad.recordings import inverse_kinematics, turn_upright
 
     if (motion is None) == (markers is None):
         raise kg.InputError("expected one of `--motion FILE` (coordinates) and `--markers FILE`")
@@ -151,6 +161,9 @@ def _read(
     if motion is not None and motion.suffix.lower() in (".trc", ".c3d"):
         raise kg.InputError(f"`--motion` is {motion}, a file of markers; expected coordinates, or `--markers`")
     mechanism, types, defaults, notes = _model(model, marker_set, project)
+    plates = plates_of_model(mechanism)
+    if up is not None and markers is None and not plates:
+        raise kg.InputError("`--up` is for files of markers and forces; coordinates (`--motion`) are turned by no axis")
     if motion is not None:
         if motion.suffix.lower() in (".mot", ".sto"):
             table = io.read_storage(motion)
@@ -170,7 +183,11 @@ def _read(
             t, q = positions.t, positions.q
         return Recording(mechanism, t, q, plates, None, notes)
     assert markers is not None
-    recorded = read_c3d(markers, up=up, plates=False)[0] if markers.suffix.lower() == ".c3d" else io.read_trc(markers)
+    if markers.suffix.lower() == ".c3d":
+        recorded = _c3d(markers, mechanism, up, plates=False)[0]
+    else:
+        recorded = io.read_trc(markers)
+        recorded = recorded if up is None else turn_upright(mechanism, recorded, up=up)
     start = {name: value for name, value in (defaults or {}).items() if name in mechanism.coordinate_names}
     if not set(recorded.names) & {*mechanism.frames, *mechanism.link_names}:
         hint = "expected the names of its markers, or their file by --marker-set"
@@ -208,11 +225,25 @@ def _model(
     return file.model, getattr(file, "motion_types", None), getattr(file, "defaults", None), notes
 
 
-def _plates(forces: Path | None, foot: list[str] | None, columns: list[str] | None, up: str) -> list[ForcePlate]:
+def _c3d(path: Path, model: kg.Model, up: str | None, *, plates: bool) -> tuple[Markers, list[ForcePlate]]:
+    """A C3D file in the world of a model, as if `up` were its vertical axis unless it is given."""
+    from kinegrad.recordings import read_c3d, turn_upright
+    from kinegrad.recordings.upright import up_axis
+
+    vertical = up_axis(model)
+    markers, found = read_c3d(path, up=up or (vertical if vertical == "z" else "y"), plates=plates)
+    if vertical != "z":
+        return markers, found
+    return turn_upright(model, markers, up="y"), [turn_upright(model, plate, up="y") for plate in found]
+
+
+def _plates(
+    model: kg.Model, forces: Path | None, foot: list[str] | None, columns: list[str] | None, up: str | None
+) -> list[ForcePlate]:
     import dataclasses
 
     from kinegrad import io
-    from kinegrad.recordings import plates_of, read_c3d, read_external_loads
+    from kinegrad.recordings import plates_of, read_external_loads, turn_upright
 
     if forces is None:
         for name, given in (("--foot", foot), ("--columns", columns)):
@@ -225,9 +256,11 @@ def _plates(forces: Path | None, foot: list[str] | None, columns: list[str] | No
     if kind == ".xml":
         plates = read_external_loads(forces)
     elif kind == ".c3d":
-        plates = read_c3d(forces, up=up)[1]
+        plates = _c3d(forces, model, up, plates=True)[1]
     else:
         plates = plates_of(io.read_storage(forces, missing=True), columns=_mapped(columns) if columns else None)
+    if up is not None and kind != ".c3d":
+        plates = [turn_upright(model, plate, up=up) for plate in plates]
     if not plates:
         raise kg.InputError(f"`--forces` is {forces}, which has no force plates; expected a file with some, or none")
     if foot and len(foot) != len(plates):

@@ -12,6 +12,7 @@
 :func:`fit_masses`          masses from the forces of plates
 :func:`motion_as_opensim`   positions smoothed exactly as OpenSim does it
 :func:`read_c3d`            markers and force plates of C3D files
+:func:`turn_upright`        markers and plates of a world whose vertical axis is another
 ==========================  =========================================================================================
 """
 
@@ -27,6 +28,7 @@ from kinegrad.recordings.opensim_filter import motion_as_opensim
 from kinegrad.recordings.scaling import Scaled, fit_design
 from kinegrad.recordings.smoothing_spline import smoothing_spline
 from kinegrad.recordings.torque_errors import TorqueErrors
+from kinegrad.recordings.upright import turn_upright
 
 __all__ = [
     "Analysis",
@@ -50,4 +52,5 @@ __all__ = [
     "read_external_loads",
     "read_motion",
     "smoothing_spline",
+    "turn_upright",
 ]

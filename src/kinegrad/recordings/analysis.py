@@ -7,6 +7,7 @@ inverse dynamics finds there are *residuals*, what motion, masses and forces con
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.dynamics import inverse_dynamics
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import InputError, RecordingWarning, shown
 from kinegrad.model import Model
 from kinegrad.model.units import joint_units
 from kinegrad.motion import Motion
@@ -25,6 +26,7 @@ from kinegrad.recordings.inverse_kinematics import InverseKinematics
 from kinegrad.recordings.motion_from_positions import motion_from_positions
 from kinegrad.recordings.opensim_filter import motion_as_opensim
 from kinegrad.recordings.torque_errors import TorqueErrors, torque_errors
+from kinegrad.recordings.upright import doubts_about
 from kinegrad.results import Result
 
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ class Analysis(Result):
         Speeds at the root, which nothing drives.
     errors : TorqueErrors
         Standard deviations of torques.
+    warnings : tuple of str
+        What in the recording contradicts what bodies do, a sentence each.
     """
 
     motion: Motion
@@ -58,6 +62,7 @@ class Analysis(Result):
     power: Array
     residual_names: tuple[str, ...]
     errors: TorqueErrors
+    warnings: tuple[str, ...] = ()
 
     @property
     def tau(self) -> Array:
@@ -89,6 +94,7 @@ class Analysis(Result):
                     {"units": f"{units} per relative change"},
                 )
         found.attrs["residuals"] = ", ".join(self.residual_names)
+        found.attrs["warnings"] = "; ".join(self.warnings)
         found.attrs["made"] = "; ".join(getattr(self.motion, "made", ()))
         return found
 
@@ -151,6 +157,13 @@ def analyze_recording(
     -------
     Analysis
 
+    Warns
+    -----
+    RecordingWarning
+        If the mean force of the plates is more than 30° from the vertical, a centre of pressure more than 0.5 m from
+        its link, the root link more than 60° from upright, a torque above 10 N·m per kg of the model, or more than half
+        of the weight unexplained by the plates at over 10 % of the instants.  See :func:`turn_upright`.
+
     Examples
     --------
     >>> from kinegrad import samples
@@ -171,8 +184,11 @@ def analyze_recording(
     tau = inverse_dynamics(model, motion.q, motion.v, motion.a, loads=loads)
     covariance = _covariance(model, len(times), kinematics, marker_error, coordinate_error)
     errors = torque_errors(model, motion, loads, at, covariance, smooth, times, *relative)
-    known = dataclasses.replace(motion, tau=tau)
-    return Analysis(known, at, tau * motion.v, root_speeds(model), errors)
+    known, root = dataclasses.replace(motion, tau=tau), root_speeds(model)
+    doubts = doubts_about(model, motion, at, tau, root)
+    for text in doubts:
+        warnings.warn(text, RecordingWarning, stacklevel=2)
+    return Analysis(known, at, tau * motion.v, root, errors, tuple(doubts))
 
 
 def root_speeds(model: Model) -> tuple[str, ...]:
