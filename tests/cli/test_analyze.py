@@ -267,3 +267,58 @@ def test_degrees_of_opensim_1(tmp_path: Path) -> None:
         found.append(read_storage(tmp_path / "out" / "torques.sto").values)
     assert np.array_equal(found[1], found[0])
     assert np.array_equal(found[2], found[0])
+
+
+def test_no_file_that_is_read_is_written_over(tmp_path: Path) -> None:
+    """Results are put where the recording is, under its name."""
+    recorded(tmp_path)
+    (tmp_path / "walk.mot").rename(tmp_path / "motion.mot")
+    before = (tmp_path / "motion.mot").read_bytes()
+    code, text = run(tmp_path, "--motion", str(tmp_path / "motion.mot"), "--out", str(tmp_path))
+    assert code == 2
+    assert "motion.mot: is read, and would be written over" in " ".join(text.split())
+    assert (tmp_path / "motion.mot").read_bytes() == before
+    assert not (tmp_path / "index.html").exists()
+
+
+def test_numbers_are_there_before_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a picture cannot be drawn, the work of minutes is not lost."""
+    import kinegrad.cli.analysis_page as module
+
+    def broken(*_: object) -> None:
+        raise RuntimeError("no picture")
+
+    recorded(tmp_path)
+    monkeypatch.setattr(module, "_panels", broken)
+    result = CliRunner().invoke(
+        app,
+        ["analyze", "--model", f"{tmp_path}/m.osim", "--motion", f"{tmp_path}/walk.mot", "--out", f"{tmp_path}/out"],
+    )
+    assert str(result.exception) == "no picture"
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == sorted(module.FILES)
+    assert "was not finished" in (tmp_path / "out" / "index.html").read_text()
+
+
+NASTY = r"""a $\foo$ 100 % _{x}^2 <b>&amp;"'</script><img src=x onerror=alert(1)> """ + "long " * 30 + "$"
+
+
+def test_names_of_any_letters_are_drawn_and_written(tmp_path: Path) -> None:
+    """Dollars, TeX, HTML, an underscore in front, and lengths beyond any figure."""
+    names = (NASTY, "_hidden", "$", "x$y$", "]]>", "{}", r"\alpha", "%s")
+    builder, parent = kg.ModelBuilder(NASTY), None
+    for name in names:
+        body = kg.Inertia.rod(1, [0, 0, 0], [0.3, 0, 0])
+        builder.add(name, parent, kg.revolute("z"), link=f"{name} link", inertia=body, placement=[0.3, 0, 0])
+        parent = f"{name} link"
+    model, t = builder.build(), np.linspace(0, 0.5, 51)
+    q = 0.1 * np.sin(t)[:, None] * np.ones(len(names))
+    kg.save(model, tmp_path / "m.toml")
+    kg.io.write_trajectory(tmp_path / "m.csv", model, t, q, 0 * q, 0 * q)
+    given = ["--model", str(tmp_path / "m.toml"), "--motion", str(tmp_path / "m.csv"), "--out", str(tmp_path / "out")]
+    result = CliRunner().invoke(app, ["analyze", *given])
+    assert result.exit_code == 0, result.output
+    page = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert "<img src=x" not in page
+    assert page.count("</script>") == page.count("<script")
+    with xarray.open_dataset(tmp_path / "out" / "analysis.nc", engine="h5netcdf") as data:
+        assert data["joint"].values.tolist() == list(names)

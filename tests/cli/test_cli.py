@@ -95,7 +95,7 @@ def test_blocks_and_their_progress_bar_change_nothing(reach, monkeypatch, tmp_pa
     [
         (["--trajectory", "none.csv"], "none.csv: cannot be read"),
         (["--trajectory", "REACH", "--output", "x.txt"], "files of kind '.txt' are unknown"),
-        (["--trajectory", "REACH", "--output", "REACH"], "the trajectory itself"),
+        (["--trajectory", "REACH", "--output", "REACH"], "is read, and would be written over"),
         (["--trajectory", "REACH", "--threads", "0"], "`threads` is 0"),
         (["--trajectory", "REACH", "--method", "magic"], "magic"),
         ([], "--trajectory"),

@@ -5,7 +5,7 @@ import pytest
 import xarray
 
 from kinegrad import Design, samples
-from kinegrad.io import read_trajectory
+from kinegrad.io import read_trajectory, write_dataset
 from kinegrad.simulate import simulate, simulate_fixed
 from tests.simulate.models import pendulum
 
@@ -64,7 +64,7 @@ def test_a_file_keeps_it_all_and_is_a_trajectory(tmp_path):
     design = pendulum()
     motion = simulate(design.model, [1.0, 0.5], [0.0, 0.2], TIMES, design=design)
     data, path = motion.to_xarray(), tmp_path / "motion.nc"
-    data.to_netcdf(path, engine="h5netcdf")
+    write_dataset(path, data)
     with xarray.open_dataset(path, engine="h5netcdf", decode_times=False) as back:
         xarray.testing.assert_equal(back.load(), data)
         assert back.attrs["steps"] == motion.steps

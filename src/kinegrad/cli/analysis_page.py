@@ -14,8 +14,9 @@ import numpy as np
 import kinegrad as kg
 from kinegrad import io as files
 from kinegrad.papers.report.animation import animation, motion_scene
-from kinegrad.papers.report.folder import whole_folder
+from kinegrad.papers.report.folder import unfinished_page, whole_folder
 from kinegrad.papers.report.page import Page, number
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-__all__ = ["write_everything"]
+__all__ = ["FILES", "write_everything"]
+
+FILES = ("torques.sto", "torques.csv", "motion.mot", "analysis.nc", "index.html")
 
 COLUMNS = 3
 MOST = 60  # coordinates that are drawn
@@ -37,7 +40,7 @@ INK, BAND, GREY = "#1d5c96", "#9cc3e6", "#8a97a5"
 def write_everything(
     out: Path, found: Analysis, kinematics: InverseKinematics | None, notes: Sequence[str], doubts: Sequence[str] = ()
 ) -> None:
-    """Fill a folder, at once; notes say what was done, doubts what may be wrong."""
+    """Fill a folder: numbers first, then the page; notes say what was done, doubts what may be wrong."""
     model, motion = found.motion.model, found.motion
     ends = ["force" if kind == "prismatic" else "moment" for kind in model.layout.speed_kinds]
     names = tuple(f"{name}_{end}" for name, end in zip(model.speed_names, ends, strict=True))
@@ -47,7 +50,9 @@ def write_everything(
         files.write_torques(folder / "torques.csv", model, motion.t, found.tau)
         if not model.layout.balls:
             files.write_storage(folder / "motion.mot", files.coordinate_table(model, motion.t, motion.q))
-        found.to_xarray().to_netcdf(folder / "analysis.nc", engine="h5netcdf")
+        files.write_dataset(folder / "analysis.nc", found.to_xarray())
+        unfinished_page(folder / "index.html", f"Torques of {model.name}")
+    with whole_folder(out) as folder:
         (folder / "index.html").write_text(_page(found, kinematics, notes, doubts), encoding="utf-8")
 
 
@@ -177,7 +182,7 @@ def _panels(
         if error is not None:
             axes.fill_between(t, values[:, i] - 2 * error[:, i], values[:, i] + 2 * error[:, i], color=BAND, lw=0)
         axes.plot(t, values[:, i], color=INK, lw=1.3)
-        axes.set_title(f"{model.speed_names[i]}, {unit or _unit(model, i)}", fontsize=10, loc="left")
+        axes.set_title(f"{drawn_name(model.speed_names[i])}, {unit or _unit(model, i)}", fontsize=10, loc="left")
         axes.tick_params(labelsize=8.5)
         axes.margins(x=0)
         axes.spines[["top", "right"]].set_visible(False)
@@ -191,10 +196,9 @@ def _map(model: kg.Model, values: Array, labels: Sequence[str], rows: Sequence[i
     figure = Figure(figsize=(9.6, 0.9 + 0.19 * len(rows)), layout="constrained")
     axes: Any = figure.add_subplot()
     picture = axes.imshow(np.maximum(values, 1e-12), aspect="auto", cmap="Blues")
-    axes.set_xticks(
-        range(len(labels)), [label.split(" of ", 1)[-1] for label in labels], rotation=60, ha="right", fontsize=7
-    )
-    axes.set_yticks(range(len(rows)), [model.speed_names[i] for i in rows], fontsize=7)
+    names = [drawn_name(label.split(" of ", 1)[-1]) for label in labels]
+    axes.set_xticks(range(len(labels)), names, rotation=60, ha="right", fontsize=7)
+    axes.set_yticks(range(len(rows)), [drawn_name(model.speed_names[i]) for i in rows], fontsize=7)
     bar = figure.colorbar(picture, ax=axes, pad=0.01)
     bar.ax.tick_params(labelsize=7)
     return figure

@@ -106,9 +106,12 @@ def analyze(
 
     Writes torques.sto, torques.csv, analysis.nc (everything, labelled), motion.mot (as smoothed) and index.html.
     """
-    from kinegrad.cli.analysis_page import write_everything
+    from kinegrad.cli.analysis_page import FILES, write_everything
+    from kinegrad.io.whole_file import check_kept
     from kinegrad.recordings import analyze_recording
 
+    target = out or Path("out", "analyze")
+    check_kept([target / name for name in FILES], [Path(model), motion, markers, marker_set, forces])
     with _collected() as doubts:
         recording = _read(
             model, motion, markers, marker_set, lambda world: _plates(world, forces, foot, columns, up), up,
@@ -121,7 +124,6 @@ def analyze(
         )  # fmt: skip
     for text in doubts:
         open_console(stderr=True).print(f"[bold]warning:[/] {plain(text)}", soft_wrap=True)
-    target = out or Path("out", "analyze")
     write_everything(target, found, recording.kinematics, recording.notes, doubts)
     _print(found, recording, target)
 

@@ -10,6 +10,7 @@ import typer
 import kinegrad as kg
 from kinegrad.cli.console import find_file, open_console, plain
 from kinegrad.cli.info import Massless, ModelName, Project, Root, Turned, file_options
+from kinegrad.io.whole_file import check_kept
 
 __all__ = ["convert"]
 
@@ -26,6 +27,8 @@ def convert(
 
     Constraints, loads and a design go with it. What of the file is not in the model is listed.
     """
+    if Path(model).suffix.lower() != ".toml":
+        check_kept([out], [Path(model)])
     found = find_file(model, **file_options(root, quaternion, massless, project_inertia))
     console = open_console()
     if found is None:

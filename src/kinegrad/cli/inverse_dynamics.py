@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
 import time
 from enum import StrEnum
@@ -110,6 +109,7 @@ def inverse_dynamics(
     """
     from kinegrad import io
     from kinegrad.io.trajectory import STORAGE
+    from kinegrad.io.whole_file import check_kept
     from kinegrad.recordings import read_motion
 
     mechanism, console = find_model(model), open_console()
@@ -121,8 +121,7 @@ def inverse_dynamics(
     suffix = ".csv" if stored else trajectory.suffix
     target = output or trajectory.with_name(f"{trajectory.stem}.tau{suffix}")
     io.file_format(target)
-    if os.path.realpath(target) == os.path.realpath(trajectory):
-        raise kg.InputError(f"`--output` is {str(target)!r}, the trajectory itself; expected another file")
+    check_kept([target], [Path(model), trajectory])
     unit = None if units is None else units.value
     motion: Trajectory | RecordedMotion | None = None
     if lowpass is None and not smooth and rate is None and missing is Missing.refuse and not stored:

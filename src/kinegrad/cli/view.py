@@ -45,6 +45,7 @@ def view(
     colours the body by the derivatives of all torques with respect to its joint.
     """
     from kinegrad import view
+    from kinegrad.io.whole_file import check_kept
 
     for option, path, endings in (
         ("--png", png, (".png", ".pdf", ".svg")), ("--gif", gif, (".gif",)), ("--mp4", mp4, (".mp4",)),
@@ -52,6 +53,7 @@ def view(
     ):  # fmt: skip
         if path is not None and path.suffix.lower() not in endings:
             raise kg.InputError(f"{option} is '{plain(path)}'; expected a name that ends in {' or '.join(endings)}")
+    check_kept([path for path in (png, gif, mp4, export) if path is not None], [Path(model), motion])
     mechanism, console = find_model(model, drawn=True), open_console()
     played = None if motion is None else _played(motion, mechanism, units, missing)
     written = []

@@ -3,6 +3,7 @@
 from kinegrad.io.model_file import LeftOutWarning, ModelFile, Note, Report
 from kinegrad.io.models import load, read_model, save
 from kinegrad.io.names import PositionsAloneError
+from kinegrad.io.netcdf_file import write_dataset
 from kinegrad.io.storage_file import StorageTable, coordinate_table, read_storage, write_storage
 from kinegrad.io.trajectory import (
     Positions,
@@ -34,6 +35,7 @@ __all__ = [
     "read_trajectory",
     "read_trc",
     "save",
+    "write_dataset",
     "write_storage",
     "write_torques",
     "write_trajectory",

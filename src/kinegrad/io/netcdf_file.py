@@ -1,16 +1,18 @@
 """Trajectories as NetCDF 4: variables over (time, joint) with units, also of files that others have written.
 
-Files are put together in memory: HDF5, when the disk is full, leaves the process with a file that it cannot close.
+Files are put together in memory (`packed`): HDF5, when the disk is full, leaves the process with a file that it cannot
+close, and ends it.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +23,17 @@ from kinegrad.io.hdf5_heap import check_heaps
 from kinegrad.io.interrupts import interrupts_wait
 from kinegrad.io.names import PositionsAloneError, check_names, joint_order, joint_texts
 from kinegrad.io.units import default_factor, joint_factor, time_factor
+from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.model import Model
 from kinegrad.model.units import joint_units, kind_units
 
-__all__ = ["check_packages", "read_netcdf", "write_netcdf"]
+if TYPE_CHECKING:
+    from xarray import Dataset
+
+__all__ = ["check_packages", "packed", "read_netcdf", "write_dataset", "write_netcdf"]
 
 Array = NDArray[np.float64]
+Variable = tuple[tuple[str, ...], NDArray[Any], Mapping[str, Any]]  # dimensions, numbers or texts, attributes
 PACKAGES = ("h5py", "h5netcdf", "xarray")
 TEXTS = {"decode_vlen_strings": True}
 ALONE = b"This is a netCDF dimension but not a netCDF variable"  # by the NetCDF 4 format specification
@@ -57,24 +64,109 @@ def read_netcdf(
 @interrupts_wait()
 def write_netcdf(file: BinaryIO, model: Model, t: Array | None, values: Mapping[str, Array]) -> None:
     """Write variables with their units; the coordinate ``kind`` says which joints turn and which slide."""
-    h5py, h5netcdf, _ = check_packages("")
     axes = {what: (names, kinds) for what, names, kinds in map(model.layout.columns, values)}
+    rows = len(next(iter(values.values())))
+    sizes = {"time": rows, **{what: len(names) for what, (names, _) in axes.items()}}
+    variables: dict[str, Variable] = {}
+    for what, (names, kinds) in axes.items():
+        variables |= {what: ((what,), np.array(names), {}), _kind(what): ((what,), np.array(kinds), {})}
+    if t is not None:
+        variables["time"] = ("time",), t, {"units": "s"}
+    for x, each in values.items():
+        what, _, kinds = model.layout.columns(x)
+        variables[x] = ("time", what), each, {"units": joint_units(x, kinds), "coordinates": _kind(what)}
+    file.write(packed(sizes, variables, {"model": model.name}))
+
+
+@interrupts_wait()
+def packed(sizes: Mapping[str, int], variables: Mapping[str, Variable], attributes: Mapping[str, Any]) -> memoryview:
+    """Return the bytes of a NetCDF 4 file, which HDF5 never sees on a disk.
+
+    Parameters
+    ----------
+    sizes : mapping of str to int
+        Of dimensions.
+    variables : mapping of str to (dimensions, array, attributes)
+        Arrays of numbers or texts.
+    attributes : mapping of str to value
+        Of the file.
+    """
+    h5py, h5netcdf, _ = check_packages("")
     whole = io.BytesIO()
     with h5netcdf.File(whole, "w") as data:
-        rows = len(next(iter(values.values())))
-        data.dimensions = {"time": rows, **{what: len(names) for what, (names, _) in axes.items()}}
-        data.attrs["model"] = model.name
-        for what, (names, kinds) in axes.items():
-            data.create_variable(what, (what,), dtype=h5py.string_dtype())[...] = np.array(names, object)
-            data.create_variable(_kind(what), (what,), dtype=h5py.string_dtype())[...] = np.array(kinds, object)
-        if t is not None:
-            data.create_variable("time", ("time",), data=t).attrs["units"] = "s"
-        for x, each in values.items():
-            what, _, kinds = model.layout.columns(x)
-            variable = data.create_variable(x, ("time", what), data=each)
-            variable.attrs["units"] = joint_units(x, kinds)
-            variable.attrs["coordinates"] = _kind(what)
-    file.write(whole.getbuffer())
+        data.dimensions = dict(sizes)
+        data.attrs.update({name: _attribute(x) for name, x in attributes.items()})
+        for name, (dimensions, array, own) in variables.items():
+            if array.dtype.kind in "UO":
+                variable = data.create_variable(name, dimensions, dtype=h5py.string_dtype())
+                variable[...] = array.astype(object)
+            else:
+                plain = array.astype(np.int8) if array.dtype == bool else array
+                variable = data.create_variable(name, dimensions, data=plain)
+            for key, x in own.items():
+                variable.attrs[key] = _attribute(x)
+    return whole.getbuffer()
+
+
+def _attribute(value: Any) -> Any:
+    """A text, a number or an array of these; what NetCDF has no type for as text."""
+    if isinstance(value, bool | np.bool_):
+        return np.int8(value)
+    array = np.asarray(value)
+    return value if isinstance(value, str) or array.dtype.kind in "iuf" else str(value)
+
+
+def write_dataset(path: str | os.PathLike[str], dataset: Dataset) -> None:
+    """Write an xarray.Dataset as a NetCDF 4 file, whole or not at all.
+
+    Unlike ``dataset.to_netcdf(path)``, it cannot end the process if the disk is full.
+
+    Parameters
+    ----------
+    path : str or pathlib.Path
+        Of the file; one that is there is replaced.
+    dataset : xarray.Dataset
+        Of numbers and texts, such as ``motion.to_xarray()``.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written; a file that was there before stays as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from kinegrad import Motion, samples
+    >>> motion = Motion(samples.two_link(), [0.0, 1.0], *np.zeros((3, 2, 2)))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_dataset(Path(folder, "motion.nc"), motion.to_xarray())
+    ...     sorted(path.name for path in Path(folder).iterdir())
+    ['motion.nc']
+    """
+    place = checked_path(path)
+    xarray = check_packages(place)[2]
+    if not isinstance(dataset, xarray.Dataset):
+        raise InputError(f"`dataset` is a {type(dataset).__name__}; expected an xarray.Dataset, as of to_xarray()")
+    variables: dict[str, Variable] = {}
+    for name, each in dataset.variables.items():
+        array = np.asarray(each.values)
+        if array.dtype.kind not in "biufUO":
+            found = f"`dataset` has {str(name)!r} of type {array.dtype}"
+            raise InputError(f"{found}; expected numbers or texts")
+        own = dict(each.attrs)
+        along = [
+            str(x) for x in dataset.coords if x != name and x not in dataset.dims and {*dataset[x].dims} <= {*each.dims}
+        ]
+        if along and name not in dataset.coords:
+            own["coordinates"] = " ".join(along)
+        variables[str(name)] = tuple(map(str, each.dims)), array, own
+    content = packed({str(name): int(size) for name, size in dataset.sizes.items()}, variables, dataset.attrs)
+    try:
+        with replacing(place) as file:
+            file.write(content)
+    except OSError as error:
+        raise InputError(f"{place}: cannot be written: {error.strerror or error}") from None
 
 
 def _kind(what: str) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from kinegrad.errors import InputError
 
-__all__ = ["TEMPORARY", "checked_path", "keep_mode", "regular_file", "replacing"]
+__all__ = ["TEMPORARY", "check_kept", "checked_path", "keep_mode", "regular_file", "replacing"]
 
 TEMPORARY = ".kinegrad-"  # how the names of temporary files and folders begin
 
@@ -52,6 +52,19 @@ def regular_file(path: Path) -> os.stat_result:
     if not stat.S_ISREG(status.st_mode):
         raise InputError(f"{path}: is {_kind(status.st_mode)}; expected a regular file")
     return status
+
+
+def check_kept(outputs: Iterable[Path], inputs: Iterable[Path | None]) -> None:
+    """Refuse to write over a file that is read; symbolic links are followed.
+
+    >>> check_kept([Path("out/../walk.csv")], [None, Path("walk.csv")])
+    Traceback (most recent call last):
+    kinegrad.errors.InputError: out/../walk.csv: is read, and would be written over; expected another name or folder
+    """
+    read = {os.path.realpath(path) for path in inputs if path is not None}
+    for path in outputs:
+        if os.path.realpath(path) in read:
+            raise InputError(f"{path}: is read, and would be written over; expected another name or folder")
 
 
 @contextmanager

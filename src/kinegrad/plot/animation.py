@@ -16,6 +16,7 @@ from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.model import Model
 from kinegrad.motion import Motion
 from kinegrad.plot.colours import branch_colours
+from kinegrad.plot.names import drawn_name
 from kinegrad.plot.skeleton import INK, Scene, _camera
 
 __all__ = ["animate"]
@@ -157,7 +158,7 @@ def _canvas(model: Model, times: Array, q: Array, azimuth: float, elevation: flo
         dots.set_data(joints[k, :, 0], joints[k, :, 1])
         if path is not None:
             way.set_data(path[: k + 1, 0], path[: k + 1, 1])
-        title.set_text(f"{model.name}, t = {times[k]:.2f} s")
+        title.set_text(f"{drawn_name(model.name)}, t = {times[k]:.2f} s")
         return [*bones, dots, way, title]
 
     return figure, show

@@ -17,6 +17,7 @@ from kinegrad.errors import InputError
 from kinegrad.model import Model
 from kinegrad.model.topology import Topology, joint_ranges
 from kinegrad.plot.colours import branch_colours
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def draw_joint_graph(
     ax : matplotlib axes, optional
         Where to draw; a new figure of a fitting size if not given.
     names : sequence of str, length n, optional
-        Labels beside the joints; those of the topology, if it has any, when not given.
+        Labels beside the joints, as matplotlib's text; names of the topology, if it has any, when not given.
     show_numbers_from : int
         Number of the first joint; the paper counts from 1.
 
@@ -57,7 +58,8 @@ def draw_joint_graph(
     ['world', '1', '2', '3', '4']
     """
     topology = _topology(topology)
-    names = topology.names if names is None else names
+    if names is None and topology.names is not None:
+        names = list(map(drawn_name, topology.names))
     if names is not None and len(names) != topology.n:
         raise InputError(f"`names` has {len(names)} entries; expected {topology.n}, one per joint")
     return _draw(topology, topology.branch_of, names, ax, show_numbers_from)

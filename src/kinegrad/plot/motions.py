@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, shown
 from kinegrad.motion import Motion
 from kinegrad.plot.colours import line_styles
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,23 +64,21 @@ def plot_motion(motion: Motion, names: Sequence[str] | None = None, quantities: 
     figure = Figure(figsize=(8, 2.0 * len(rows) + 0.8), layout="constrained")
     panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
     styles = dict(zip(chosen, line_styles(len(chosen)), strict=True))
+    handles: dict[str, Any] = {}
     for ax, x in zip(panels, rows, strict=True):
         units = dict[str, None]()
         for name, values, unit in _curves(motion, x, chosen):
             colour, style = styles[name]
-            ax.plot(motion.t, values, color=colour, linestyle=style, linewidth=1.6, label=name)
+            line = ax.plot(motion.t, values, color=colour, linestyle=style, linewidth=1.6, label=drawn_name(name))
+            handles.setdefault(name, line[0])
             units[unit] = None
         ax.set_ylabel(f"{LABELS[x]}, {' or '.join(units)}" if units else LABELS[x])
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(color="0.92", linewidth=0.8)
         ax.margins(x=0)
-    handles: dict[str, Any] = {}
-    for ax in panels:
-        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
-            handles.setdefault(label, handle)
-    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False, fontsize=9)
+    figure.legend(handles.values(), map(drawn_name, handles), loc="outside right upper", frameon=False, fontsize=9)
     panels[-1].set_xlabel("time, s" + (f"      {hidden}" if hidden else ""))
-    figure.suptitle(motion.model.name, fontsize=11, fontweight="bold", x=0.01, ha="left")
+    figure.suptitle(drawn_name(motion.model.name), fontsize=11, fontweight="bold", x=0.01, ha="left")
     return figure
 
 

@@ -13,6 +13,7 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
 from kinegrad.plot.given import instants
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,8 +130,9 @@ def _label(ax: Axes, names: list[str], *, rows_too: bool) -> None:
     step = -(-len(names) // MOST)
     places = list(range(0, len(names), step))
     size = 9 if len(names) <= NAMED else 7
-    ax.set_xticks(places, [names[k] for k in places], rotation=90, fontsize=size)
-    ax.set_yticks(places, [names[k] for k in places] if rows_too else [], fontsize=size)
+    labels = [drawn_name(names[k]) for k in places]
+    ax.set_xticks(places, labels, rotation=90, fontsize=size)
+    ax.set_yticks(places, labels if rows_too else [], fontsize=size)
     if rows_too:
         ax.set_ylabel("torque" if step == 1 else f"torque (one name of {step} is shown)")
 

@@ -20,6 +20,7 @@ from kinegrad.model.segments import link_segments
 from kinegrad.model.topology import joint_ranges
 from kinegrad.plot.colours import branch_colours
 from kinegrad.plot.given import finite
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,7 +237,7 @@ def _inches(ax: Axes) -> tuple[float, float]:
 
 
 def _text(model: Model, joints: Sequence[int], base: int) -> str:
-    names = list(dict.fromkeys(model.joint_names[i].split(".")[0] for i in joints))
+    names = list(map(drawn_name, dict.fromkeys(model.joint_names[i].split(".")[0] for i in joints)))
     numbers = joint_ranges(joints, base)
     if len(names) == 1:
         return f"{numbers}  {names[0]}"

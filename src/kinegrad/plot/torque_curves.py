@@ -16,6 +16,7 @@ from kinegrad.motion import Motion
 from kinegrad.plot.colours import line_styles
 from kinegrad.plot.given import finite, instants
 from kinegrad.plot.graphs import draw_joint_graph
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +124,7 @@ def _panel(
     for i, (colour, style) in zip(joints, styles, strict=True):
         ax.plot(t, tau[:, i], color=colour, linestyle=style, linewidth=1.8)
     units = {"N" if model.layout.speed_kinds[i] == "prismatic" else "N·m" for i in joints}
-    ax.set_title(name, loc="left", fontsize=10, fontweight="bold")
+    ax.set_title(drawn_name(name), loc="left", fontsize=10, fontweight="bold")
     ax.set_ylabel(f"τ, {' or '.join(sorted(units, reverse=True))}")
     ax.spines[["top", "right"]].set_visible(False)
     ax.axhline(0, color="0.75", linewidth=0.8, zorder=0)
@@ -138,7 +139,7 @@ def _panel(
             clip_on=False,
         )  # fmt: skip
         ax.annotate(
-            f"{i}  {model.speed_names[i]}", (1.05, place), (5, 0), xycoords="axes fraction",
+            f"{i}  {drawn_name(model.speed_names[i])}", (1.05, place), (5, 0), xycoords="axes fraction",
             textcoords="offset points", color="#1b2733", va="center", fontsize=9, annotation_clip=False,
         )  # fmt: skip
     ax.set_ylim(low, high)

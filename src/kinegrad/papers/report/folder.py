@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from html import escape
 from pathlib import Path
 
 from kinegrad.errors import InputError
 from kinegrad.io.whole_file import TEMPORARY, checked_path, keep_mode
 
-__all__ = ["whole_folder"]
+__all__ = ["unfinished_page", "whole_folder"]
+
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)  # what writing to a disk may end with
 
 
 @contextmanager
@@ -44,7 +48,12 @@ def whole_folder(out: str | os.PathLike[str]) -> Iterator[Path]:
                     raise InputError(f"{path}: is a file; expected a folder, or a name for a new one")
             _make(target, made)
             temporary.mkdir(mode=0o700)
-        yield temporary
+        try:
+            yield temporary
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
         with _refused(path):
             _publish(temporary, target)
         made.clear()
@@ -53,6 +62,14 @@ def whole_folder(out: str | os.PathLike[str]) -> Iterator[Path]:
         for folder in reversed(made):
             with suppress(OSError):  # not empty, or not there
                 folder.rmdir()
+
+
+def unfinished_page(path: Path, title: str) -> None:
+    """Write a page that stands beside numbers until the page with their pictures takes its place."""
+    heading = escape(title)
+    words = "The numbers in this folder are whole. The page with their pictures was not finished."
+    page = f'<!doctype html>\n<meta charset="utf-8">\n<title>{heading}</title>\n<h1>{heading}</h1>\n<p>{words}</p>\n'
+    path.write_text(page, encoding="utf-8")
 
 
 @contextmanager

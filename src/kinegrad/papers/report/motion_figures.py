@@ -11,6 +11,7 @@ from kinegrad.model.units import joint_units
 from kinegrad.motion.problem import MotionSolution
 from kinegrad.papers.report.animation import Scene
 from kinegrad.papers.report.motion_scene import foot_forces
+from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,7 +76,7 @@ def plot_coordinates(solution: MotionSolution) -> Figure:
     kinds = [model.layout.speed_kinds[k] for k in order[: len(COLOURS)]]  # motion problems have no quaternions
     figure, ax = _axes(f"coordinate, {joint_units('q', kinds)}")
     for k, colour in zip(order, COLOURS, strict=False):
-        ax.plot(t, q[:, k], color=colour, linewidth=1.9, label=model.coordinate_names[k])
+        ax.plot(t, q[:, k], color=colour, linewidth=1.9, label=drawn_name(model.coordinate_names[k]))
     _seams(ax, solution)
     _names(figure)
     return figure
@@ -98,7 +99,7 @@ def plot_torques(solution: MotionSolution) -> Figure:
             ax.axhline(sign, color=FAINT, linewidth=1.2, linestyle=(0, (4, 3)))
     order = _distinct(tau, np.argsort(-np.abs(tau).max(axis=0), kind="stable"))
     for k, colour in zip(order, COLOURS, strict=False):
-        ax.plot(t, tau[:, k], color=colour, linewidth=1.7, label=model.speed_names[k])
+        ax.plot(t, tau[:, k], color=colour, linewidth=1.7, label=drawn_name(model.speed_names[k]))
     _seams(ax, solution)
     _names(figure)
     return figure
@@ -114,12 +115,13 @@ def plot_forces(solution: MotionSolution) -> Figure | None:
     feet = foot_forces(solution, t)
     if feet:
         for (name, (_, force)), colour in zip(feet.items(), COLOURS, strict=False):
-            ax.plot(t, force[:, 2], color=colour, linewidth=2.0, label=f"{name}, upwards")
+            ax.plot(t, force[:, 2], color=colour, linewidth=2.0, label=f"{drawn_name(name)}, upwards")
             along = force[:, int(np.abs(force[:, :2]).max(axis=0).argmax())]
-            ax.plot(t, along, color=colour, linewidth=1.3, linestyle=(0, (4, 2)), label=f"{name}, along the ground")
+            label = f"{drawn_name(name)}, along the ground"
+            ax.plot(t, along, color=colour, linewidth=1.3, linestyle=(0, (4, 2)), label=label)
     else:
         for k, (name, colour) in enumerate(zip(solution.motion.row_names, COLOURS, strict=False)):
-            ax.plot(solution.motion.t, forces[:, k], color=colour, linewidth=1.8, label=name)
+            ax.plot(solution.motion.t, forces[:, k], color=colour, linewidth=1.8, label=drawn_name(name))
     _seams(ax, solution)
     _names(figure)
     return figure

@@ -19,7 +19,7 @@ from kinegrad.motion.problem.verification import Verification
 from kinegrad.papers.report import motion_figures as figures
 from kinegrad.papers.report.animation import animation
 from kinegrad.papers.report.files import write_json
-from kinegrad.papers.report.folder import whole_folder
+from kinegrad.papers.report.folder import unfinished_page, whole_folder
 from kinegrad.papers.report.motion_scene import scene_of
 from kinegrad.papers.report.page import Page, Progress, about, duration, number, powers, write_figures
 from kinegrad.papers.report.whole_solve import solve_to_the_end
@@ -129,11 +129,20 @@ def predict(
         report = PredictionReport(
             target / "index.html", target / "results.json", target / "motion.csv", solution, verification, seconds
         )
-        _write(folder, prediction, report, solver, say)
+        facts = about("", target, False, ("numpy", "scipy", "casadi", "unopy"))
+        facts["command"] = shlex.join(["kinegrad", "predict", prediction.name, "--out", os.fspath(target)])
+        motion = solution.motion
+        write_trajectory(folder / report.motion_file.name, motion.model, motion.t, motion.q, motion.v, motion.a)
+        write_json(folder / report.results.name, _numbers(prediction, report, facts))
+        unfinished_page(folder / report.page.name, prediction.title)
+    with whole_folder(target) as folder:
+        _write_page(folder, prediction, report, facts, say)
     return report
 
 
-def _write(folder: Path, prediction: Prediction, report: PredictionReport, solver: str, say: Progress) -> None:
+def _write_page(
+    folder: Path, prediction: Prediction, report: PredictionReport, facts: dict[str, str], say: Progress
+) -> None:
     solution = report.solution
     scene = scene_of(solution, prediction.drawing)
     makers: dict[str, Callable[[], Figure]] = {
@@ -168,13 +177,8 @@ def _write(folder: Path, prediction: Prediction, report: PredictionReport, solve
             page.paragraph(powers(_sentence(solution.nonlinear.message)))
         page.figure(png, label, caption)
     _quality(page, report)
-    facts = about("", report.page.parent, False, ("numpy", "scipy", "casadi", "unopy"))
-    facts["command"] = shlex.join(["kinegrad", "predict", prediction.name, "--out", os.fspath(report.page.parent)])
     page.made("By one command. Numbers are in <code>results.json</code>, the motion in <code>motion.csv</code>.", facts)
     (folder / report.page.name).write_text(page.render(), encoding="utf-8")
-    motion = solution.motion
-    write_trajectory(folder / report.motion_file.name, motion.model, motion.t, motion.q, motion.v, motion.a)
-    write_json(folder / report.results.name, _numbers(prediction, report, facts))
 
 
 def _caption(solution: MotionSolution) -> str:
