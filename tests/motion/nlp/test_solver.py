@@ -252,3 +252,53 @@ def test_warm_start_of_another_program():
     other, y0, *_ = hs(43)
     with pytest.raises(InputError, match="`warm_start` has 4 variables and 3 rows; the program has 4 and 2"):
         solve(program, x0, warm_start=solve(other, y0))
+
+
+class Steep:
+    """max x + y with x ≤ 1 and a row 1e5 (x − y) = 0: what moves x by 1e-8 moves the row by 1e-3."""
+
+    n, m, f_scale = 2, 1, 1.0
+    x_lower, x_upper, x_scale = np.full(2, -np.inf), np.array([1.0, np.inf]), np.ones(2)
+    g_lower = g_upper = np.zeros(1)
+    g_scale = np.ones(1)
+    jacobian_pattern = np.array([0, 0]), np.array([0, 1])
+    hessian_pattern = np.zeros(0, dtype=int), np.zeros(0, dtype=int)
+
+    def objective(self, x):
+        return -x[0] - x[1]
+
+    def gradient(self, x):
+        return -np.ones(2)
+
+    def constraints(self, x):
+        return 1e5 * (x[:1] - x[1:])
+
+    def jacobian(self, x):
+        return np.array([1e5, -1e5])
+
+    def hessian(self, x, sigma, multipliers):
+        return np.zeros(0)
+
+    def row_name(self, i):
+        return "difference"
+
+    def variable_name(self, j):
+        return "xy"[j]
+
+
+@pytest.mark.parametrize("solver", ["ipopt", "uno", "slsqp"])
+def test_a_solution_put_back_within_its_bounds_is_one(solver):
+    """IPOPT relaxes bounds; put back, x violated steep rows by more than the tolerance that was asked for."""
+    found = solve(Steep(), [0.0, 0.0], solver=solver)
+    assert found.success, found.message
+    assert found.x[0] <= 1
+    assert found.violation < 1e-6
+
+
+def test_solver_and_judgement_are_explained_together():
+    """Whoever loosens the solver's tolerance reads both words in one sentence."""
+    program, x0, *_ = hs(71)
+    found = solve(program, x0, options={"tol": 0.1, "compl_inf_tol": 0.1})
+    assert found.status == "stalled"
+    assert found.message.startswith("the solver reports an optimum (Solve_Succeeded), but at its point the conditions")
+    assert "10 tolerances of 1e-06: optimality" in found.message

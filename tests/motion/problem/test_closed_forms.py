@@ -376,3 +376,20 @@ def test_what_mujoco_cannot_hold_is_said():
     assert proof.departure < 1e-6
     assert np.isnan(proof.mujoco)
     assert "not with MuJoCo: " in proof.message
+
+
+@pytest.mark.slow
+def test_an_acrobot_that_swings_up_past_a_limit_of_its_elbow_is_solved():
+    """Its elbow waits at 6 rad; 6e-8 rad of relaxed bounds put back were 1e-5 N·m at the shoulder, "infeasible"."""
+    builder = kg.ModelBuilder("acrobot")
+    rod = kg.Inertia.rod(1.0, [0, 0, 0], [0, 0, -1.0])
+    builder.add("shoulder", None, kg.revolute("y"), inertia=rod, link="upper")
+    builder.add("elbow", "upper", kg.revolute("y"), placement=[0, 0, -1.0], inertia=rod, link="lower")
+    swing = [Boundary("start", q=[0, 0], v=0), Boundary("end", q=[np.pi, 0], v=0), Limits(tau=15.0, q=6.0)]
+    problem = MotionProblem(
+        builder.build().replace(actuation=["elbow"]), Phase(duration=5.0, segments=80), swing,
+        [Effort(1.0), Acceleration(1e-4)],
+    )  # fmt: skip
+    found = problem.solve().nonlinear
+    assert found.success, found.message
+    assert max(found.violation, found.optimality) < 1e-6

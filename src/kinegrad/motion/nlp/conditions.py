@@ -41,6 +41,7 @@ __all__ = [
 Array = NDArray[np.float64]
 DENSE = 250  # variables up to which dense work is done
 SCALE = 100.0
+SLACK = 10  # tolerances that the conditions of an optimum may be off by: solvers measure them each in its own way
 
 
 @dataclass(frozen=True, eq=False)

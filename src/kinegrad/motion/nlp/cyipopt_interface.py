@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, said
 from kinegrad.motion.nlp.evaluation import Evaluator, NotEvaluable, Stopped
-from kinegrad.motion.nlp.ipopt import OPTIONS, Ending, settings, warm_settings
+from kinegrad.motion.nlp.ipopt import OPTIONS, Ending, settings, unrelaxed, warm_settings
 
 __all__ = ["run_cyipopt"]
 
@@ -31,6 +31,19 @@ def run_cyipopt(
     options: dict[str, Any],
 ) -> Ending:
     """Solve the scaled program from x0."""
+    given = settings(scaled, hessian, tolerance, max_iterations)
+    more = {} if warm is None else warm_settings(scaled, x0, *warm, tolerance)
+
+    def again(x: Array, multipliers: tuple[Array, Array], changes: dict[str, Any]) -> Ending:
+        return _run(scaled, x, hessian, multipliers, given | changes | options)
+
+    found = _run(scaled, x0, hessian, warm, given | more | options)
+    return unrelaxed(scaled, found, tolerance, options, again)
+
+
+def _run(
+    scaled: Evaluator, x0: Array, hessian: str, warm: tuple[Array, Array] | None, options: dict[str, Any]
+) -> Ending:
     import cyipopt
 
     functions = _Functions(scaled)
@@ -41,12 +54,10 @@ def run_cyipopt(
         cl=scaled.g_lower, cu=scaled.g_upper,
     )  # fmt: skip
     functions.problem = problem
-    given = settings(scaled, hessian, tolerance, max_iterations)
     start: dict[str, Array] = {}
     if warm is not None:
-        given |= warm_settings(scaled, x0, *warm, tolerance)
         start = {"lagrange": warm[0], "zl": np.maximum(-warm[1], 0), "zu": np.maximum(warm[1], 0)}
-    for name, value in (given | options).items():
+    for name, value in options.items():
         try:
             problem.add_option(name, value)
         except TypeError as error:

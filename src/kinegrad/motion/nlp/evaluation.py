@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
 from kinegrad.errors import InputError, SingularError, SolveError, said
-from kinegrad.motion.nlp.conditions import matrix, signs, stationarity, violation_of
+from kinegrad.motion.nlp.conditions import SLACK, matrix, signs, stationarity, violation_of
 from kinegrad.motion.nlp.differences import Differences
 from kinegrad.motion.nlp.messages import named
 from kinegrad.motion.nlp.program import NonlinearProgram
@@ -271,7 +271,7 @@ class Evaluator:
         self.history.append(iterate)
         if self.iterates is not None:
             self.iterates.append(np.array(self.unscaled(x)))
-        rank = (outside if outside > 10 * self.tolerance else 0.0, f)
+        rank = (outside if outside > SLACK * self.tolerance else 0.0, f)
         self.last = (x.copy(), *given)
         if rank <= self._best_rank or self.best is None:
             self.best, self._best_rank = (x.copy(), *given), rank

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError, said
+from kinegrad.motion.nlp.conditions import SLACK, optimality_conditions
 from kinegrad.motion.nlp.evaluation import Evaluator, NotEvaluable, Stopped
 
 __all__ = ["OPTIONS", "Ending", "run_ipopt"]
@@ -71,14 +72,56 @@ def run_ipopt(
         given |= warm_settings(scaled, x0, *warm, tolerance)
     exact = hessian != "limited-memory"
     made = _kept(scaled, given | options, exact=exact) or _Made(casadi, scaled, given | options, exact=exact)
-    made.functions.scaled = scaled
-    try:
-        found = _end(made.solver, scaled, x0, warm)
-    finally:
-        del made.functions.scaled  # which would keep the program alive
+    found = _run(made, scaled, x0, warm)
     if not scaled.stopping:
         _keep(scaled, made)
+
+    def again(x: Array, multipliers: tuple[Array, Array], changes: dict[str, Any]) -> Ending:
+        return _run(_Made(casadi, scaled, given | changes | options, exact=exact), scaled, x, multipliers)
+
+    return unrelaxed(scaled, found, tolerance, options, again)
+
+
+def _run(made: _Made, scaled: Evaluator, x0: Array, warm: tuple[Array, Array] | None) -> Ending:
+    made.functions.scaled = scaled
+    try:
+        return _end(made.solver, scaled, x0, warm)
+    finally:
+        del made.functions.scaled  # which would keep the program alive
+
+
+def unrelaxed(
+    scaled: Evaluator, found: Ending, tolerance: float, options: dict[str, Any], again: Callable[..., Ending]
+) -> Ending:
+    """The ending, solved on with bounds as they are where it shows that they were relaxed.
+
+    IPOPT moves all bounds away by 1e-8, so that there is an inside, and puts x back at the end.  A control point that
+    is put back moves accelerations by more than the tolerance where segments are short, and a large multiplier makes
+    as much of the distance from its limit.  From there a step or two suffice.
+    """
+    left = _left(scaled, found)
+    if found.status != "optimal" or "bound_relax_factor" in options or not left > SLACK * tolerance:
+        return found
+    assert found.g_multipliers is not None
+    assert found.x_multipliers is not None
+    x, multipliers = np.clip(found.x, scaled.lower, scaled.upper), (found.g_multipliers, found.x_multipliers)
+    changes = {"bound_relax_factor": 0.0, **warm_settings(scaled, x, *multipliers, tolerance)}
+    more = again(x, multipliers, changes)
+    if more.status == "optimal" and _left(scaled, more) < left:
+        return replace(more, iterations=found.iterations + more.iterations)
     return found
+
+
+def _left(scaled: Evaluator, ending: Ending) -> float:
+    """What is left of the conditions of an optimum where it is put back within its bounds; NaN if nothing is there."""
+    if ending.g_multipliers is None or ending.x_multipliers is None or scaled.stopping:
+        return np.nan
+    x = np.clip(ending.x, scaled.lower, scaled.upper)
+    try:
+        values = scaled.constraints(x), scaled.gradient(x), scaled.jacobian(x)
+    except NotEvaluable:
+        return np.nan
+    return optimality_conditions(scaled, x, *values, ending.g_multipliers, ending.x_multipliers).worst
 
 
 def _end(solver: Any, scaled: Evaluator, x0: Array, warm: tuple[Array, Array] | None) -> Ending:

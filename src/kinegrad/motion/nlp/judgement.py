@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import SolveError
 from kinegrad.motion.nlp import conditions as kkt
+from kinegrad.motion.nlp.conditions import SLACK
 from kinegrad.motion.nlp.evaluation import Evaluator, NotEvaluable, Stopped
 from kinegrad.motion.nlp.ipopt import Ending
 from kinegrad.motion.nlp.messages import explanation
@@ -18,7 +19,6 @@ from kinegrad.motion.nlp.solution import STATUSES, NonlinearSolution
 __all__ = ["judged_solution", "still_optimal", "stopped"]
 
 Array = NDArray[np.float64]
-SLACK = 10  # tolerances that the conditions of an optimum may be off by: solvers measure them each in its own way
 AFTERWARDS = "when the solver had ended"
 
 
@@ -49,16 +49,17 @@ def judged_solution(
         if other is not None and other.rank(tolerance) < judged.rank(tolerance):
             judged = other
     status, word = ("interrupted", "stopped") if interrupted or ending is None else (ending.status, ending.word)
+    claimed = status
     if not interrupted:
         if judged.fulfilled(tolerance):
             status = "optimal" if judged.is_minimum else "saddle"
         elif status == "optimal":
-            status = "stalled" if judged.conditions.violation <= SLACK * tolerance else "infeasible"
+            status = "stalled"
     if scaled.interrupted and not interrupted:
         status, word = "interrupted", AFTERWARDS
     x = np.clip(judged.x * scaled.x_scale, scaled.program.x_lower, scaled.program.x_upper)
     g = judged.g * scaled.g_scale
-    message = explanation(scaled, status, word, judged.conditions, judged.curvature, x, g, tolerance)
+    message = explanation(scaled, status, claimed, word, judged.conditions, judged.curvature, x, g, tolerance)
     return NonlinearSolution(
         x, judged.f * scaled.f_scale, g,
         judged.x_multipliers * scaled.f_scale / scaled.x_scale, judged.g_multipliers * scaled.f_scale / scaled.g_scale,

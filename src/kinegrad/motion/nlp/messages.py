@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.motion.nlp.conditions import Conditions
+from kinegrad.motion.nlp.conditions import SLACK, Conditions
 from kinegrad.motion.nlp.solution import STATUSES
 
 __all__ = ["explanation", "most_violated", "named"]
@@ -17,18 +17,24 @@ NAMED = 3  # rows in a message
 
 
 def explanation(
-    scaled: Any, status: str, word: str, left: Conditions, curvature: float, x: Array, g: Array, tolerance: float
-) -> str:
-    """The message of a solution."""
+    scaled: Any, status: str, claimed: str, word: str, left: Conditions, curvature: float, x: Array, g: Array,
+    tolerance: float,
+) -> str:  # fmt: skip
+    """The message of a solution: its status, the one that the solver claimed, and what is left of the conditions."""
     rest = (
         f"optimality {left.optimality:.1e}, violation {left.violation:.1e}, complementarity {left.complementarity:.1e}"
     )
     if status == "optimal":
-        return f"an optimum: {rest}, scaled"
+        return f"an optimum{'' if claimed == status else f', though the solver ended with {word}'}: {rest}, scaled"
     text = f"{STATUSES[status]} ({word}); {rest}, scaled"
+    if claimed == "optimal" and status == "stalled":
+        text = (
+            f"the solver reports an optimum ({word}), but at its point the conditions of one are off by more than "
+            f"{SLACK} tolerances of {tolerance:.1g}: {rest}, scaled"
+        )
     if status == "saddle":
         text = f"{STATUSES[status]}: the curvature along it is {curvature:.2g}; {rest}, scaled"
-    if left.violation > 10 * tolerance:
+    if left.violation > SLACK * tolerance:
         text += f". Violated most: {most_violated(scaled.program, x, g)}"
     if scaled.failures:
         how_many = "1 evaluation" if scaled.failures == 1 else f"{scaled.failures} evaluations"

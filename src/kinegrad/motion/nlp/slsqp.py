@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.errors import InputError
-from kinegrad.motion.nlp.conditions import estimated_multipliers, optimality_conditions
+from kinegrad.motion.nlp.conditions import SLACK, estimated_multipliers, optimality_conditions
 from kinegrad.motion.nlp.evaluation import Evaluator, NotEvaluable
 from kinegrad.motion.nlp.ipopt import Ending
 
@@ -81,7 +81,7 @@ def _optimal(scaled: Evaluator, x: Array, tolerance: float) -> bool:
         g, gradient, jacobian = scaled.constraints(x), scaled.gradient(x), scaled.jacobian(x)
     except NotEvaluable:
         return True
-    multipliers = estimated_multipliers(scaled, x, g, gradient, jacobian, max(10 * tolerance, 1e-8))
+    multipliers = estimated_multipliers(scaled, x, g, gradient, jacobian, max(SLACK * tolerance, 1e-8))
     if multipliers is None:
         return True
     return optimality_conditions(scaled, x, g, gradient, jacobian, *multipliers).worst <= tolerance
