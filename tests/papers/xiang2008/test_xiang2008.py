@@ -12,6 +12,7 @@ from kinegrad import InputError, cli
 from kinegrad.papers import xiang2008
 from kinegrad.papers.xiang2008 import experiment
 from kinegrad.papers.xiang2008.findings import run_of
+from tests.papers.quoted import missing, numbers_of
 
 
 def silent(what, done, total):
@@ -85,6 +86,12 @@ def test_the_numbers_are_those_of_other_solvers(report):
     assert max(one.in_segments for one in report.verification) < 1e-6
     exact, limited = run_of(report, 2), run_of(report, 2, hessian="limited-memory")
     assert exact.iterations < 40 < limited.iterations
+
+
+@pytest.mark.slow
+def test_the_documentation_quotes_the_page(report):
+    assert {"0.39266", "0.39314", "0.39185454", "0.51881", "0.51915", "0.39219"} <= set(numbers_of("xiang2008"))
+    assert missing("xiang2008", report.page.read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.slow

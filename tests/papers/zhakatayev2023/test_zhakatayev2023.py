@@ -16,6 +16,7 @@ from kinegrad.papers.report.page import Page
 from kinegrad.papers.zhakatayev2023 import experiment as zhakatayev2023_experiment
 from kinegrad.papers.zhakatayev2023.jacobianest import jacobianest
 from kinegrad.plot.skeleton import joint_points
+from tests.papers.quoted import missing, numbers_of
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -93,6 +94,22 @@ def test_spikes_come_from_coordinates_that_are_nearly_zero(results):
     assert "the step rule of jacobianest breaks down" in results["spike_statement"]
 
 
+def test_what_differs_from_figures_5_and_6_is_said(run, results):
+    """Which torque vanishes, with rods and with cylinders; and spikes at all half seconds, not at two."""
+    found = results["disagreements"]
+    knee, ankle = found["rods"]
+    assert knee == pytest.approx(245.62, abs=0.01)
+    assert abs(ankle) < 1e-12
+    assert found["cylinders"] == pytest.approx([245.6, -0.0251], rel=0.01)
+    assert found["shifts"]  # by 2, among others: but then an entry of figure 4 is zero
+    assert all(found["shifts"].values())
+    assert found["seen"] == {"q": [0.5, 1.0, 1.5, 2.0, 2.5, 3.0], "v": [], "a": [0.5, 1.0, 1.5, 2.0, 2.5, 3.0]}
+    assert found["summed"] == found["seen"]
+    text = re.sub(r"<[^>]*>", "", run[0].page.read_text(encoding="utf-8"))
+    assert "Here it is the other way round: Q18 = 245.6 N·m, and Q20" in text
+    assert "show the same instants. Nothing that was tried leaves two" in text
+
+
 def test_times_are_labelled_by_what_was_measured(results):
     rows = {(row["what"].split(",")[0].split(":")[0], row["threads"]): row for row in results["timings"]}
     assert all(row["seconds"] > 0 for row in results["timings"])
@@ -153,6 +170,11 @@ def test_the_page_says_what_breaks_down_and_what_made_it(run):
     for fact in ("command", "date", "processor", "versions"):
         assert report.about[fact] in text
     assert [int(k) for k in re.findall(r"<b>Figure (\d+)\.", html)] == list(range(1, 10))
+
+
+def test_the_documentation_quotes_the_page(run):
+    assert numbers_of("zhakatayev2023") == ["1102", "1849", "198", "245.6"]
+    assert missing("zhakatayev2023", run[0].page.read_text(encoding="utf-8")) == []
 
 
 def test_figures_are_files_too(run):

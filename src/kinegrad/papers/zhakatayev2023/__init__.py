@@ -2,6 +2,7 @@
 
 reproduction   run the experiment and write everything
 experiment     what is computed and timed
+disagreements  figures 5 and 6 where the paper differs, and what was tried to explain it
 page           text, tables and figures of the page
 jacobianest    the step rule of the paper's numerical method
 peers          the same work in Pinocchio, where it is installed

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from kinegrad import samples
 from kinegrad.compare import numerical_jacobian
@@ -33,10 +33,12 @@ __all__ = [
     "curve_errors",
     "experiment",
     "matrix_errors",
+    "motion",
     "rms_errors",
     "spike_statement",
     "spikes",
     "topological_zeros",
+    "torques_by",
 ]
 
 Array = NDArray[np.float64]
@@ -190,10 +192,7 @@ class Experiment:
 def experiment(instants: int, adaptive: int, say: Progress, timings: list[Timing]) -> Experiment:
     model = samples.human43()
     t = np.linspace(0, DURATION, instants)
-    w = 2 * np.pi
-    motion = (np.sin(w * t), w * np.cos(w * t), -(w**2) * np.sin(w * t))
-    q, v, a = (np.repeat(x[:, None], model.n, axis=1) for x in motion)
-    states = (q, v, a)
+    states = motion(model.n, t)
     say("analytic", 0, 1)
     timings += _analytic_timings(model, states)
     result = inverse_dynamics_derivatives(model, *states)
@@ -206,7 +205,13 @@ def experiment(instants: int, adaptive: int, say: Progress, timings: list[Timing
     return Experiment(model, t, states, result.tau, exact, curves, matrices)
 
 
-def _torques_by(model: Model, state: Sequence[Array], by: int) -> Callable[[Array], Array]:
+def motion(n: int, t: ArrayLike) -> tuple[Array, Array, Array]:
+    """q = sin 2πt of all n coordinates, its first and its second derivative, (..., n) each."""
+    w, at = 2 * np.pi, np.asarray(t, dtype=float)[..., None] * np.ones(n)
+    return np.sin(w * at), w * np.cos(w * at), -(w**2) * np.sin(w * at)
+
+
+def torques_by(model: Model, state: Sequence[Array], by: int) -> Callable[[Array], Array]:
     """Torques as a function of q, v or a alone, of one point or many."""
 
     def torques(x: Array) -> Array:
@@ -226,7 +231,7 @@ def _curves(model: Model, states: Sequence[Array], say: Progress) -> dict[str, d
         adaptive, relative = np.empty(count), np.empty(count)
         for k in range(count):
             state = [x[k] for x in states]
-            torques = _torques_by(model, state, by)
+            torques = torques_by(model, state, by)
 
             def torque(x: Array, torques: Any = torques, at: Array = state[by], i: int = i, j: int = j) -> Array:
                 point = at.copy()
@@ -276,7 +281,7 @@ def _matrices(
         for row, k in enumerate(chosen):
             say(what, row, len(chosen))
             for by in range(3):
-                function = counted(_torques_by(model, [x[k] for x in states], by))
+                function = counted(torques_by(model, [x[k] for x in states], by))
                 start = perf_counter()
                 result[row, by] = jacobian(function, states[by][k])
                 seconds += perf_counter() - start
@@ -370,7 +375,7 @@ def spikes(x: Experiment) -> list[Spike]:
             Spike(
                 time, float(state[by][j]), float(x.torques[k, i]), float(x.exact[k, by, i, j]),
                 float(x.curves["numdifftools"][BROKEN][k]), float(x.curves["jacobianest"][BROKEN][k]),
-                float(jacobianest(_torques_by(x.model, state, by), rounded, [j])[i, 0]),
+                float(jacobianest(torques_by(x.model, state, by), rounded, [j])[i, 0]),
             )
         )  # fmt: skip
     return rows

@@ -26,6 +26,7 @@ from kinegrad.papers.report.files import plain, write_json
 from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 from kinegrad.papers.zhakatayev2023 import experiment as work
+from kinegrad.papers.zhakatayev2023.disagreements import Disagreements, disagreements
 from kinegrad.papers.zhakatayev2023.experiment import EntryErrors, Experiment, MatrixErrors, Spike, Timing
 from kinegrad.papers.zhakatayev2023.page import write_page
 
@@ -54,6 +55,8 @@ class Report:
         Figures 4 and 5.
     matrices : tuple of MatrixErrors
     spikes : tuple of Spike
+    disagreements : Disagreements
+        Figures 5 and 6, beside what the paper says.
     timings : tuple of Timing
     about : dict of str to str
         Command, date, versions, machine.
@@ -71,6 +74,7 @@ class Report:
     curves: tuple[EntryErrors, ...]
     matrices: tuple[MatrixErrors, ...]
     spikes: tuple[Spike, ...]
+    disagreements: Disagreements
     timings: tuple[Timing, ...]
     about: dict[str, str]
 
@@ -145,6 +149,7 @@ def reproduce(
             curves=tuple(work.curve_errors(found)),
             matrices=tuple(work.matrix_errors(found)),
             spikes=tuple(work.spikes(found)),
+            disagreements=disagreements(found),
             timings=tuple(timings),
             about=about("zhakatayev2023", target, quick, ("numpy", "numba", "numdifftools", "matplotlib", "pin")),
         )
