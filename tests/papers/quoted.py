@@ -10,7 +10,9 @@ def numbers_of(paper: str) -> list[str]:
     """Numbers of three digits or more in the last column of a paper's table."""
     section = DOCS.read_text(encoding="utf-8").split(f"\n## {paper}:")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("|")][2:]
-    return [x for row in rows for x in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\d)", row.split("|")[-2]) if len(x) > 2]
+    return [
+        x for row in rows for x in re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?![\w.]*\d)", row.split("|")[-2]) if len(x) > 2
+    ]
 
 
 def missing(paper: str, html: str) -> list[str]:

@@ -21,7 +21,6 @@ from kinegrad.papers import anderson2002
 from kinegrad.papers.anderson2002 import experiment as anderson2002_experiment
 from kinegrad.papers.anderson2002 import pendulum as anderson2002_pendulum
 from kinegrad.papers.anderson2002 import reproduction
-from kinegrad.papers.anderson2002.chain import compiled
 from kinegrad.papers.anderson2002.experiment import (
     Closest,
     Timing,
@@ -36,6 +35,7 @@ from kinegrad.papers.anderson2002.extended import WIDER, extended_derivatives
 from kinegrad.papers.anderson2002.findings import agreed_until, largest_difference
 from kinegrad.papers.anderson2002.methods import METHODS
 from kinegrad.papers.report import page as report_page
+from kinegrad.papers.report.compiled import compiled
 from kinegrad.papers.report.page import number
 from tests.papers.anderson2002.chains import relative
 from tests.reference import oracle

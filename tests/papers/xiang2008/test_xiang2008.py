@@ -8,11 +8,21 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import kinegrad as kg
 from kinegrad import InputError, cli
 from kinegrad.papers import xiang2008
-from kinegrad.papers.xiang2008 import experiment
+from kinegrad.papers.xiang2008 import cost, experiment, regular
 from kinegrad.papers.xiang2008.findings import run_of
 from tests.papers.quoted import missing, numbers_of
+
+
+def slides_and_hinges():
+    builder, last = kg.ModelBuilder("slides"), None
+    joints = [kg.prismatic([1, 2, 2]), kg.revolute("x"), kg.prismatic("-y"), kg.revolute([0, 3, 4])]
+    for k, joint in enumerate(joints):
+        body = kg.Inertia.box(1.0 + k, [0.1, 0.2, 0.3], [0.1, 0.0, 0.2])
+        last = builder.add(f"j{k}", last, joint, placement=[0.3, 0.1 * k, 0.2], tip=[0.0, 0.1, 0.3], inertia=body)
+    return builder.build()
 
 
 def silent(what, done, total):
@@ -26,6 +36,36 @@ def test_sensitivities_agree_with_the_closed_form():
     found = experiment.sensitivities(solution)
     assert found.difference < 1e-13
     assert found.recursive[0].shape == (161, 2, 2)
+
+
+@pytest.mark.parametrize("model", [kg.samples.two_link(), kg.samples.spatial_chain(5), slides_and_hinges()], ids=str)
+def test_regular_equations_are_the_recursive_ones(model):
+    """(6) to (11) and (12) to (20), with a load on the last link, against the kernels."""
+    rng = np.random.default_rng(0)
+    (q, v, a), (force, point) = rng.normal(size=(3, model.n)), rng.normal(size=(2, 3))
+    chain, last = regular.chain_of(model, force, point), model.link_names[-1]
+    exact = kg.inverse_dynamics_derivatives(model, q, v, a, loads=kg.Loads(force={last: force}, point={last: point}))
+    size = np.abs(exact.tau).max()
+    assert np.abs(regular.regular_torques(chain, q, v, a) - exact.tau).max() < 1e-13 * size
+    assert np.abs(regular.recursive_torques(chain, q, v, a) - exact.tau).max() < 1e-13 * size
+    by_q = np.asarray(exact.dtau_dq)
+    assert np.abs(regular.regular_derivative(chain, q, v, a) - by_q).max() < 1e-12 * np.abs(by_q).max()
+
+
+def test_equations_of_chains_refuse_other_mechanisms():
+    for model, words in (
+        (kg.samples.human43(), "branches"),
+        (kg.samples.puma560(), "springs, dampers or rotors"),
+        (kg.samples.spatial_chain(2).replace(damping=[0.1, 0.0]), "springs, dampers or rotors"),
+    ):
+        with pytest.raises(InputError, match=words):
+            regular.chain_of(model)
+
+
+def test_costs_of_the_formulations():
+    rows = cost.costs((2, 4), silent)
+    assert {(row.formulation, row.n) for row in rows} == {(name, n) for name in cost.FORMULATIONS for n in (2, 4)}
+    assert max(row.difference for row in rows) < 1e-13
 
 
 def test_distances_end_at_zero_and_the_history_at_the_objective():
@@ -68,7 +108,7 @@ def report(tmp_path_factory):
 def test_the_page_is_whole(report):
     html = report.page.read_text(encoding="utf-8")
     assert not re.search(r"(src|href)=[\"'](?!data:|#)", html)
-    assert html.count("data:image/png;base64,") == len(report.figures) == 9
+    assert html.count("data:image/png;base64,") == len(report.figures) == 10
     assert all(path.exists() for path in report.figures)
     assert html.count("<canvas") == 2
     for words in (*(f"Figure {k}" for k in range(7, 15)), "0.3934", "Misprints", "Moco", "without splines"):

@@ -26,18 +26,16 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import cos, sin
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad import _engine as engine
 from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.model.constants import find_constant
+from kinegrad.papers.report.compiled import compiled, inner
 
 __all__ = [
     "Chain",
@@ -49,9 +47,7 @@ __all__ = [
     "bilinear",
     "chain_of",
     "clear",
-    "compiled",
     "dot",
-    "inner",
     "multiply",
     "multiply_t",
     "outward",
@@ -60,25 +56,6 @@ __all__ = [
 
 Array = NDArray[np.float64]
 Vector = tuple[float, float, float]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-OPTIONS: dict[str, Any] = {
-    "fastmath": {"contract", "reassoc"},
-    "error_model": "numpy",
-    "nogil": True,
-    "no_cfunc_wrapper": True,
-}
-
-
-def compiled(function: Function) -> Function:
-    """Compile on first use, out of reach of interrupts, and keep the code: the one style in which methods are timed."""
-    return cast(Function, cast(Any, engine.keep_compiled)(cast(Any, numba.njit)(**OPTIONS)(function)))
-
-
-def inner(function: Function) -> Function:
-    """The same for what only compiled code calls; compiles faster."""
-    return cast(Function, cast(Any, numba.njit)(no_cpython_wrapper=True, **OPTIONS)(function))
 
 
 class Chain(NamedTuple):

@@ -44,14 +44,13 @@ from kinegrad.papers.anderson2002.chain import (
     add_product_t,
     bilinear,
     clear,
-    compiled,
     dot,
-    inner,
     multiply,
     multiply_t,
     outward,
     outward_slope,
 )
+from kinegrad.papers.report.compiled import compiled, inner
 
 __all__ = ["METHODS", "conventional", "conventional_frugal", "fully_recursive", "idle", "partially_recursive"]
 

@@ -8,30 +8,16 @@ Plain loops compiled by Numba, because libraries of linear algebra wake threads 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad import _engine as engine
+from kinegrad.papers.report.compiled import compiled, inner
 
 __all__ = ["solutions"]
 
 Array = NDArray[np.float64]
-Function = TypeVar("Function", bound=Callable[..., Any])
-OPTIONS = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "reassoc"}}
-
-
-def compiled(function: Function) -> Function:
-    """Compile on first use, out of reach of interrupts, and keep the code."""
-    return cast(Function, cast(Any, engine.keep_compiled)(cast(Any, numba.njit)(**OPTIONS)(function)))
-
-
-def inner(function: Function) -> Function:
-    """The same for what only compiled code calls."""
-    return cast(Function, cast(Any, numba.njit)(**OPTIONS)(function))
 
 
 @inner

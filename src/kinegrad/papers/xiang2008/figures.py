@@ -10,11 +10,20 @@ from numpy.typing import NDArray
 
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
+from kinegrad.papers.xiang2008.cost import Cost, growth
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_angles", "plot_convergence", "plot_history", "plot_sensitivities", "plot_torques", "plot_trajectory"]
+__all__ = [
+    "plot_angles",
+    "plot_convergence",
+    "plot_costs",
+    "plot_history",
+    "plot_sensitivities",
+    "plot_torques",
+    "plot_trajectory",
+]
 
 Array = NDArray[np.float64]
 INK, FAINT = "#1b2733", "#9aa7b4"
@@ -69,6 +78,20 @@ def plot_trajectory(model: Model, q: Array, postures: int = 13) -> Figure:
     ax.set_xlabel("x, m", fontsize=12)
     ax.set_ylabel("y, m", fontsize=12)
     _tidy(ax)
+    return figure
+
+
+def plot_costs(rows: Sequence[Cost]) -> Figure:
+    """Time of one state by degrees of freedom, on logarithmic axes, for each formulation."""
+    figure, ax = _axes("time of one state, µs", "degrees of freedom $n$")
+    for name, style in zip(dict.fromkeys(row.formulation for row in rows), STYLES, strict=False):
+        own = [(row.n, 1e6 * row.seconds) for row in rows if row.formulation == name]
+        label = f"{name}: $n^{{{growth(rows, name):.1f}}}$"
+        ax.loglog(*zip(*own, strict=True), linestyle=style, color=INK, linewidth=1.8, marker="o", label=label)
+    sizes = sorted({row.n for row in rows})
+    ax.set_xticks(sizes, [f"{n}" for n in sizes])
+    ax.minorticks_off()
+    ax.legend(frameon=False, fontsize=12)
     return figure
 
 

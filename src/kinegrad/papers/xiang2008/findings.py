@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from kinegrad.papers.xiang2008.cost import FORMULATIONS, growth
 from kinegrad.papers.xiang2008.experiment import Run
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def findings(report: Report) -> Iterator[str]:
     yield _second(report)
     yield _hessians(report)
     yield _minima(report)
+    yield _formulations(report)
     yield (
         f"Sensitivities at the optimum of example 2, by the recursive Lagrangian and in closed form, differ by "
         f"{report.difference:.1e} of the largest one: rounding. The paper says that they match quite closely."
@@ -92,4 +94,20 @@ def _minima(report: Report) -> str:
     return (
         f"Example 2 has local minima: {sum(one.starts for one in report.minima)} of the starts with noise ended at an "
         f"optimum, and the distinct ones are {listed}."
+    )
+
+
+def _formulations(report: Report) -> str:
+    exponents = {name: growth(report.costs, name) for name in FORMULATIONS}
+    said = "; ".join(f"{name} as n^{x:.1f} (order {FORMULATIONS[name][1]})" for name, x in exponents.items())
+    n = max(row.n for row in report.costs if row.formulation == "regular, torques")
+    regular, recursive = (
+        next(row.seconds for row in report.costs if (row.formulation, row.n) == (f"{kind}, torques", n))
+        for kind in ("regular", "recursive")
+    )
+    off = max(row.difference for row in report.costs)
+    return (
+        f"The regular Lagrangian equations, (6) to (11), and the recursive ones give the same torques and "
+        f"sensitivities to {off:.1e}. Their times grow: {said}. At n = {n} the regular equations take "
+        f"{regular / recursive:.0f} times as long as the recursive ones, at n = 2 about as long; the paper says so too."
     )

@@ -17,6 +17,7 @@ from kinegrad.papers.report.folder import whole_folder
 from kinegrad.papers.report.page import Progress, about
 from kinegrad.papers.xiang2008 import experiment
 from kinegrad.papers.xiang2008.bang_bang import BangBang, bang_bang
+from kinegrad.papers.xiang2008.cost import SIZES, Cost, costs
 from kinegrad.papers.xiang2008.experiment import Minimum, Run, Sweep
 from kinegrad.papers.xiang2008.findings import findings
 from kinegrad.papers.xiang2008.page import write_page
@@ -25,6 +26,7 @@ __all__ = ["Report", "reproduce"]
 
 STARTS, QUICK_STARTS = 20, 5  # of example 1
 MINIMA, QUICK_MINIMA = 60, 12  # starts of example 2
+QUICK_SIZES = SIZES[:6]  # degrees of freedom of chains
 LIMIT, QUICK_LIMIT = 3000, 300  # iterations without exact second derivatives
 
 
@@ -51,6 +53,8 @@ class Report:
         The least time without splines.
     difference : float
         Of sensitivities by recursion and in closed form, relative.
+    costs : tuple of Cost
+        Of the regular and the recursive equations, section 4.4.
     verification : tuple
         How far both motions depart when their torques are simulated.
     about : dict of str to str
@@ -69,6 +73,7 @@ class Report:
     minima: tuple[Minimum, ...]
     exact: BangBang
     difference: float
+    costs: tuple[Cost, ...]
     verification: tuple[Verification, Verification]
     about: dict[str, str]
 
@@ -140,6 +145,7 @@ def reproduce(
             minima=tuple(experiment.minima(second, say)),
             exact=bang_bang(),
             difference=sensitivity.difference,
+            costs=tuple(costs(QUICK_SIZES if quick else SIZES, say)),
             verification=(solutions[0].verify(), solutions[1].verify()),
             about=about("xiang2008", target, quick, ("numpy", "scipy", "casadi", "unopy", "matplotlib")),
         )
@@ -163,6 +169,7 @@ def _plain(report: Report) -> dict[str, Any]:
         "minima": [asdict(one) for one in report.minima],
         "bang_bang": asdict(report.exact),
         "sensitivity_difference": report.difference,
+        "costs": [asdict(one) for one in report.costs],
         "verification": [one.message for one in report.verification],
         "findings": list(report.findings),
         "about": report.about,

@@ -94,7 +94,7 @@ def _wrong(x: Experiment, instants: Sequence[float]) -> dict[str, list[float]]:
         for entry in FIGURE_5:
             by, i, j = entry.place
             estimate = jacobianest(torques_by(x.model, state, by), state[by], [j])[i, 0]
-            value = (exact.dtau_dq, exact.dtau_dv, exact.dtau_da)[by][i, j]
+            value = np.asarray((exact.dtau_dq, exact.dtau_dv, exact.dtau_da)[by])[i, j]
             if abs(estimate - value) > BREAKDOWN * float(np.abs(x.exact[:, by, i, j]).max()):
                 found[entry.by].append(round(t, 6))
     return found
