@@ -53,9 +53,29 @@ def test_options_of_files(arm):
     assert "or use kinegrad convert --project-inertia" in run("view", arm, "--png", "x.png").stderr
     assert run("info", arm, "--project-inertia").exit_code == 0
     arm.write_text(robot(link("base"), link("upper", ""), joint("a", "base", "upper")))
-    assert "moves and has no mass" in run("info", arm).stderr
-    assert "or use --massless" in run("info", arm).stderr
-    assert run("info", arm, "--massless").exit_code == 0
+    assert "moves and has no mass" in run("info", arm, "--strict").stderr
+    assert "or use --massless" in run("info", arm, "--strict").stderr
+    assert run("info", arm, "--massless", "--strict").exit_code == 0
+    assert "or --root free" in run("info", fixed(arm)).stderr
+
+
+def fixed(arm):
+    arm.write_text(robot(*TWO, joint("a", "base", "upper", "fixed", "")))
+    return arm
+
+
+def test_what_is_read_otherwise_than_stated(arm, tmp_path):
+    """Commands print it once; those with the option --strict refuse it."""
+    arm.write_text(robot(*TWO, link("finger", ""), joint("a", "base", "upper"), joint("b", "upper", "finger")))
+    sentence = "no mass is moved by 'b': forward dynamics needs some, inverse does not"
+    assert sentence in run("info", arm).stdout
+    assert sentence not in run("info", arm, "--massless").stdout
+    write_trajectory(tmp_path / "rest.csv", kg.io.read_model(arm).model, np.arange(5.0), *np.zeros((3, 5, 2)))
+    said = run("inverse-dynamics", arm, "--trajectory", tmp_path / "rest.csv").stderr
+    assert f"note: {sentence}; see kinegrad info" in said
+    for command in (("info", arm), ("convert", arm, tmp_path / "a.toml")):
+        assert run(*command).exit_code == 0
+        assert run(*command, "--strict").exit_code == 2
 
 
 def test_convert(arm, tmp_path):

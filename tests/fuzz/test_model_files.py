@@ -191,7 +191,7 @@ def hostile_calls(folder: Path):
     kg.save(arm, good)
     urdf.write_text(ARM)
     mjcf.write_text(ALL)
-    options = ("root", "quaternion", "packages", "inertia", "massless", "gravity")
+    options = ("root", "quaternion", "packages", "inertia", "massless", "strict", "gravity")
     reads = {f"urdf {what}": lambda x, what=what: read_model(urdf, **{what: x}) for what in options}
     writes = {
         f"save {what}": lambda x, what=what: kg.save(arm, good, **{what: x})
@@ -199,6 +199,7 @@ def hostile_calls(folder: Path):
     }
     return reads | writes | {
         "load": read_model, "mjcf quaternion": lambda x: read_model(mjcf, quaternion=x),
+        "mjcf inertia": lambda x: read_model(mjcf, inertia=x), "mjcf strict": lambda x: read_model(mjcf, strict=x),
         "save path": lambda x: kg.save(arm, x), "save model": lambda x: kg.save(x, good),
     }  # fmt: skip
 

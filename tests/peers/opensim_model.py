@@ -9,14 +9,12 @@ and its ball and free joints have speeds u that are angular velocities, with q̇
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import opensim as osim
 
-from kinegrad import Inertia, ModelError
 from kinegrad.io.nearest_inertia import nearest_inertia
 from kinegrad.io.opensim import OpenSimFile
 from kinegrad.io.opensim.document import read_document
@@ -54,11 +52,12 @@ class OpenSimTwin:
 
     def _same_inertias(self, path: Path) -> None:
         """The same numbers in both: OpenSim rounds those of files of version 3 to six digits, and takes inertias that
-        no body can have, of which kinegrad takes the nearest possible ones."""
+        no body can have, of which kinegrad takes the nearest possible ones, if what moves with them is impossible."""
+        projected = {note.line for note in self.file.report if note.what == "inertia projected"}
         for name, body in read_document(read_xml(Path(path), "OpenSimDocument")).bodies.items():
-            near = nearest_inertia(body.mass, body.com, body.inertia).inertia
-            with contextlib.suppress(ModelError):
-                near = Inertia(body.mass, body.com, body.inertia).inertia
+            near = body.inertia
+            if body.element.line in projected:
+                near = nearest_inertia(body.mass, body.com, body.inertia).inertia
             six = (float(near[i]) for i in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
             self.model.updBodySet().get(name).setInertia(osim.Inertia(*six))
 

@@ -28,8 +28,8 @@ def twins(path: Path, **options: object) -> tuple[OpenSimFile, object]:
     kept = {}
     assemble = model_file.assemble
 
-    def spy(found: object, **given: object) -> object:
-        made = assemble(found, **given)
+    def spy(*given: object, **options: object) -> object:
+        made = assemble(*given, **options)
         kept.update(made.coupled)
         return made
 

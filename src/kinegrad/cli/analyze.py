@@ -6,12 +6,13 @@ import contextlib
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import kinegrad as kg
 from kinegrad.cli.console import find_file, open_console, plain, print_section, print_torques, text_table
+from kinegrad.cli.info import Strict, file_options
 from kinegrad.cli.inverse_dynamics import Missing, Units
 
 if TYPE_CHECKING:
@@ -98,6 +99,7 @@ def analyze(
     project_inertia: Annotated[
         bool, typer.Option("--project-inertia", help="Replace an impossible inertia by the nearest possible one.")
     ] = False,
+    strict: Strict = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder for all results; by default out/analyze.")
     ] = None,
@@ -115,7 +117,7 @@ def analyze(
     with _collected() as doubts:
         recording = _read(
             model, motion, markers, marker_set, lambda world: _plates(world, forces, foot, columns, up), up,
-            project_inertia, units, missing,
+            project_inertia, strict, units, missing,
         )  # fmt: skip
         found = analyze_recording(
             recording.model, recording.t, recording.q, lowpass=lowpass, filter=filter, plates=recording.plates,
@@ -149,8 +151,8 @@ def _collected() -> Iterator[list[str]]:
 
 def _read(
     model: str, motion: Path | None, markers: Path | None, marker_set: Path | None,
-    plates_of_model: Callable[[kg.Model], list[ForcePlate]], up: str | None, project: bool, units: Units | None,
-    missing: Missing,
+    plates_of_model: Callable[[kg.Model], list[ForcePlate]], up: str | None, project: bool, strict: bool,
+    units: Units | None, missing: Missing,
 ) -> Recording:  # fmt: skip
     """Everything that is named; errors before any work."""
     from kinegrad import io
@@ -162,7 +164,7 @@ def _read(
         raise kg.InputError("`--units` is for coordinates (`--motion`); files of markers state their units")
     if motion is not None and motion.suffix.lower() in (".trc", ".c3d"):
         raise kg.InputError(f"`--motion` is {motion}, a file of markers; expected coordinates, or `--markers`")
-    mechanism, types, defaults, notes = _model(model, marker_set, project)
+    mechanism, types, defaults, notes = _model(model, marker_set, project, strict)
     plates = plates_of_model(mechanism)
     if up is not None and markers is None and not plates:
         raise kg.InputError("`--up` is for files of markers and forces; coordinates (`--motion`) are turned by no axis")
@@ -205,13 +207,13 @@ def _read(
 
 
 def _model(
-    name: str, marker_set: Path | None, project: bool
+    name: str, marker_set: Path | None, project: bool, strict: bool
 ) -> tuple[kg.Model, Mapping[str, str] | None, Mapping[str, float] | None, list[str]]:
     """The model, motion types and defaults of its coordinates (OpenSim), and what is to be known of it."""
     osim = name.lower().endswith(".osim")
     if marker_set is not None and not osim:
         raise kg.InputError("`--marker-set` is for .osim models; expected none")
-    options: dict[str, Any] = {"inertia": "project"} if project else {}
+    options = file_options(None, False, False, project, strict)
     if osim:
         options |= {"locked": "free", "markers": marker_set}
     try:
@@ -221,7 +223,8 @@ def _model(
         raise kg.FileError(error.path, said) from None
     if file is None:
         return kg.samples.SAMPLES[name](), None, None, []
-    notes = [f"not in the model: {count} × {what}" for what, count in file.report.counts.items()]
+    notes = [f"not in the model: {what}" for what in file.report.left_out]
+    notes += [repair.text for repair in file.report.repairs]
     if file.constraints.m:
         notes.append(f"not held, and without forces: constraints {', '.join(file.constraints.names)}")
     return file.model, getattr(file, "motion_types", None), getattr(file, "defaults", None), notes

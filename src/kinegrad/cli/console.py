@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PATIENCE = 10  # seconds between two lines of progress in a log
 WIDTH = 100  # columns, where the output is not a terminal
 LARGEST = 8  # joints in the summary of torques
+_OPTIONS = {"inertia='project'": "--project-inertia", "massless=True": "--massless"}
 
 
 def open_console(*, stderr: bool = False) -> Console:
@@ -72,13 +73,13 @@ def find_model(name: str, *, drawn: bool = False) -> kg.Model:
         raise kg.FileError(error.path, problems) from None
     if found is None:
         return kg.samples.SAMPLES[name]()
-    left_out = [f"{count} × {what}" for what, count in found.report.counts.items()]
-    left_out += [f"{len(found.constraints.names)} × constraint"] if found.constraints.m else []
-    left_out += ["loads"] if found.loads is not None else []
+    left_out = found.left_out
     meshes = sum(note.what == "mesh not found" for note in found.report)
     left_out += [f"{meshes} × mesh not found"] if drawn and meshes else []
-    if left_out:
-        text = f"[bold]note:[/] not in the model: {plain(', '.join(left_out))}; see kinegrad info"
+    said = [f"not in the model: {', '.join(left_out)}"] if left_out else []
+    said += [repair.text for repair in found.report.repairs]
+    if said:
+        text = f"[bold]note:[/] {plain('; '.join(said))}; see kinegrad info"
         open_console(stderr=True).print(text, soft_wrap=True)
     return found.model
 
@@ -104,9 +105,9 @@ def find_file(name: str, **options: Any) -> ModelFile | None:
 
 def _in_options(problem: str) -> str:
     """What a problem of a file advises, as options of commands instead of arguments of Python."""
-    for argument, option in (("inertia='project'", "--project-inertia"), ("massless=True", "--massless")):
+    for argument, option in _OPTIONS.items():
         problem = problem.replace(f"read with {argument}", f"use {option}")
-    return problem
+    return problem.replace("or root='free'", "or --root free")
 
 
 def known_name(what: str, name: str, names: Collection[str]) -> str:

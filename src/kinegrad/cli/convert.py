@@ -9,7 +9,7 @@ import typer
 
 import kinegrad as kg
 from kinegrad.cli.console import find_file, open_console, plain
-from kinegrad.cli.info import Massless, ModelName, Project, Root, Turned, file_options
+from kinegrad.cli.info import Massless, ModelName, Project, Root, Strict, Turned, file_options
 from kinegrad.io.whole_file import check_kept
 
 __all__ = ["convert"]
@@ -22,6 +22,7 @@ def convert(
     quaternion: Turned = False,
     massless: Massless = False,
     project_inertia: Project = False,
+    strict: Strict = False,
 ) -> None:
     """Write a model as a kinegrad TOML file, which every other command reads without options.
 
@@ -29,7 +30,7 @@ def convert(
     """
     if Path(model).suffix.lower() != ".toml":
         check_kept([out], [Path(model)])
-    found = find_file(model, **file_options(root, quaternion, massless, project_inertia))
+    found = find_file(model, **file_options(root, quaternion, massless, project_inertia, strict))
     console = open_console()
     if found is None:
         kg.save(kg.samples.SAMPLES[model](), out)

@@ -17,7 +17,7 @@ from kinegrad.cli.meanings import meaning_table
 if TYPE_CHECKING:
     from kinegrad.io import ModelFile
 
-__all__ = ["Massless", "ModelName", "Project", "Root", "Turned", "file_options", "info"]
+__all__ = ["Massless", "ModelName", "Project", "Root", "Strict", "Turned", "file_options", "info"]
 
 ModelName = Annotated[
     str,
@@ -29,10 +29,18 @@ ModelName = Annotated[
 Root = Annotated[
     str | None, typer.Option(metavar="fixed|free", help="For URDF: whether the root link is fixed or moves freely.")
 ]
-Massless = Annotated[bool, typer.Option("--massless", help="For URDF, OpenSim: accept moving links without mass.")]
+Massless = Annotated[
+    bool, typer.Option("--massless", help="For URDF, OpenSim: accept joints that move no mass without a note.")
+]
 Project = Annotated[
     bool,
-    typer.Option("--project-inertia", help="For URDF, OpenSim: replace impossible inertias by the nearest possible."),
+    typer.Option(
+        "--project-inertia", help="For URDF, OpenSim, MJCF: replace impossible inertias by the nearest possible ones."
+    ),
+]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="For URDF, OpenSim, MJCF: refuse impossible inertias and moving links without mass."),
 ]
 Turned = Annotated[
     bool, typer.Option("--quaternion", help="For URDF: unit quaternions for free joints, instead of three angles.")
@@ -45,9 +53,10 @@ def info(
     quaternion: Turned = False,
     massless: Massless = False,
     project_inertia: Project = False,
+    strict: Strict = False,
 ) -> None:
     """Show a model: its joints, tree, masses and branches; for a file, also what is not in the model."""
-    options = file_options(root, quaternion, massless, project_inertia)
+    options = file_options(root, quaternion, massless, project_inertia, strict)
     console, found = open_console(), find_file(model, **options)
     mechanism = kg.samples.SAMPLES[model]() if found is None else found.model
     console.print(_header(mechanism))
@@ -66,9 +75,11 @@ def info(
         _print_rest(console, found)
 
 
-def file_options(root: str | None, quaternion: bool, massless: bool, project_inertia: bool) -> dict[str, Any]:
-    """Options of the command line as those of files, which know only their own."""
-    given = {"root": root, "quaternion": quaternion or None, "massless": massless or None}
+def file_options(
+    root: str | None, quaternion: bool, massless: bool, project_inertia: bool, strict: bool
+) -> dict[str, Any]:
+    """Return options of the command line as those of files, without those that were not given."""
+    given = {"root": root, "quaternion": quaternion or None, "massless": massless or None, "strict": strict or None}
     given["inertia"] = "project" if project_inertia else None
     return {name: x for name, x in given.items() if x is not None}
 
@@ -83,6 +94,12 @@ def _print_rest(console: Console, found: ModelFile) -> None:
     for what, each in (("loads", found.loads), ("design", found.design)):
         if each is not None:
             print_section(console, f"{what}, beside the model", Text(repr(each)))
+    if found.report.repairs:
+        print_section(
+            console,
+            "read otherwise than the file states (--strict refuses)",
+            Text("\n".join(x.text for x in found.report.repairs)),
+        )
     kinds: dict[tuple[str, bool], list[str]] = {}
     for note in found.report:
         kinds.setdefault((note.what, note.matters), []).append(str(note))

@@ -59,7 +59,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     -----
     LeftOutWarning
         If the file contains something that affects the motion and is not in the model: friction, muscles, constraints,
-        loads.  :func:`kinegrad.io.read_model` returns them, or a report of them, and does not warn.
+        loads; or something that no model can have and that was read otherwise: impossible inertias, joints that move
+        no mass.  :func:`kinegrad.io.read_model` returns them, or a report of them, and does not warn.
 
     Examples
     --------
@@ -71,14 +72,8 @@ def load(path: str | os.PathLike[str], **options: Any) -> Model:
     True
     """
     found = read_model(path, **options)
-    parts = [f"{count} × {what}" for what, count in found.report.counts.items()]
-    if found.constraints.m:
-        parts.append(f"{len(found.constraints.names)} × constraint")
-    if found.loads is not None:
-        parts.append("loads")
-    if parts:
-        text = f"{os.fspath(path)}: not in the model: {', '.join(parts)}; see kinegrad.io.read_model"
-        warnings.warn(LeftOutWarning(text), stacklevel=2)
+    if found.warning:
+        warnings.warn(LeftOutWarning(found.warning), stacklevel=2)
     return found.model
 
 
@@ -90,10 +85,11 @@ def read_model(path: str | os.PathLike[str], **options: Any) -> ModelFile:
     path : path
         A .toml, .urdf, .osim, .xml or .mjcf file.
     **options
-        Of its format.  URDF: ``root="fixed"`` or ``"free"``, ``quaternion``, ``packages``, ``inertia="refuse"`` or
-        ``"project"``, ``massless``, ``gravity``, see :func:`kinegrad.io.urdf.read`.  MJCF: ``quaternion``, see
-        :func:`kinegrad.io.mjcf.read`.  OpenSim: ``locked="fixed"`` or ``"free"``, ``inertia``, ``massless``,
-        ``markers``, see :func:`kinegrad.io.opensim.read`.  TOML: none.
+        Of its format.  URDF: ``root="fixed"`` or ``"free"``, ``quaternion``, ``packages``, ``inertia="close"``,
+        ``"project"`` or ``"refuse"``, ``massless``, ``strict``, ``gravity``, see :func:`kinegrad.io.urdf.read`.
+        MJCF: ``quaternion``, ``inertia``, ``strict``, see :func:`kinegrad.io.mjcf.read`.  OpenSim:
+        ``locked="fixed"`` or ``"free"``, ``inertia``, ``massless``, ``strict``, ``markers``, see
+        :func:`kinegrad.io.opensim.read`.  TOML: none.
 
     Returns
     -------

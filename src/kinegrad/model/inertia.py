@@ -25,7 +25,7 @@ from kinegrad.errors import ModelError, shown
 from kinegrad.model.numbers import LARGEST, far_from_real, flag, numbers, too_large
 from kinegrad.results import frozen
 
-__all__ = ["Inertia", "check_inertia"]
+__all__ = ["Inertia", "check_inertia", "rotational", "second_moments"]
 
 Array = NDArray[np.float64]
 ORIGIN = (0.0, 0.0, 0.0)
@@ -102,7 +102,7 @@ class Inertia:
         [0.25, 0.25, 0.0]
         """
         m, c = _number("mass", mass), _numbers("com", com, (3,))
-        return cls(m, c, _about_com(m, c, _second_moments(_symmetric("inertia", inertia, 3))))
+        return cls(m, c, _about_com(m, c, second_moments(_symmetric("inertia", inertia, 3))))
 
     @classmethod
     def from_pseudo(cls, pseudo: ArrayLike) -> Inertia:
@@ -126,7 +126,7 @@ class Inertia:
     def _spread(cls, mass: float, com: ArrayLike, variance: Array) -> Inertia:
         """A body by its centre (3,), m, and Σ/m (3, 3), m²."""
         m = _number("mass", mass)
-        return cls(m, com, m * _rotational(variance)) if m else cls.zero()
+        return cls(m, com, m * rotational(variance)) if m else cls.zero()
 
     @classmethod
     def point(cls, mass: float, at: ArrayLike) -> Inertia:
@@ -220,7 +220,7 @@ class Inertia:
         >>> Inertia.point(1.0, [1, 0, 0]).about_origin.diagonal().tolist()
         [0.0, 1.0, 1.0]
         """
-        return self.inertia + self.mass * _rotational(np.outer(self.com, self.com))
+        return self.inertia + self.mass * rotational(np.outer(self.com, self.com))
 
     @property
     def pseudo(self) -> Array:
@@ -231,7 +231,7 @@ class Inertia:
         """
         c1 = np.append(self.com, 1.0)
         J: Array = self.mass * np.outer(c1, c1)
-        J[:3, :3] += _second_moments(self.inertia)
+        J[:3, :3] += second_moments(self.inertia)
         return J
 
     def moved(self, transform: ArrayLike) -> Inertia:
@@ -265,7 +265,7 @@ class Inertia:
         if not self.mass:
             return self
         # By way of Σ: R Σ Rᵀ is positive semidefinite whatever rounding R carries.
-        return Inertia(self.mass, R @ self.com + p, _rotational(R @ _second_moments(self.inertia) @ R.T))
+        return Inertia(self.mass, R @ self.com + p, rotational(R @ second_moments(self.inertia) @ R.T))
 
     def __add__(self, other: Inertia) -> Inertia:
         """The two bodies, given in one frame, welded together."""
@@ -274,7 +274,7 @@ class Inertia:
         if not (mass := self.mass + other.mass):
             return self
         share, apart = other.mass / mass, other.com - self.com
-        between = self.mass * share * _rotational(np.outer(apart, apart))
+        between = self.mass * share * rotational(np.outer(apart, apart))
         return Inertia(mass, self.com + share * apart, self.inertia + other.inertia + between)
 
     # ---- as a value
@@ -344,14 +344,14 @@ def check_inertia(
     return m, frozen(c), frozen(about_c)
 
 
-def _rotational(sigma: Array) -> Array:
-    """I = tr(Σ) 1 − Σ, without cancellation on the diagonal."""
+def rotational(sigma: Array) -> Array:
+    """Return I = tr(Σ) 1 − Σ (3, 3), without cancellation on the diagonal."""
     xx, yy, zz = sigma.diagonal()
     return np.where(np.eye(3), [yy + zz, zz + xx, xx + yy], -sigma)
 
 
-def _second_moments(inertia: Array) -> Array:
-    """Σ = ½ tr(I) 1 − I."""
+def second_moments(inertia: Array) -> Array:
+    """Return Σ = ½ tr(I) 1 − I (3, 3)."""
     sigma: Array = np.trace(inertia) / 2 * np.eye(3) - inertia
     return sigma
 
@@ -367,7 +367,7 @@ def _about_com(mass: float, com: Array, about_origin: Array) -> Array:
     rounding = (values < 0) & (values > -TOLERANCE * np.trace(about_origin).real)
     if rounding.any() and not np.iscomplexobj(sigma):
         sigma = (axes * np.where(rounding, 0.0, values)) @ axes.T
-    return _rotational(sigma)
+    return rotational(sigma)
 
 
 def _number(name: str, value: float, where: str = "inertia") -> float:

@@ -100,13 +100,10 @@ REFUSED = {
     "comma": (new_layout([custom(linear(), axis="0,5 0 1")]), "with a decimal point"),
     "nan": (new_layout([J("PinJoint", "a", coordinates=("q",), mass="nan")]), "not a finite number"),
     "negative mass": (new_layout([J("PinJoint", "a", coordinates=("q",), mass="-1")]), "its mass is -1 kg; expected zero"),
-    "no mass": (
-        new_layout([J("PinJoint", "a", coordinates=("q",), mass="0", inertia="0 0 0 0 0 0")]),
-        "moves body 'a', and nothing from there on has mass; give it some, or read with massless=True",
-    ),
     "triangle": (
         new_layout([J("PinJoint", "a", coordinates=("q",), inertia="0.0001 0.0002 0.001 0 0 0")]),
-        "violate the triangle inequality.*or read with inertia='project' for the nearest",
+        "violate the triangle inequality.*or read with inertia='project' for the nearest possible one, which changes a "
+        "moment of inertia by 70 %",
     ),
     "missing mass": (new_layout([PIN]).replace("<mass>1.7</mass>", ""), "has no <mass>; add one"),
     "unused coordinate": (new_layout([custom(linear(), coordinates=("c", "d"))]), "no axis of its joint depends on it"),
@@ -198,6 +195,15 @@ def test_all_problems_at_once(tmp_path: Path) -> None:
         read(path)
 
 
+def test_bodies_without_mass(tmp_path: Path) -> None:
+    path = tmp_path / "m.osim"
+    path.write_text(new_layout([J("PinJoint", "a", coordinates=("q",), mass="0", inertia="0 0 0 0 0 0")]))
+    sentence = "moves body 'a', and nothing from there on has mass; give it some, or read with massless=True"
+    with pytest.raises(FileError, match=sentence):
+        read(path, strict=True)
+    assert [note.what for note in read(path).report] == ["joint without mass"]
+
+
 def test_a_wrong_inertia_is_one_problem(tmp_path: Path) -> None:
     """And not that there was no mass, too."""
     path = tmp_path / "m.osim"
@@ -287,6 +293,7 @@ def test_an_impossible_inertia_is_projected_and_reported(tmp_path: Path) -> None
     [
         ({"locked": "maybe"}, "`locked` is 'maybe'; expected 'fixed' or 'free'"),
         ({"inertia": 3}, "`inertia` is 3; expected"),
+        ({"strict": 3}, "`strict` is 3; expected True or False"),
     ],
 )
 def test_options(tmp_path: Path, options: dict[str, object], sentence: str) -> None:

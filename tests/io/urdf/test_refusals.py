@@ -102,32 +102,24 @@ REFUSED = {
         'line 5: <axis> in <joint name="shoulder">: xyz="0 0 0" has no direction; expected one that is not zero',
     ),
     "two numbers": (ARM.replace(LIMIT, LIMIT + '<axis xyz="0 1"/>'), 'xyz="0 1" has 2 numbers; expected 3'),
-    "no inertia": (
-        robot(link("base"), link("upper", ""), joint("a", "base", "upper")),
-        'line 3: <link name="upper">: moves and has no mass; give it an <inertial> with mass, or read with '
-        "massless=True",
-    ),
-    "no inertia of what is fixed together": (
-        robot(link("base"), link("upper", ""), link("tool", ""), joint("a", "base", "upper"),
-              joint("b", "upper", "tool", "fixed", "")),
-        "moves and has no mass, nor has what is fixed to it, 'tool'; give it",
-    ),
     "no mass": (ARM.replace('<mass value="1"/>', ""), '<inertial> in <link name="base">: has no <mass>; add one'),
     "part of an inertia": (ARM.replace(' izz="1"', ""), "has no attribute 'izz'; add it"),
     "not positive": (
         robot(link("base"), link("upper", body(inertia=moments(-1, 1, 1))), joint("a", "base", "upper")),
         'line 3: <inertia> in <link name="upper">: principal moments (-1, 1, 1) kg·m² about the centre of mass: -1 is '
         "negative (is the given inertia about another point?); correct it, or read with inertia='project' for the "
-        "nearest possible one",
+        "nearest possible one, which changes a moment of inertia by more than 1000 %",
     ),
     "triangle inequality": (
         robot(link("base"), link("upper", body(inertia=moments(1, 1, 3))), joint("a", "base", "upper")),
-        "violate the triangle inequality: 3 > 1 + 1 (by 1); correct it, or read with inertia='project'",
+        "violate the triangle inequality: 3 > 1 + 1 (by 1); correct it, or read with inertia='project' for the "
+        "nearest possible one, which changes a moment of inertia by 25 %",
     ),
-    "moments without mass": (robot(link("base", body("0"))), "`mass` is 0 kg, but"),
-    "mimic of an absent joint": (
-        ARM.replace(LIMIT, LIMIT + '<mimic joint="sholder"/>'),
-        '<mimic> in <joint name="shoulder">: joint="sholder" does not exist; did you mean \'shoulder\'?',
+    "moments without mass": (
+        robot(link("base"), link("upper", body("0")), joint("a", "base", "upper")),
+        "`mass` is 0 kg, but `com` is (0, 0, 0) m and the largest entry of `inertia` 1 kg·m²; expected zeros "
+        "(`Inertia.zero()`), or more mass; correct it, or read with inertia='project' for the nearest possible one, "
+        "which is none",
     ),
     "mimic of itself": (
         ARM.replace(LIMIT, LIMIT + '<mimic joint="shoulder"/>'),
@@ -151,7 +143,6 @@ REFUSED = {
         ARM.replace('lower="-1"', 'lower="2"'),
         '<limit> in <joint name="shoulder">: lower 2 is above upper 1; exchange or correct them',
     ),
-    "no limit": (ARM.replace(LIMIT, ""), '<joint name="shoulder">: has no <limit>; add one'),
     "mistyped attribute": (
         ARM.replace('lower="-1"', 'lowr="-1"'),
         "<limit> in <joint name=\"shoulder\">: attribute 'lowr' is unknown; did you mean 'lower'?",
@@ -196,10 +187,88 @@ REFUSED = {
 }  # fmt: skip
 
 
+THREE = robot(*TWO, link("camera", body(inertia=moments("1e-3", "1e-3", "3e-3"))), joint("a", "base", "upper"),
+              joint("b", "upper", "camera", "fixed", ""))  # fmt: skip
+STRICT = {
+    "part of a possible body": (
+        THREE,
+        "line 4: <inertia> in <link name=\"camera\">: principal moments (0.001, 0.001, 0.003) kg·m² about the centre "
+        "of mass violate the triangle inequality: 0.003 > 0.001 + 0.001 (by 0.001); correct it, or read with "
+        "inertia='project' for the nearest possible one",
+    ),
+    "nearly possible": (
+        robot(link("base"), link("upper", body(inertia=moments(1, 1, "2.02"))), joint("a", "base", "upper")),
+        "violate the triangle inequality: 2.02 > 1 + 1 (by 0.02); correct it, or read with inertia='project'",
+    ),
+    "part of the world": (
+        robot(link("base", body(inertia=moments(1, 1, 3))), link("upper"), joint("a", "base", "upper")),
+        'line 2: <inertia> in <link name="base">: principal moments (1, 1, 3) kg·m²',
+    ),
+    "moments without mass in the world": (
+        robot(link("base", body("0")), link("upper"), joint("a", "base", "upper")), "`mass` is 0 kg, but",
+    ),
+    "no inertia": (
+        robot(link("base"), link("upper", ""), joint("a", "base", "upper")),
+        'line 3: <link name="upper">: moves and has no mass; give it an <inertial> with mass, or read with '
+        "massless=True",
+    ),
+    "no inertia of what is fixed together": (
+        robot(link("base"), link("upper", ""), link("tool", ""), joint("a", "base", "upper"),
+              joint("b", "upper", "tool", "fixed", "")),
+        "moves and has no mass, nor has what is fixed to it, 'tool'; give it",
+    ),
+    "no inertia between others": (
+        robot(*TWO[:1], link("upper", ""), link("fore"), joint("a", "base", "upper"), joint("b", "upper", "fore")),
+        '<link name="upper">: moves and has no mass; give it',
+    ),
+    "mimic of an absent joint": (
+        ARM.replace(LIMIT, LIMIT + '<mimic joint="sholder"/>'),
+        '<mimic> in <joint name="shoulder">: joint="sholder" does not exist; did you mean \'shoulder\'?',
+    ),
+    "no limit": (ARM.replace(LIMIT, ""), '<joint name="shoulder">: has no <limit>; add one'),
+    "no limit of speed": (ARM.replace(' velocity="2"', ""), "has no attribute 'velocity'; add it"),
+    "limit of -1": (ARM.replace('effort="10"', 'effort="-1"'), 'effort="-1" is below 0; expected it or more'),
+    "no name of the robot": (ARM.replace(' name="arm"', ""), "<robot>: has no attribute 'name'; add it"),
+    "two materials": (
+        ARM.replace("</link>", '<visual><geometry><sphere radius="1"/></geometry><material name=""/><material name=""/>'
+                    "</visual></link>", 1),
+        "<material name=\"\">: is there twice; expected once, as in line 2",
+    ),
+    "no geometry": (ARM.replace("</link>", "<visual><geometry/></visual></link>", 1), "holds 0 elements; expected one"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("what", REFUSED)
-def test_refused_with_a_sentence(tmp_path, what):
+def test_refused_with_a_sentence(tmp_path, what, strict):
     text, sentence = REFUSED[what]
-    assert any(sentence in problem for problem in problems(tmp_path, text))
+    if strict:
+        sentence = sentence.partition(", which ")[0]  # how far the nearest possible inertia is
+    assert any(sentence in problem for problem in problems(tmp_path, text, strict=strict))
+
+
+@pytest.mark.parametrize("what", STRICT)
+def test_refused_on_demand(tmp_path, what):
+    """Without `strict` a model is read, and one sentence or a note says what was read otherwise."""
+    text, sentence = STRICT[what]
+    assert any(sentence in problem for problem in problems(tmp_path, text, strict=True))
+    (tmp_path / "arm.urdf").write_text(text)
+    found = read(tmp_path / "arm.urdf")
+    quiet = what in ("no inertia between others",)
+    assert len(found.report) > 0 or quiet
+
+
+def test_strict_and_what_is_accepted_by_name(tmp_path):
+    """`inertia` and `massless` say more than `strict`; `inertia="refuse"` refuses inertias alone."""
+    text, path = THREE.replace("</robot>", link("finger", "") + joint("c", "camera", "finger") + "</robot>"), tmp_path
+    found = [problem.split(":")[1] for problem in problems(path, text, strict=True)]
+    assert found == [' <inertia> in <link name="camera">', ' <link name="finger">']
+    assert len(problems(path, text, strict=True, massless=True)) == 1
+    assert len(problems(path, text, strict=True, inertia="project")) == 1
+    assert len(problems(path, text, inertia="refuse")) == 1
+    found = read(path / "arm.urdf", strict=True, inertia="project", massless=True)
+    assert not found.report.repairs
+    assert found.model == read(path / "arm.urdf").model
 
 
 def test_all_problems_at_once(tmp_path):
@@ -219,7 +288,8 @@ def test_the_arm_itself_is_read(tmp_path):
     [
         ({"root": "float"}, "`root` is 'float'; expected 'fixed' or 'free'"),
         ({"root": None}, "`root` is None; expected 'fixed' or 'free'"),
-        ({"inertia": "ignore"}, "`inertia` is 'ignore'; expected 'refuse' or 'project'"),
+        ({"inertia": "ignore"}, "`inertia` is 'ignore'; expected 'close', 'project' or 'refuse'"),
+        ({"strict": 1}, "`strict` is 1; expected True or False"),
         ({"quaternion": 1}, "`quaternion` is 1; expected True or False"),
         ({"massless": "yes"}, "`massless` is 'yes'; expected True or False"),
         ({"packages": 3}, "`packages` is 3; expected a folder, several in a list, or a dictionary"),

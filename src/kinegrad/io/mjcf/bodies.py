@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from kinegrad.errors import shown
 from kinegrad.io.model_file import Note
+from kinegrad.io.moving_bodies import Bodies, MassProperties, Part
 from kinegrad.model import Inertia, ModelBuilder, free, prismatic, revolute, spherical
 from kinegrad.model.placement import rotate, translate
 
@@ -81,34 +82,48 @@ class Tree:
         The link that each body is part of, None for the world, and where it is in it.
     """
 
-    def __init__(self, compiled: Any, builder: ModelBuilder, names: Names, quaternion: bool, flags: dict[str, bool]):
+    def __init__(
+        self,
+        compiled: Any,
+        builder: ModelBuilder,
+        names: Names,
+        quaternion: bool,
+        flags: dict[str, bool],
+        made: Bodies,
+        stated: dict[int, Array],
+    ) -> None:
         self.compiled, self.builder, self.names, self.quaternion = compiled, builder, names, quaternion
         self.flags = flags
         self.notes: list[Note] = []
         self.host: list[tuple[str | None, Array]] = [(None, np.eye(4))]
         self.taken = set(names.links)
-        self._place_bodies()
+        self._place_bodies(made, stated)
         self._build()
 
-    def _place_bodies(self) -> None:
+    def _place_bodies(self, made: Bodies, stated: dict[int, Array]) -> None:
         m = self.compiled
-        self.bodies: dict[int, Inertia] = {}
+        parts: dict[int, list[tuple[Part, Array]]] = {}
         self.first: dict[int, int] = {}  # the body that each one is part of
         for b in range(1, m.nbody):
             parent = int(m.body_parentid[b])
             if m.body_jntnum[b]:
                 self.host.append((self.names.links[b], np.eye(4)))
                 self.first[b] = b
-                self.bodies[b] = Inertia.zero()
+                parts[b] = []
             else:
                 host, T = self.host[parent]
                 self.host.append((host, T @ transform(m.body_pos[b], m.body_quat[b])))
                 self.first[b] = self.first.get(parent, 0)
-            first = self.first[b]
-            if first and (m.body_mass[b] or np.any(m.body_inertia[b])):
+            if m.body_mass[b] or np.any(m.body_inertia[b]):
                 R = transform(np.zeros(3), m.body_iquat[b])[:3, :3]
-                own = Inertia(float(m.body_mass[b]), m.body_ipos[b], R @ np.diag(m.body_inertia[b]) @ R.T)
-                self.bodies[first] = self.bodies[first] + own.moved(self.host[b][1])
+                inertia = stated.get(b, R @ np.diag(m.body_inertia[b]) @ R.T)
+                own = MassProperties(float(m.body_mass[b]), np.array(m.body_ipos[b]), inertia)
+                part = Part(self.names.links[b], own, own.wrong)
+                if first := self.first[b]:
+                    parts[first].append((part, self.host[b][1]))
+                else:
+                    made.note_fixed(part)
+        self.bodies = {b: made.make(self.names.links[b], each) for b, each in parts.items()}
 
     def _build(self) -> None:
         m = self.compiled

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad.constraints.descriptions import Constraint
-from kinegrad.errors import ModelError, shown
-from kinegrad.io.model_file import Note
-from kinegrad.io.nearest_inertia import nearest_inertia
+from kinegrad.errors import shown
+from kinegrad.io.model_file import Note, Repair
+from kinegrad.io.moving_bodies import Bodies, MassProperties, Part
 from kinegrad.io.opensim.constraints import make_constraints
 from kinegrad.io.opensim.document import Axis, CoordinateRecord, Coupler, Document, JointRecord
 from kinegrad.io.opensim.frames import GROUND
@@ -46,20 +46,20 @@ class Assembled:
     unlimited: list[CoordinateRecord]  # clamped coordinates whose limits no joint of the model can have
     markers: dict[str, str]  # names of markers in the file: names of frames in the model
     homeless: list[str]  # bodies and markers fixed in the ground
-    notes: list[Note]  # of inertias that were replaced, and constraints that there cannot be
+    notes: list[Note]  # of inertias that no body has, and constraints that there cannot be
     constraints: list[Constraint]
+    repairs: list[Repair]
 
 
-def assemble(found: Document, *, locked: str, inertia: str, massless: bool) -> Assembled | None:
+def assemble(found: Document, bodies: Bodies, *, locked: str) -> Assembled | None:
     """The model; None, and problems of the file, if there is none."""
-    return _Assembly(found, locked, inertia, massless).run()
+    return _Assembly(found, bodies, locked).run()
 
 
 class _Assembly:
-    def __init__(self, found: Document, locked: str, inertia: str, massless: bool) -> None:
-        self.found, self.file = found, found.file
-        self.hold, self.project = locked == "fixed", inertia == "project"
-        self.massless = massless
+    def __init__(self, found: Document, made: Bodies, locked: str) -> None:
+        self.found, self.file, self.made = found, found.file, made
+        self.hold = locked == "fixed"
         self.notes: list[Note] = []
         self.coordinates: dict[str, CoordinateRecord] = {}
         self.resolved: dict[str, tuple[str, CoordinateFunction]] = {}
@@ -78,19 +78,26 @@ class _Assembly:
         file.check()
         hosts: dict[str, tuple[str | None, Array]] = {GROUND: (None, np.eye(4))}
         chains: dict[str, list[tuple[Any, ...]]] = {}
-        bodies: dict[str, Inertia] = {}
+        parts: dict[str, list[tuple[Part, Array]]] = {}
         for name, joint, above in order:
             chain = chains[name] = self._chain(joint, backwards=joint.child != name)
-            body = file.guard(found.bodies[name].element, self._inertia, name)
-            bodies[name] = Inertia.zero() if body is None else body
             host, T = hosts[above]
             if len(chain) == 1:  # nothing moves it
                 hosts[name] = host, T @ chain[0][0]
-                if host is not None:
-                    bodies[host] = bodies[host] + bodies[name].moved(hosts[name][1])
             else:
                 hosts[name] = name, np.eye(4)
-        self._check_masses(order, hosts, bodies)
+                parts[name] = []
+            host, T = hosts[name]
+            if (part := self._part(name)) is None:
+                continue
+            if host is None:
+                self.made.note_fixed(part)
+            else:
+                parts[host].append((part, T))
+        bodies = {name: self.made.make(name, each) for name, each in parts.items()}
+        for part, text in self.made.problems:
+            file.problem(part.element, text)
+        self._check_masses(order, hosts)
         file.check()
         builder = ModelBuilder(found.name, gravity=found.gravity)
         for name, joint, above in order:
@@ -120,7 +127,8 @@ class _Assembly:
         locked = {name: c.default for name, c in self.coordinates.items() if self._held(name)}
         types = {name: c.motion_type for name, c in kept.items()}
         defaults = {name: c.default for name, c in kept.items()}
-        files = (unlimited, markers, homeless, self.notes, constraints)
+        notes = [*self.made.notes, *self.notes]
+        files = (unlimited, markers, homeless, notes, constraints, self.made.repairs())
         return Assembled(model, types, defaults, locked, self.resolved, *files)
 
     # --- the tree -----------------------------------------------------------------------------------------------
@@ -159,31 +167,27 @@ class _Assembly:
             file.problem(found.model, "has no bodies; expected at least one")
         return order
 
-    def _inertia(self, name: str) -> Inertia:
-        """The mass properties of a body; the nearest possible ones, and a note, if that is wanted."""
+    def _part(self, name: str) -> Part | None:
+        """The mass properties of a body as the file states them; None if they are no numbers, which is a problem."""
         body = self.found.bodies[name]
-        try:
-            return Inertia(body.mass, body.com, body.inertia)
-        except ModelError as error:
-            wrong = str(error).removeprefix("inertia: ")
-            if not self.project or not (np.isfinite(body.inertia).all() and body.mass >= 0):
-                raise ModelError(f"{wrong}; correct it, or read with inertia='project' for the nearest") from None
-        nearest = nearest_inertia(body.mass, body.com, body.inertia)
-        moved = float(np.abs(nearest.inertia - body.inertia).max())
-        text = f"the inertia of body {shown(name)} was replaced by the nearest possible one, {moved:.3g} kg·m² away"
-        self.notes.append(Note("inertia projected", f"{text}: {wrong}", body.element.line))
-        return nearest
+        if not (np.isfinite([body.mass, *body.com]).all() and np.isfinite(body.inertia).all() and body.mass >= 0):
+            return None
+        own = MassProperties(body.mass, body.com, body.inertia)
+        return Part(name, own, own.wrong, body.element, body.element.line)
 
-    def _check_masses(self, order: Any, hosts: Any, bodies: dict[str, Inertia]) -> None:
-        """Every joint moves some mass."""
-        beyond = {name: self.found.bodies[name].mass for name in bodies}  # of wrong inertias, too
+    def _check_masses(self, order: Any, hosts: Any) -> None:
+        """Find joints that move no mass."""
+        beyond = {name: body.mass for name, body in self.found.bodies.items()}
         for name, _, above in reversed(order):
             if above != GROUND:
                 beyond[above] += beyond[name]
         for name, joint, _ in order:
-            if hosts[name][0] == name and beyond[name] == 0 and not self.massless:
-                text = f"moves body {shown(name)}, and nothing from there on has mass"
-                self.file.problem(joint.element, f"{text}; give it some, or read with massless=True")
+            if hosts[name][0] == name and beyond[name] == 0:
+                if self.made.refuse_massless:
+                    text = f"moves body {shown(name)}, and nothing from there on has mass"
+                    self.file.problem(joint.element, f"{text}; give it some, or read with massless=True")
+                else:
+                    self.made.note_idle(joint.name, name, joint.element.line)
 
     # --- coordinates --------------------------------------------------------------------------------------------
 

@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 from kinegrad.constraints import ConstraintSet
-from kinegrad.errors import InputError, shown
+from kinegrad.errors import shown
 from kinegrad.io.model_file import ModelFile, Note, Report
+from kinegrad.io.moving_bodies import Bodies, check_choice
 from kinegrad.io.opensim.assembly import Assembled, assemble
 from kinegrad.io.opensim.document import Document, read_document, read_marker
 from kinegrad.io.opensim.frames import Frames
 from kinegrad.io.strict_xml import Element, XmlFile, read_xml
 from kinegrad.io.whole_file import checked_path
-from kinegrad.model.numbers import flag
 
 __all__ = ["OpenSimFile", "read"]
 
@@ -63,8 +63,9 @@ def read(
     path: str | os.PathLike[str],
     *,
     locked: str = "fixed",
-    inertia: str = "refuse",
+    inertia: str = "close",
     massless: bool = False,
+    strict: bool = False,
     markers: str | os.PathLike[str] | None = None,
 ) -> OpenSimFile:
     """Read the skeleton of an OpenSim model.
@@ -81,12 +82,14 @@ def read(
     locked : {"fixed", "free"}
         What becomes of locked coordinates: they are held at their defaults and not in the model, or they are
         coordinates like others, with limits at their defaults, which simulations do not keep.
-    inertia : {"refuse", "project"}
-        What becomes of inertias that no body can have, as those of the toes in many published models: an error, or the
-        nearest ones that a body can have, which the report names.
+    inertia : {"close", "project", "refuse"}
+        What to do if a body with everything that is welded to it has an inertia that no body has, as the toes in many
+        published models: take the nearest possible one, if that changes the moment of inertia about no axis by more
+        than 1 %; take it however far it is, without a warning; or refuse each body whose inertia is impossible.
     massless : bool
-        Whether a joint may move bodies that have no mass together; without it that is an error, because nothing then
-        decides how they move.
+        Whether joints that move no mass are accepted without a warning.
+    strict : bool
+        Whether to refuse impossible inertias and joints that move no mass, unless `inertia` or `massless` accepts them.
     markers : path, optional
         A file with a ``MarkerSet`` of its own, whose markers are added.
 
@@ -118,18 +121,17 @@ def read(
     >>> found.model.coordinate_names, found.motion_types["angle"], found.model.gravity.tolist()
     (('angle',), 'rotational', [0.0, -9.80665, 0.0])
     """
-    for name, value, choices in (("locked", locked, ("fixed", "free")), ("inertia", inertia, ("refuse", "project"))):
-        if not isinstance(value, str) or value not in choices:
-            raise InputError(f"`{name}` is {shown(value)}; expected {' or '.join(map(repr, choices))}")
+    check_choice("locked", locked, ("fixed", "free"))
+    bodies = Bodies("body", inertia=inertia, massless=massless, strict=strict)
     place = checked_path(path)
     found = read_document(read_xml(place, "OpenSimDocument"))
     if markers is not None:
         _more_markers(found, markers)
-    made = assemble(found, locked=locked, inertia=inertia, massless=flag("`massless`", massless))
+    made = assemble(found, bodies, locked=locked)
     assert made is not None  # problems have been raised
     constraints = found.file.guard(found.model, ConstraintSet, made.model, made.constraints)
     found.file.check()
-    report = Report(os.fspath(place), "OpenSim", tuple(_notes(found, made)))
+    report = Report(os.fspath(place), "OpenSim", tuple(_notes(found, made)), tuple(made.repairs))
     names = {dependent: name for dependent, (name, _) in made.coupled.items()}
     tables: tuple[Any, ...] = (made.motion_types, made.defaults, made.locked, names, made.markers)
     return OpenSimFile(made.model, constraints, report, None, None, *(MappingProxyType(dict(x)) for x in tables))

@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from kinegrad.errors import ModelError, shown
-from kinegrad.io.model_file import Note
-from kinegrad.io.nearest_inertia import nearest_inertia
-from kinegrad.io.strict_xml import Element, XmlFile
+from kinegrad.errors import shown
+from kinegrad.io.model_file import Note, Repair, named
+from kinegrad.io.moving_bodies import MassProperties, Part
+from kinegrad.io.strict_xml import Element, XmlFile, decimal
 from kinegrad.io.urdf.shapes import PlacedSolid, ShapeReader
-from kinegrad.model import Inertia, rotate, translate
-from kinegrad.model.inertia import check_inertia
+from kinegrad.model import rotate, translate
 
 __all__ = ["JointRecord", "LinkRecord", "Mimic", "Robot", "origin", "read_robot"]
 
@@ -27,11 +26,11 @@ _UNLIMITED = (-np.inf, np.inf)
 
 @dataclass(eq=False)
 class LinkRecord:
-    """A link: its body in its frame, None if it has none; whether that is known; what it looks like."""
+    """A link: its mass properties, None if it has none; whether these could be read; what it looks like."""
 
     name: str
     element: Element
-    inertia: Inertia | None = None
+    part: Part | None = None
     sound: bool = True
     shapes: list[PlacedSolid] = field(default_factory=list)
 
@@ -66,18 +65,47 @@ class JointRecord:
 
 @dataclass(eq=False)
 class Robot:
-    """All that a file says, and notes of what is left out."""
+    """All that a file says, and notes of what is left out.
+
+    Attributes
+    ----------
+    strict : bool
+        Whether limits that are missing or −1, and mimics of absent joints, are problems.
+    open : list of str
+        Limits that are missing or −1, and so not in the model.
+    alone : list of str
+        Joints that mimic an absent one, and so move by themselves.
+    """
 
     name: str
     links: dict[str, LinkRecord]
     joints: dict[str, JointRecord]
     notes: list[Note]
+    strict: bool = False
+    open: list[str] = field(default_factory=list)
+    alone: list[str] = field(default_factory=list)
+
+    def repairs(self) -> list[Repair]:
+        """Return one sentence of each kind."""
+        found = []
+        if self.alone:
+            text = f"{named(map(shown, self.alone))} mimics a joint that does not exist, and moves by itself"
+            found.append(Repair("mimic of an absent joint", text))
+        if self.open:
+            text = f"limits that are missing or -1 are not in the model: {named(self.open)}"
+            found.append(Repair("limit without a value", text))
+        return found
 
 
-def read_robot(file: XmlFile, shapes: ShapeReader, *, project: bool) -> Robot:
-    """All links and joints; problems stay with the file."""
+def read_robot(file: XmlFile, shapes: ShapeReader, *, strict: bool) -> Robot:
+    """Return all links and joints; problems stay with the file."""
     root, notes = file.root, shapes.notes
-    robot = Robot(file.word(root, "name"), {}, {}, notes)
+    unnamed = "name" not in root.attributes and not strict
+    robot = Robot(file.path.stem if unnamed else file.word(root, "name"), {}, {}, notes, strict)
+    if unnamed:
+        notes.append(
+            Note("robot without a name", "<robot> has no name; the model is named after the file", root.line, False)
+        )
     links = file.by_name(root.all("link"), "link")
     joints = file.by_name(root.all("joint"), "joint")
     if not root.all("link"):
@@ -87,9 +115,9 @@ def read_robot(file: XmlFile, shapes: ShapeReader, *, project: bool) -> Robot:
         notes.append(_other(element))
     shapes.read_materials(root)
     for name, element in links.items():
-        robot.links[name] = _link(file, name, element, shapes, project)
+        robot.links[name] = _link(file, name, element, shapes)
     for name, element in joints.items():
-        robot.joints[name] = _joint(file, name, element, notes)
+        robot.joints[name] = _joint(file, name, element, robot)
     return robot
 
 
@@ -126,13 +154,13 @@ def origin(file: XmlFile, element: Element, notes: list[Note]) -> Array:
 # --- links ------------------------------------------------------------------------------------------------------
 
 
-def _link(file: XmlFile, name: str, element: Element, shapes: ShapeReader, project: bool) -> LinkRecord:
+def _link(file: XmlFile, name: str, element: Element, shapes: ShapeReader) -> LinkRecord:
     record = LinkRecord(name, element)
     _known(file, element, ("name",), shapes.notes, ("inertial", "visual", "collision"))
     inertial = file.only(element, "inertial")
     if inertial is not None:
         before = len(file.problems)
-        record.inertia = _inertia(file, name, inertial, shapes.notes, project)
+        record.part = _part(file, name, inertial, shapes.notes)
         record.sound = len(file.problems) == before
     for tag in ("visual", "collision"):
         for drawn in element.all(tag):
@@ -141,8 +169,8 @@ def _link(file: XmlFile, name: str, element: Element, shapes: ShapeReader, proje
     return record
 
 
-def _inertia(file: XmlFile, name: str, element: Element, notes: list[Note], project: bool) -> Inertia | None:
-    """The body of a link in the link's frame; None if it is wrong."""
+def _part(file: XmlFile, name: str, element: Element, notes: list[Note]) -> Part | None:
+    """Return the mass properties of a link in the link's frame; None if they are no numbers."""
     _known(file, element, (), notes, ("origin", "mass", "inertia"))
     place = origin(file, element, notes)
     mass_of = file.only(element, "mass", required=True)
@@ -156,28 +184,15 @@ def _inertia(file: XmlFile, name: str, element: Element, notes: list[Note], proj
     moments = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if not (np.isfinite(mass) and np.isfinite(moments).all()):
         return None
-    at_com = np.zeros(3)
-    try:
-        body = Inertia(*check_inertia(mass, at_com, moments))
-    except ModelError as error:
-        wrong = str(error).removeprefix("inertia: ")
-        if not project:
-            file.problem(
-                moments_of, f"{wrong}; correct it, or read with inertia='project' for the nearest possible one"
-            )
-            return None
-        body = nearest_inertia(mass, at_com, moments)
-        moved = float(np.abs(body.inertia - moments).max())
-        text = f"the inertia of link {shown(name)} was replaced by the nearest possible one, {moved:.3g} kg·m² away"
-        notes.append(Note("inertia projected", f"{text}: {wrong}", moments_of.line))
-    found: Inertia | None = file.guard(element, body.moved, place)
-    return found
+    own = MassProperties(mass, np.zeros(3), moments)
+    return Part(name, own.moved(place), own.wrong, moments_of, moments_of.line)
 
 
 # --- joints -----------------------------------------------------------------------------------------------------
 
 
-def _joint(file: XmlFile, name: str, element: Element, notes: list[Note]) -> JointRecord:
+def _joint(file: XmlFile, name: str, element: Element, robot: Robot) -> JointRecord:
+    notes = robot.notes
     kind = file.choice(element, "type", KINDS)
     known = ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration")
     _known(file, element, ("name", "type"), notes, known)
@@ -190,10 +205,12 @@ def _joint(file: XmlFile, name: str, element: Element, notes: list[Note]) -> Joi
     parent, child = ends
     record = JointRecord(name, element, kind, parent, child, origin(file, element, notes), np.array([1.0, 0.0, 0.0]))
     axis = file.only(element, "axis")
-    if axis is not None:
+    if axis is not None and kind in ("fixed", "floating"):  # without effect, but numbers all the same
+        file.numbers(axis, "xyz", 3, (1.0, 0.0, 0.0))
+    elif axis is not None:
         _known(file, axis, ("xyz",), notes)
         given = file.numbers(axis, "xyz", 3)
-        if kind not in ("fixed", "floating") and np.isfinite(given).all():
+        if np.isfinite(given).all():
             if not given.any():
                 file.problem(axis, f'xyz="{axis.get("xyz")}" has no direction; expected one that is not zero')
             else:
@@ -203,7 +220,7 @@ def _joint(file: XmlFile, name: str, element: Element, notes: list[Note]) -> Joi
                     text = f"the axis of joint {shown(name)} has length {length:g} and is taken as a direction"
                     notes.append(Note("axis of another length", text, axis.line, matters=False))
     if kind not in ("fixed", ""):
-        _limits(file, record, notes)
+        _limits(file, record, robot)
         _dynamics(file, record, notes)
     else:  # without effect, but numbers all the same
         for unused in element.all("limit", "dynamics"):
@@ -217,14 +234,15 @@ def _joint(file: XmlFile, name: str, element: Element, notes: list[Note]) -> Joi
     return record
 
 
-def _limits(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
-    limit = file.only(joint.element, "limit", required=joint.kind in LIMITED)
+def _limits(file: XmlFile, joint: JointRecord, robot: Robot) -> None:
+    notes = robot.notes
+    limit = file.only(joint.element, "limit", required=joint.kind in LIMITED and robot.strict)
     if limit is None:
+        if joint.kind in LIMITED:
+            _open(robot, joint, "limits", joint.element)
         return
     _known(file, limit, ("lower", "upper", "effort", "velocity"), notes)
-    required = None if joint.kind in LIMITED else np.inf
-    joint.effort_limit = file.number(limit, "effort", required, least=0.0)
-    joint.velocity_limit = file.number(limit, "velocity", required, least=0.0)
+    joint.effort_limit, joint.velocity_limit = (_bound(file, joint, robot, limit, x) for x in ("effort", "velocity"))
     given = [x for x in ("lower", "upper") if x in limit.attributes]
     lower, upper = (file.number(limit, x, 0.0) for x in ("lower", "upper"))
     if joint.kind not in LIMITED:
@@ -239,6 +257,23 @@ def _limits(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:
         file.problem(limit, f"lower {lower:g} is above upper {upper:g}; exchange or correct them")
     elif np.isfinite([lower, upper]).all():
         joint.position_limits = lower, upper
+
+
+def _bound(file: XmlFile, joint: JointRecord, robot: Robot, limit: Element, what: str) -> float:
+    """Return the limit of effort or velocity; infinity where it is missing, or −1, as some programs write it."""
+    missing = what not in limit.attributes and joint.kind in LIMITED
+    if not robot.strict and (missing or decimal(limit.get(what)) == -1):
+        _open(robot, joint, what, limit)
+        return np.inf
+    return file.number(limit, what, None if joint.kind in LIMITED else np.inf, least=0.0)
+
+
+def _open(robot: Robot, joint: JointRecord, what: str, element: Element) -> None:
+    robot.open.append(f"{what} of {shown(joint.name)}")
+    given = element.get(what) if what in element.attributes else ""
+    found = f'{what}="{given[:40]}"' if given else f"no {what}"
+    text = f"joint {shown(joint.name)} has {found}, and no bound of it in the model"
+    robot.notes.append(Note("limit without a value", text, element.line, matters=False))
 
 
 def _dynamics(file: XmlFile, joint: JointRecord, notes: list[Note]) -> None:

@@ -65,10 +65,12 @@ class ShapeReader:
     packages : folder, sequence of folders, or dict from names to folders, optional
         Where ``package://name/…`` is: folders that hold the packages, or each package's own.  Without it, or where a
         package is not found so, the folders above the file are searched, then those of ROS_PACKAGE_PATH.
+    strict : bool
+        Whether a second material of a shape is a problem, and a shape without geometry.
     """
 
-    def __init__(self, file: XmlFile, packages: Packages | None = None) -> None:
-        self.file = file
+    def __init__(self, file: XmlFile, packages: Packages | None = None, *, strict: bool = False) -> None:
+        self.file, self.strict = file, strict
         self.notes: list[Note] = []
         self.named, self.roots = checked_packages(packages)
         self.here = Path(os.path.abspath(file.path)).parent
@@ -97,7 +99,11 @@ class ShapeReader:
         return tuple(rgba.tolist())
 
     def _color(self, element: Element) -> Color | None:
-        material = self.file.only(element, "material")
+        several = element.all("material")
+        if len(several) > 1 and not self.strict:
+            text = f"{element.label} has {len(several)} materials, of which the first counts"
+            self.notes.append(Note("second material", text, several[1].line, matters=False))
+        material = self.file.only(element, "material") if self.strict else next(iter(several), None)
         if material is None:
             return None
         own, name = self._own_color(material), material.get("name")
@@ -121,6 +127,9 @@ class ShapeReader:
         color = self._color(element)
         geometry = file.only(element, "geometry", required=True)
         if geometry is None:
+            return None
+        if not geometry.children and not self.strict:
+            self.notes.append(Note("empty shape", f"{element.label} has no geometry", geometry.line, matters=False))
             return None
         if len(geometry.children) != 1:
             file.problem(geometry, f"holds {len(geometry.children)} elements; expected one of {', '.join(_SOLIDS)}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from kinegrad.errors import LONGEST, shown
+from kinegrad.io.model_file import Note
 from kinegrad.io.strict_xml import XmlFile
 from kinegrad.io.urdf.reading import JointRecord, Robot
 
@@ -61,6 +62,7 @@ def leaders(file: XmlFile, robot: Robot) -> dict[str, tuple[str, float, float]]:
     q = m (m′ q″ + o′) + o of a joint that follows one that follows another itself.
     """
     found: dict[str, tuple[str, float, float] | None] = {}  # None of those that follow nothing that leads
+    _release(robot)
     for joint in robot.joints.values():
         path: list[JointRecord] = []
         on_path: set[str] = set()
@@ -91,6 +93,20 @@ def leaders(file: XmlFile, robot: Robot) -> dict[str, tuple[str, float, float]]:
                 end = leader, own.multiplier * multiplier, own.multiplier * offset + own.offset
             found[follower.name] = end
     return {name: x for name, x in found.items() if x is not None}
+
+
+def _release(robot: Robot) -> None:
+    """Let joints that mimic an absent joint move by themselves, unless the file is read strictly."""
+    for joint in robot.joints.values():
+        mimic = joint.mimic
+        if mimic is None or mimic.joint in robot.joints or robot.strict:
+            continue
+        joint.mimic = None
+        robot.alone.append(joint.name)
+        text = f"joint {shown(joint.name)} mimics joint {shown(mimic.joint)}, which does not exist"
+        hint = _suggestion(mimic.joint, robot.joints)
+        note = f"{text} ({hint}); it moves by itself"
+        robot.notes.append(Note("mimic of an absent joint", note, mimic.element.line))
 
 
 def _leads(file: XmlFile, robot: Robot, of: str) -> str:
