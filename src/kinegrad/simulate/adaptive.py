@@ -304,6 +304,7 @@ def simulate(
         track = integration.run(y0, tell)
     if switching is not None:
         track.report |= {"phases": switching.told(float(track.edges[-1])), "impacts": tuple(switching.impacts)}
+        track.report["message"] = "; ".join([track.report["message"], *switching.notes])
     return noticed(_sample(law, track, times[times <= track.edges[-1]]), unfinished)
 
 

@@ -71,6 +71,8 @@ class AdjointGradient(Result):
         With respect to the initial state.
     dvalue_dtau : ndarray, shape (steps, ..., n)
         With respect to a torque added during each step.
+    note : str
+        Empty, or why these are no derivatives: contacts that affect each other touch at the same time.
     """
 
     value: Array
@@ -78,6 +80,7 @@ class AdjointGradient(Result):
     dvalue_dq0: Array
     dvalue_dv0: Array
     dvalue_dtau: Array
+    note: str = ""
 
 
 def adjoint_gradient(
@@ -150,6 +153,7 @@ def adjoint_gradient(
     check_project(project, constraints)
     if isinstance(law, ConstrainedLaw):
         q, v = law.placed(q, v, project=project)
+    note = ""
     backward: MidpointAdjoint | CompiledAdjoint | LoopAdjoint | ContactAdjoint
     with np.errstate(over="ignore", invalid="ignore"), engine.overflow_passes():
         if scheme is None:
@@ -160,14 +164,15 @@ def adjoint_gradient(
             if moved.trouble:
                 raise SolveError(moved.trouble)
             backward = ContactAdjoint(moved, objective)
+            note = "; ".join(moved.contacts.notes)
         else:
             how = LoopAdjoint if in_python(law) else CompiledAdjoint
             backward = how(law, scheme, h, steps, length, q, v, objective)
         if isinstance(law, ConstrainedLaw) and isinstance(backward, LoopAdjoint | ContactAdjoint):
             start = Drawing(law, *(x[None] for x in given), always=True)
             backward.q, backward.v = start.pull(0, backward.q, backward.v, backward.dp)
-        found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau)
-    check_sums(*(x for x in vars(found).values() if x is not None))
+        found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau, note)
+    check_sums(*(x for x in vars(found).values() if isinstance(x, np.ndarray)))
     return found
 
 

@@ -43,6 +43,7 @@ def contact_fields(
         impacts = tuple(replace(x, dt_dp=dt) for x, dt in zip(impacts, tangents.times, strict=True))
         stages, by_weights = tangents.stages, tangents.weights
     trouble = moved.trouble
+    message = "; ".join([trouble or "reached the end", *contacts.notes])
     motion |= {"model": law.model, "t": np.array([node.t for node in nodes]), "design": law.design}
     if moved.pieces:
         motion["_nodes"] = (*stage_motion(law, moved.scheme, moved.pieces, slopes=stages), by_weights)
@@ -52,7 +53,7 @@ def contact_fields(
         "phases": contacts.told(max(moved.steps * h, contacts.phases[-1][0])),
     }
     return motion | {
-        "success": not trouble, "status": moved.status, "message": trouble or "reached the end",
+        "success": not trouble, "status": moved.status, "message": message,
         "nfev": moved.evaluations, "steps": moved.steps, "_law": law.without_torques(),
     }  # fmt: skip
 

@@ -33,7 +33,7 @@ from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.contact_steps import ContactMotion, Node, Piece, Switch
 from kinegrad.simulate.explicit import Scheme, finish_step
 from kinegrad.simulate.projection import check_slopes, closed, closed_slopes
-from kinegrad.simulate.switching import Contacts
+from kinegrad.simulate.switching import Contacts, Struck
 
 __all__ = ["ContactAdjoint", "Tangents", "stage_motion"]
 
@@ -260,6 +260,7 @@ class Tangents:
             elif isinstance(x, Switch):
                 if x.struck is not None:
                     self.times.append(self.dt)
+                    self._check_order(motion.contacts, x.t, x.struck, x.q, x.v)
                 self.dv, self.places = switch_slopes(x, self.dq, self.dv)
             else:
                 through = PieceSlopes(motion.contacts, scheme, x)
@@ -269,6 +270,15 @@ class Tangents:
                 stages.append(through.stages @ dz)
                 weights.append(np.outer(scheme.b, length))
         self.stages, self.weights = np.concatenate(stages, axis=1), np.concatenate(weights)
+
+    def _check_order(self, contacts: Contacts, t: float, struck: Struck, q: Array, v: Array) -> None:
+        """Note if contacts that touch at the same time would not do so for other parameters."""
+        touching = list(struck.touching)
+        if len(touching) > 1:
+            gaps = (contacts.floors.jacobian(q) @ self.dq + contacts.gap_slopes(contacts.base, q))[touching]
+            speeds = contacts.floors.velocity(q, v)[touching]
+            apart = -gaps / speeds[:, None]
+            contacts.check_order(t, touching, apart, self.dt + apart, speeds)
 
     def _dz(self, at: Columns) -> Array:
         dz = np.zeros((at.width, self.p))
@@ -359,6 +369,8 @@ class ContactAdjoint:
 
     def _switch(self, switch: Switch) -> None:
         """Back through an event."""
+        if switch.struck is not None and len(switch.struck.touching) > 1:
+            self.motion.contacts.note(switch.t, switch.struck.touching, "states and torques before")
         before = np.eye(2 * len(self.q), 2 * len(self.q) + self._p)
         dv, places = switch_slopes(switch, *np.split(before, 2))
         self._pull(before[: len(self.q)], dv, places)

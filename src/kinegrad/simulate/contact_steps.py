@@ -9,8 +9,8 @@ is found to rounding.  The contact closes or opens there, by the impact of :mod:
 is left of the step, ℓ − s, goes on from there.  As long as the order of events stays the same, the whole motion is one
 smooth function of all it is given: :mod:`kinegrad.simulate.contact_slopes` differentiates it.
 
-Gaps are looked at where a step ends and, between, where the cubic through the gaps and their rates at both ends has its
-least value; forces where a step ends.
+Gaps and forces are evaluated along the cubic through both ends of a piece; if an event is possible there, by how much
+the cubic may err, pieces of many lengths are made.  Shorter dips are excluded by :mod:`kinegrad.simulate.crossings`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from scipy.optimize import brentq
 
 from kinegrad.errors import SolveError
 from kinegrad.simulate.constrained_law import ConstrainedLaw
-from kinegrad.simulate.explicit import Scheme, Stages, finish_step, make_stages
+from kinegrad.simulate.crossings import first_fall, instants, turn_rate
+from kinegrad.simulate.explicit import Cubic, Scheme, Stages, finish_step, make_stages
 from kinegrad.simulate.law import diverged, finite
-from kinegrad.simulate.switching import ROUNDING, SMALL, Contacts, Event, Struck
+from kinegrad.simulate.switching import ROUNDING, SMALL, Contacts, Event, Struck, grown
 
 __all__ = ["ContactMotion", "Node", "Piece", "Switch"]
 
@@ -57,11 +58,12 @@ class Piece(NamedTuple):
 
 
 class Switch(NamedTuple):
-    """What an event does: the state before it, the impact if there is one, and the law after it.
+    """What an event does: its time, the state before it, the impact if there is one, and the law after it.
 
     `landed`, (m,), says which rows of that law hold a point where it landed.
     """
 
+    t: float
     q: Array
     v: Array
     struck: Struck | None
@@ -144,7 +146,7 @@ class ContactMotion:
                 why = "its numbers overflow; try a shorter step"
                 self.status, self.trouble = -1, diverged(self.law.model, t + left, self.state[1], why)
                 return
-            event = self._find(k, t, left, end)
+            event = self._find(k, t, left, stages, end)
             if event is None:
                 self.tape.append(Piece(self.law, k, t, left, *self.state, stages, end, split))
                 self.state = end
@@ -155,7 +157,7 @@ class ContactMotion:
                 contact = event.contact if event.touches else None
                 self.tape.append(Piece(self.law, k, t, event.t, *self.state, stages, end, True, contact, row))
                 self.state, t, left = end, t + event.t, max(left - event.t, 0.0)
-            self._follow(t, event.contact, event.touches)
+            self._follow(k, t, event.contact, event.touches)
         self.status = -2
         self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in one step"
 
@@ -166,61 +168,92 @@ class ContactMotion:
         end = finish_step(self.scheme, length, *self.state, stages.a)
         return stages, (self.law.drawn(*end) if finite(*end) else end)
 
-    def _follow(self, t: float, contact: int, touches: bool) -> None:
+    def _follow(self, k: int, t: float, contact: int, touches: bool) -> None:
         """Change the state and the law as an event does."""
-        q, v = self.state
-        struck = self.contacts.strike(t, contact, q, v) if touches else None
-        law = self.contacts.release(t, contact, q) if struck is None else struck.law
-        if struck is not None:
+        if not touches:
+            self._switch(t, None, self.contacts.release(t, contact, self.state[0]))
+            return
+        for number, touching in enumerate(self.contacts.groups(contact, *self.state)):
+            if number:  # a piece without length ends where another contact touches at the same time
+                stages, end = self._advance(k, t, 0.0)
+                self.tape.append(Piece(self.law, k, t, 0.0, *self.state, stages, end, True, touching[0]))
+                self.state = end
+            q, v = self.state
+            struck = self.contacts.strike(t, touching, q, v)
             self.contacts.tell(t, self.law, struck, q, v, None)
-        self.tape.append(Switch(q, v, struck, law, self.contacts.landed_rows()))
+            self._switch(t, struck, struck.law)
+
+    def _switch(self, t: float, struck: Struck | None, law: ConstrainedLaw) -> None:
+        """Go on with another law, and with the speeds after an impact if there is one."""
+        q, v = self.state
+        self.tape.append(Switch(t, q, v, struck, law, self.contacts.landed_rows()))
         self.state, self.law = (q, v if struck is None else struck.v), law
 
     def _let_go(self, t: float) -> None:
         """Open contacts that torques, which jump where a step begins, pull off."""
         closed = self.contacts.closed
-        forces, least = self._forces(t, *self.state)
+        forces, least = self._forces(np.array([t]), *(x[None] for x in self.state))
         if not (forces < -least).any():
             return
         law = self.contacts.hold(t, *self.state, list(closed))
         if self.contacts.closed != closed:
             self.contacts.record(t)
-            self.tape.append(Switch(*self.state, None, law, self.contacts.landed_rows()))
-            self.law = law
+            self._switch(t, None, law)
 
     # --- events -------------------------------------------------------------------------------------------------
 
-    def _find(self, k: int, t: float, left: float, end: State) -> Event | None:
-        """The first event of a piece, its time counted from the beginning of the piece."""
-        found = []
-        floors, (q, v) = self.contacts.floors, self.state
-        gaps = floors.error(np.array([q, end[0]]))
-        speeds = floors.velocity(np.array([q, end[0]]), np.array([v, end[1]]))
-        for contact in range(len(self.contacts.names)):
-            if contact not in self.contacts.closed:
-                length = self._touching(contact, k, t, left, gaps[:, contact], speeds[:, contact])
-                found += [] if length is None else [Event(length, contact, True)]
-        first, least = self._forces(t, q, v)
-        last, _ = self._forces(t + left, *end)
-        for row, contact in enumerate(self.contacts.closed):
-            if last[row] < -least:
-                found.append(Event(self._losing(row, k, t, left) if first[row] > 0 else 0.0, contact, False))
-        return min(found, default=None)
+    def _find(self, k: int, t: float, left: float, stages: Stages, end: State) -> Event | None:
+        """The first event of a piece, its time counted from the beginning of the piece.
 
-    def _touching(self, contact: int, k: int, t: float, left: float, gaps: Array, speeds: Array) -> float | None:
-        """The length at which a gap closes, or None."""
+        The cubic through both ends is looked at first; pieces of other lengths are made only if it leaves doubt.
+        """
+        cubic = Cubic(self.scheme, left, self.state, stages, end)
+        gap, G = self.contacts.floors.error(self.state[0]), self.contacts.floors.jacobian(cubic.ends[0])
+        margin = np.abs(G).max(axis=0) @ cubic.off
+        opening = gap <= ROUNDING  # have just opened
+        opening[list(self.contacts.closed)], margin[list(self.contacts.closed)] = False, 0.0
+        rate = float(turn_rate(self.law.model, *cubic.ends).max())
+        lengths = instants(0.0, left, rate, 1)
+
+        def near(lengths: Array) -> Array:
+            found: Array = self._watch(t, lengths, *cubic(lengths), opening) - cubic.share(lengths) * margin
+            return found
+
+        def values(lengths: Array) -> Array:
+            ends = [self.state if x == 0.0 else self._advance(k, t, x)[1] for x in lengths.tolist()]
+            q, v = (np.array(x) for x in zip(*ends, strict=True))
+            return self._watch(t, lengths, q, v, opening)
+
+        if not opening.any() and first_fall(near, lengths) is None:
+            return None
+        fall = first_fall(values, lengths)
+        if fall is None:
+            return None
+        found = []
+        for contact in fall.which.tolist():
+            touches = contact not in self.contacts.closed
+            root = self._touching if touches else self._losing
+            found.append(Event(root(contact, k, t, fall.low, fall.high), contact, touches))
+        return min(found)
+
+    def _watch(self, t: float, lengths: Array, q: Array, v: Array, opening: NDArray[np.bool_]) -> Array:
+        """Gaps of open contacts and forces of closed ones, (lengths, contacts), as in :class:`Contacts`."""
+        values = self.contacts.floors.error(q)
+        for k in np.flatnonzero(opening).tolist():
+            values[:, k] = grown(values[:, k], lengths, self.contacts.opened.get(k, (t, 1))[1])
+        if self.contacts.closed:
+            forces, least = self._forces(t + lengths, q, v)
+            values[:, self.contacts.closed] = forces + least
+        return np.asarray(values)
+
+    def _touching(self, contact: int, k: int, t: float, low: float, high: float) -> float:
+        """The length at which a gap closes, which is open after `low` and not at `high`."""
 
         def gap(length: float) -> float:
             return float(self.contacts.floors.error(self._advance(k, t, length)[1][0])[contact])
 
-        least = 0.0 if gaps[0] > ROUNDING else -ROUNDING  # a gap that has just opened is zero to rounding
-        high = left
-        if gaps[1] >= least:
-            high = left * _lowest(*gaps, *(left * speeds))
-            if not 0 < high < left or gap(high) >= least:
-                return None
-        low = 0.0
-        if gaps[0] <= ROUNDING:
+        start = float(self.contacts.floors.error(self.state[0])[contact])
+        if start <= ROUNDING and (low == 0.0 or gap(low) <= 0):  # it has just opened, by no more than rounding at `low`
             low = high / 2
             for _ in range(HALVES):
                 if gap(low) > 0:
@@ -230,34 +263,26 @@ class ContactMotion:
                 return 0.0
         return _root(gap, low, high)
 
-    def _losing(self, row: int, k: int, t: float, left: float) -> float:
+    def _losing(self, contact: int, k: int, t: float, low: float, high: float) -> float:
         """The length at which the normal force of a closed contact is zero."""
+        row = self.contacts.closed.index(contact)
 
         def force(length: float) -> float:
-            return float(self._forces(t + length, *self._advance(k, t, length)[1])[0][row])
+            end = self.state if length == 0.0 else self._advance(k, t, length)[1]
+            return float(self._forces(np.array([t + length]), *(x[None] for x in end))[0][0, row])
 
-        return _root(force, 0.0, left)
+        return _root(force, low, high) if force(low) > 0 else low
 
-    def _forces(self, t: float, q: Array, v: Array) -> tuple[Array, float]:
-        """Normal forces of closed contacts, and what counts as zero."""
+    def _forces(self, t: Array, q: Array, v: Array) -> tuple[Array, Array]:
+        """Normal forces of closed contacts, (times, closed), and what counts as zero, (times, 1)."""
         closed = self.contacts.closed
         if not closed:
-            return np.zeros(0), 0.0
-        tau = self.law.torques(t, q, v, self.contacts.step)
-        forces = self.law.own_forces(q, v, tau)[self.contacts.normal_rows(closed)]
-        return forces, SMALL * (1.0 + float(np.abs(forces).max()))
+            return np.zeros((len(t), 0)), np.zeros((len(t), 1))
+        tau = np.array([self.law.torques(*x, self.contacts.step) for x in zip(t.tolist(), q, v, strict=True)])
+        forces = self.law.own_forces(q, v, tau)[:, self.contacts.normal_rows(closed)]
+        return forces, SMALL * (1.0 + np.abs(forces).max(axis=-1, keepdims=True))
 
 
 def _root(f: Callable[[float], float], low: float, high: float) -> float:
     """Where a function changes its sign, to rounding."""
     return float(brentq(f, low, high, xtol=1e-16 * high, rtol=4 * np.finfo(float).eps))
-
-
-def _lowest(y0: float, y1: float, d0: float, d1: float) -> float:
-    """Where the cubic through values and slopes at 0 and 1 has its least value between them; else a number ≥ 1."""
-    c3, c2 = 2 * (y0 - y1) + d0 + d1, 3 * (y1 - y0) - 2 * d0 - d1
-    under = c2**2 - 3 * c3 * d0
-    if not (under > 0 and d0 < 0):  # it falls at first, and then rises
-        return 1.0
-    root = float(np.sqrt(under))
-    return float(-d0 / (c2 + root)) if c2 + root > 0 else 1.0

@@ -37,10 +37,11 @@ from kinegrad.dynamics import mass_matrix
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError, SingularError, SolveError
 from kinegrad.loads import Loads
+from kinegrad.model import Model
 
 __all__ = [
     "CONSISTENT", "Placed", "check_consistent", "check_project", "check_rank", "check_slopes", "closed",
-    "closed_slopes", "linearised", "slope_errors", "still", "weights",
+    "closed_slopes", "linearised", "nearby", "slope_errors", "still", "weights",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
@@ -170,9 +171,7 @@ def slope_errors(
 def check_rank(constraints: ConstraintSet, q: Array) -> None:
     """Refuse states, (..., n), at which rows depend on each other that do not nearby: there, forces of least norm jump,
     and stages of a step, which are a little off the constraints, would find the mechanism locked."""
-    model = constraints.model
-    near = integrate(model, q, NEARBY * np.cos(np.arange(1.0, model.nv + 1)))
-    here, there = (saddle.rank(constraints.jacobian(x)) for x in (q, near))
+    here, there = (saddle.rank(constraints.jacobian(x)) for x in (q, nearby(constraints.model, q)))
     if (here < there).any():
         state = int(np.flatnonzero(here < there)[0])
         few, more = (int(x.reshape(-1)[state]) for x in (here, there))
@@ -181,6 +180,11 @@ def check_rank(constraints: ConstraintSet, q: Array) -> None:
             f"`q0`{engine.state_text(state, here.shape)}, but {more} nearby; expected as many, or constraints of "
             f"{few} rows that imply the others"
         )
+
+
+def nearby(model: Model, q: Array) -> Array:
+    """Coordinates close to q, (..., nq), in which nothing is aligned by chance."""
+    return np.asarray(integrate(model, q, NEARBY * np.cos(np.arange(1.0, model.nv + 1))))
 
 
 def check_slopes(

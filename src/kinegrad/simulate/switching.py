@@ -9,14 +9,14 @@ how the state does on either side of it, at fixed times:
 Where a contact opens because its force is zero, accelerations with and without it are the same, and so are slopes.
 
 A contact that has just opened is at its floor: its gap over the power of time with which it grows (the first after a
-bounce, the third after a release) shows where it closes again, be it at once.  The gap is looked at in several
-places of each step, so that a short dip is not missed.
+bounce, the third after a release) shows where it closes again, be it at once.  Between the instants of a step at which
+gaps and forces are evaluated, :mod:`kinegrad.simulate.crossings` excludes shorter dips.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -33,6 +33,8 @@ from kinegrad.dynamics import mass_matrix
 from kinegrad.errors import InputError
 from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact, complementary
+from kinegrad.simulate.crossings import first_fall, instants, turn_rate
+from kinegrad.simulate.independence import order_note, parts_of_rows
 from kinegrad.simulate.law import Law
 from kinegrad.simulate.projection import CONSISTENT, check_slopes, slope_errors
 from kinegrad.simulate.track import pack, slopes_of, state_of
@@ -40,10 +42,17 @@ from kinegrad.simulate.track import pack, slopes_of, state_of
 __all__ = ["Contacts"]
 
 Array = NDArray[np.float64]
-PLACES = 8  # in each step, where gaps and forces are looked at
+PLACES = 8  # intervals of each step, at least, at the ends of which gaps and forces are evaluated
 TOUCHING = 1e-9  # m: gaps that close in the same impact
 ROUNDING = 1e-12  # m: what a gap that has just opened may be without being closed again
+SAME_TIME = 1e-5  # part of the slopes of two times by which they may differ and count as equal
 SMALL = 1e-9  # of the largest force, impulse, speed or acceleration: zero
+
+
+def grown(gap: Array, since: Array, order: int) -> Array:
+    """A gap over the power of the time since the contact opened with which it grows; NaN while it is rounding."""
+    known = (since > 0) & ~(np.abs(gap) < ROUNDING)
+    return np.where(known, gap / np.where(since > 0, since, 1.0) ** order, np.nan)
 
 
 class Event(NamedTuple):
@@ -101,6 +110,7 @@ class Contacts:
         self.step = 0  # of fixed steps, the present one: its torques act
         self.opened: dict[int, tuple[float, int]] = {}
         self.impacts: list[ImpactEvent] = []
+        self.notes: list[str] = []
         self.phases: list[tuple[float, tuple[str, ...]]] = []
         self._laws: dict[Any, ConstrainedLaw] = {}
         differentiated = law.design is not None if differentiated is None else differentiated
@@ -191,39 +201,41 @@ class Contacts:
     def find(self, law: Law, piece: Callable[[Any], Array], first: float, last: float) -> Event | None:
         """The first event of a step."""
         assert isinstance(law, ConstrainedLaw)
-        times = np.linspace(first, last, PLACES + 1)
-        values = self._watch(law, piece, times)
-        falls = (values[:-1] >= 0) & (values[1:] < 0)
-        falls[0] |= values[1] < 0  # nothing has happened before the step, whatever rounding says
-        if not falls.any():
+        q, v = state_of(law, piece(np.linspace(first, last, PLACES + 1)).T)
+        rate = float(turn_rate(law.model, law.normalised(q), v).max())
+
+        def values(t: Array) -> Array:
+            return self._watch(law, piece, t)
+
+        fall = first_fall(values, instants(first, last, rate, PLACES // 4))
+        if fall is None:
             return None
-        row = int(np.argmax(falls.any(axis=1)))
         found = []
-        for k in np.flatnonzero(falls[row]).tolist():
-            ends = float(times[row]), float(times[row + 1])
-            t = ends[0]
-            if values[row, k] > 0:
+        for k in fall.which.tolist():
 
-                def value(t: float, k: int = k) -> float:
-                    return float(self._watch(law, piece, np.array([t]))[0, k])
+            def value(t: float, k: int = k) -> float:
+                x = float(values(np.array([t]))[0, k])
+                return 1.0 if np.isnan(x) else x
 
-                t = float(brentq(value, *ends, xtol=1e-15 * max(map(abs, ends)), rtol=1e-15))
+            t = fall.low
+            if value(t) > 0:
+                t = float(brentq(value, *fall[:2], xtol=1e-15 * max(map(abs, fall[:2])), rtol=1e-15))
             found.append(Event(t, k, k not in self.closed))
         return min(found)
 
     def _watch(self, law: ConstrainedLaw, piece: Callable[[Any], Array], t: Array) -> Array:
-        """Gaps of open contacts and forces of closed ones, (times, contacts): an event is where one falls below 0."""
+        """Gaps of open contacts and forces of closed ones, (times, contacts): an event is where one falls below 0.
+
+        The gap of a contact that has just opened is NaN while it is rounding."""
         q, v = state_of(law, piece(t).T)
         q = law.normalised(q)
         values = self.floors.error(q)
         for k, (start, order) in self.opened.items():
-            since = t - start
-            grown = values[:, k] / np.where(since > 0, since, 1.0) ** order
-            values[:, k] = np.where((since <= 0) | (np.abs(values[:, k]) < ROUNDING), 1.0, grown)
+            values[:, k] = grown(values[:, k], t - start, order)
         if self.closed:
             tau = np.array([law.torques(*x) for x in zip(t.tolist(), q, v, strict=True)])
             forces = law.own_forces(q, v, tau)[:, self.normal_rows(self.closed)]
-            values[:, self.closed] = forces + SMALL * (1.0 + np.abs(forces).max(initial=0.0))
+            values[:, self.closed] = forces + SMALL * (1.0 + np.abs(forces).max(axis=-1, keepdims=True))
         return values
 
     def follow(self, event: Event, law: Law, y: Array) -> tuple[Law, Array]:
@@ -239,7 +251,8 @@ class Contacts:
     def release(self, t: float, contact: int, q: Array) -> ConstrainedLaw:
         """The law after a contact has opened."""
         self.closed = tuple(k for k in self.closed if k != contact)
-        self.opened = {contact: (t, 3)}
+        self._still_open(self.floors.error(q), [contact])
+        self.opened[contact] = (t, 3)
         self.record(t)
         return self.law_at(self.closed, q)
 
@@ -248,24 +261,40 @@ class Contacts:
     def _strike(
         self, event: Event, law: ConstrainedLaw, q: Array, v: Array, dq: Array, dv: Array
     ) -> tuple[Law, Array]:  # fmt: skip
-        """An impact of all contacts that touch, and the slopes after it."""
-        speed = self.floors.velocity(q, v)[event.contact]
-        struck, by_p = self.strike(event.t, event.contact, q, v), None
-        (a_before, _), (a_after, _) = self._rate(law, event.t, q, v), self._rate(struck.law, event.t, q, struck.v)
-        if law.design is not None:
-            by_p = -(self.floors.jacobian(q)[event.contact] @ dq + self._gap_slopes(law, q, event.contact)) / speed
-            moved = dq + v[:, None] * by_p, dv + a_before[:, None] * by_p
-            dv = self._struck_slopes(law, struck, q, v, *moved) - a_after[:, None] * by_p
-            dq = moved[0] - struck.v[:, None] * by_p
-        self.tell(event.t, law, struck, q, v, by_p)
-        self._keep(struck.law, q, struck.v, dq, dv)
-        return struck.law, pack(q, struck.v, dq, dv)
+        """Impacts of all contacts that touch, and the slopes after them."""
+        for touching in self.groups(event.contact, q, v):
+            struck, by_p = self.strike(event.t, touching, q, v), None
+            (a_before, _), (a_after, _) = self._rate(law, event.t, q, v), self._rate(struck.law, event.t, q, struck.v)
+            if law.design is not None:
+                times = self._times(law, touching, q, v, dq)
+                by_p = times[0]
+                self.check_order(event.t, touching, times - by_p, times, self.floors.velocity(q, v)[touching])
+                moved = dq + v[:, None] * by_p, dv + a_before[:, None] * by_p
+                dv = self._struck_slopes(law, struck, q, v, *moved) - a_after[:, None] * by_p
+                dq = moved[0] - struck.v[:, None] * by_p
+            self.tell(event.t, law, struck, q, v, by_p)
+            self._keep(struck.law, q, struck.v, dq, dv)
+            law, v = struck.law, struck.v
+        return law, pack(q, v, dq, dv)
 
-    def strike(self, t: float, contact: int, q: Array, v: Array) -> Struck:
-        """Close one contact, with all that touch at the same time."""
+    def groups(self, contact: int, q: Array, v: Array) -> list[list[int]]:
+        """Contacts that touch when `contact` does, itself first, in groups that do not affect each other."""
+        gap, speed = self.floors.error(q), self.floors.velocity(q, v)
+        others = [k for k in range(len(self.names)) if k not in self.closed and gap[k] <= TOUCHING and speed[k] < 0]
+        touching = [contact, *(k for k in others if k != contact)]
+        if len(touching) == 1:
+            return [touching]
+        of = {k: range(self.whole.m)[self.whole.rows(self.names[k])] for k in (*self.closed, *touching)}
+        active = [*range(self.base.constraints.m), *(row for rows in of.values() for row in rows)]
+        part, found = parts_of_rows(self.whole, q, active), dict[int, list[int]]()
+        for k in touching:
+            found.setdefault(int(part[of[k][self.given[k].normal]]), []).append(k)
+        return list(found.values())
+
+    def strike(self, t: float, touching: list[int], q: Array, v: Array) -> Struck:
+        """Close contacts that touch at the same time."""
         gap, speed, before = self.floors.error(q), self.floors.velocity(q, v), self.closed
-        others = [k for k in range(len(self.names)) if k not in before and gap[k] <= TOUCHING and speed[k] < 0]
-        touching = sorted({contact, *others})
+        touching = sorted(touching)
         self._land(touching, q)
         candidates = [*before, *touching]
         e = {k: self.given[k].restitution if -speed[k] > self.sticking_speed else 0.0 for k in touching}
@@ -274,11 +303,36 @@ class Contacts:
         found = complementary(candidates, touching, attempt, "in the impact", sticking=sticking)
         pushing, (after, impulses, rows) = found
         opening = self.floors.velocity(q, after)
-        rest = SMALL * (np.abs(speed).max() + self.sticking_speed)
+        rest = SMALL * (np.abs(speed[candidates]).max() + self.sticking_speed)
         staying = [k for k in candidates if opening[k] <= rest]
-        self.opened = {k: (t, 1) for k in candidates if k not in staying}
+        self._still_open(gap, candidates)
+        self.opened |= {k: (t, 1) for k in candidates if k not in staying}
         constraints, law = self.set_of(pushing), self.hold(t, q, after, staying)
         return Struck(tuple(touching), pushing, constraints, after, impulses, rows, law)
+
+    def _still_open(self, gap: Array, changing: list[int]) -> None:
+        """Forget when contacts opened that change, or that have left their floors."""
+        self.opened = {k: x for k, x in self.opened.items() if gap[k] <= TOUCHING and k not in changing}
+
+    def check_order(self, t: float, touching: list[int], apart: Array, times: Array, speeds: Array) -> None:
+        """Note parameters for which contacts that affect each other would not touch at the same time.
+
+        `apart`, (touching, p), are differences of the slopes of their times, `times`.
+        """
+        assert self.base.design is not None
+        noise = SAME_TIME * np.abs(times).max(axis=0) + CONSISTENT / np.abs(speeds).min()
+        names = [self.base.design.names[k] for k in np.flatnonzero((np.abs(apart) > noise).any(axis=0))]
+        if names:
+            self.note(t, touching, ", ".join(map(repr, names[:4])) + ", …" * (len(names) > 4))
+
+    def note(self, t: float, touching: Iterable[int], what: str) -> None:
+        """Note that derivatives do not exist from a time on."""
+        self.notes.append(order_note(t, [self.names[k] for k in touching], what))
+
+    def _times(self, law: ConstrainedLaw, touching: list[int], q: Array, v: Array, dq: Array) -> Array:
+        """Slopes of the times at which contacts touch, (touching, p)."""
+        gaps = self.floors.jacobian(q)[touching] @ dq + self.gap_slopes(law, q)[touching]
+        return -gaps / self.floors.velocity(q, v)[touching, None]
 
     def tell(self, t: float, law: ConstrainedLaw, struck: Struck, q: Array, v: Array, dt_dp: Array | None) -> None:
         """Record an impact, and the phase that it begins."""
@@ -321,10 +375,10 @@ class Contacts:
         follow: dict[str, Any] = {"dq_dp": dq, "dv_dp": dv, "restitution": struck.restitution}
         return impact_design_derivatives(law.design, struck.constraints, q, v, **follow).dv_dp
 
-    def _gap_slopes(self, law: ConstrainedLaw, q: Array, k: int) -> Array:
+    def gap_slopes(self, law: ConstrainedLaw, q: Array) -> Array:
+        """∂g/∂p of all gaps, (contacts, p)."""
         assert law.design is not None
-        slopes: Array = constraint_design_derivatives(law.design, self.floors, q).derror_dp[k]
-        return slopes
+        return np.asarray(constraint_design_derivatives(law.design, self.floors, q).derror_dp)
 
     def hold(self, t: float, q: Array, v: Array, candidates: list[int]) -> ConstrainedLaw:
         """The law of those contacts at rest on their floors that are pushed; others open."""
@@ -366,6 +420,9 @@ class Contacts:
         law.kept = kept
 
     def record(self, t: float) -> None:
+        """Begin a phase, in the place of one that began at the same time."""
+        if self.phases and self.phases[-1][0] == t:
+            self.phases.pop()
         self.phases.append((t, tuple(self.names[k] for k in self.closed)))
 
     def told(self, end: float) -> tuple[Phase, ...]:
