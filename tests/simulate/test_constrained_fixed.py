@@ -102,6 +102,8 @@ def test_redundant_rows_share_their_forces(four_bar):
     assert np.abs(both.forces[..., [0, 2]] - one.forces).max() < 1e-11 * np.abs(one.forces).max()
     one, both = (adjoint_gradient(model, *STARTS, J, segment=3, **given, **way) for way in ways)
     for name, x in vars(one).items():
+        if isinstance(x, str):
+            continue
         assert np.abs(getattr(both, name) - x).max() < 1e-10 * np.abs(x).max()
 
 

@@ -74,7 +74,8 @@ class Simulation(Motion):
     success : bool
         Whether the end was reached.
     status : int
-        0; −1 if the motion diverged; −2 if it was stopped: no progress in time, or `max_evaluations` used up.
+        0; −1 if the motion diverged; −2 if it was stopped: no progress in time, `max_evaluations` used up, or rows of
+        the constraints become dependent.
     message : str
     nfev, njev, steps : int
         Evaluations of the law of motion and of its Jacobian, and accepted steps.

@@ -44,12 +44,13 @@ from kinegrad.simulate.contact_run import check_single, check_switches
 from kinegrad.simulate.contact_slopes import ContactAdjoint
 from kinegrad.simulate.contact_steps import ContactMotion
 from kinegrad.simulate.contacts import UnilateralContact
-from kinegrad.simulate.explicit import SCHEMES, Scheme, Stages, finish_step, make_stages
+from kinegrad.simulate.explicit import SCHEMES, Cubic, Scheme, Stages, finish_step, make_stages
 from kinegrad.simulate.fixed import check_reached, gregory, in_python
 from kinegrad.simulate.fixed_preparation import check_size, prepare
 from kinegrad.simulate.law import Law, initial
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
 from kinegrad.simulate.projection import check_project
+from kinegrad.simulate.rank import look_along, watch_rank
 from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.turning import Step, pull_rate, pull_rate_by_turn
 
@@ -127,7 +128,7 @@ def adjoint_gradient(
     Raises
     ------
     SolveError
-        If the motion diverges.
+        If the motion diverges, or rows of the constraints become dependent on its way.
 
     Examples
     --------
@@ -180,13 +181,16 @@ def _checkpoints(
     law: Law, scheme: Scheme, h: float, steps: int, length: int, q: Array, v: Array
 ) -> list[tuple[Array, Array]]:
     """The states q, v before steps 0, length, 2 length, …; SolveError if the motion diverges."""
-    kept = []
+    kept, ranks = [], watch_rank(law, q)
     for k in range(steps):
         if k % length == 0:
             kept.append((q, v))
-        before = v
-        _, end = _advance(law, scheme, h, k, k * h, q, v)
+        before, start = v, (q, v)
+        stages, end = _advance(law, scheme, h, k, k * h, q, v)
         q, v = law.drawn(*end)
+        if ranks is not None and isinstance(stages, Stages):
+            for _, why in look_along(ranks, Cubic(scheme, h, start, stages, (q, v)), k * h).values():
+                raise SolveError(why)
         check_reached(law.model, (k + 1) * h, before, q, v)
     return kept
 

@@ -27,6 +27,7 @@ from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.crossings import first_fall, instants, turn_rate
 from kinegrad.simulate.explicit import Cubic, Scheme, Stages, finish_step, make_stages
 from kinegrad.simulate.law import diverged, finite
+from kinegrad.simulate.rank import look_along, watch_rank
 from kinegrad.simulate.switching import ROUNDING, SMALL, Contacts, Event, Struck, grown
 
 __all__ = ["ContactMotion", "Node", "Piece", "Switch"]
@@ -112,6 +113,7 @@ class ContactMotion:
         self.law = contacts.settle(0.0, q, v)
         self.first, self.landed, self.floors = self.law, contacts.landed_rows(), contacts.own_floors()
         self.state = self.law.drawn(q, v)
+        self.ranks = watch_rank(self.law, self.state[0])
         for k in range(steps):
             contacts.step = k
             try:
@@ -146,7 +148,10 @@ class ContactMotion:
                 why = "its numbers overflow; try a shorter step"
                 self.status, self.trouble = -1, diverged(self.law.model, t + left, self.state[1], why)
                 return
-            event = self._find(k, t, left, stages, end)
+            cubic = Cubic(self.scheme, left, self.state, stages, end)
+            event = self._find(k, t, left, cubic)
+            if self._is_dependent(cubic, t, left if event is None else event.t):
+                return
             if event is None:
                 self.tape.append(Piece(self.law, k, t, left, *self.state, stages, end, split))
                 self.state = end
@@ -188,6 +193,7 @@ class ContactMotion:
         q, v = self.state
         self.tape.append(Switch(t, q, v, struck, law, self.contacts.landed_rows()))
         self.state, self.law = (q, v if struck is None else struck.v), law
+        self.ranks = watch_rank(law, q)
 
     def _let_go(self, t: float) -> None:
         """Open contacts that torques, which jump where a step begins, pull off."""
@@ -200,14 +206,23 @@ class ContactMotion:
             self.contacts.record(t)
             self._switch(t, None, law)
 
+    def _is_dependent(self, cubic: Cubic, t: float, length: float) -> bool:
+        """Whether rows of the constraints become dependent in the first part of a piece: then it has ended."""
+        if self.ranks is None:
+            return False
+        for when, why in look_along(self.ranks, cubic, t).values():
+            if when <= t + length:
+                self.status, self.trouble = -2, why
+                return True
+        return False
+
     # --- events -------------------------------------------------------------------------------------------------
 
-    def _find(self, k: int, t: float, left: float, stages: Stages, end: State) -> Event | None:
+    def _find(self, k: int, t: float, left: float, cubic: Cubic) -> Event | None:
         """The first event of a piece, its time counted from the beginning of the piece.
 
         The cubic through both ends is looked at first; pieces of other lengths are made only if it leaves doubt.
         """
-        cubic = Cubic(self.scheme, left, self.state, stages, end)
         gap, G = self.contacts.floors.error(self.state[0]), self.contacts.floors.jacobian(cubic.ends[0])
         margin = np.abs(G).max(axis=0) @ cubic.off
         opening = gap <= ROUNDING  # have just opened

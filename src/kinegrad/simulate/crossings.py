@@ -63,6 +63,9 @@ def first_fall(values: Callable[[Array], Array], times: Array) -> Fall | None:
     for first in range(0, len(times) - 1, 4 * BLOCK):
         some = times[first : first + 4 * BLOCK + 1]
         found = values(some)
+        least = found.min(axis=0)
+        if (least > found.max(axis=0) - least).all():  # they change by less than what is left; not of NaN
+            continue
         each = 4 * np.arange((len(some) - 1) // 4)[:, None] + np.arange(5)
         fall = _refined(values, some[each], found[each], started=first > 0)
         if fall is not None:
@@ -115,8 +118,8 @@ _PARABOLA = np.vander(_NODES[[1, 3]], 3) @ np.linalg.inv(np.vander(_NODES[[0, 2,
 
 def _unresolved(f: Array, negative: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Which parts may be negative between their instants, before the first at which one is: (1)."""
-    e = np.abs(f[:, 1::2] - np.einsum("ij,pjk->pik", _PARABOLA, f[:, ::2])).max(axis=1, initial=0.0)
-    fine = np.einsum("ij,pjk->pik", _QUARTIC, f)
+    e = np.abs(f[:, 1::2] - _PARABOLA @ f[:, ::2]).max(axis=1, initial=0.0)
+    fine = _QUARTIC @ f
     rounding = RESOLVED * np.abs(f).max(axis=1, initial=0.0)
     least = _least(fine)
     open_ = (least - e < 0.0) & ((e > rounding) | (least < -rounding))

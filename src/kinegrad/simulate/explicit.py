@@ -92,9 +92,9 @@ class Cubic:
 
     Attributes
     ----------
-    ends : tuple of ndarray, shape (2, n)
+    ends : tuple of ndarray, shape (2, ..., n)
         q and v.
-    off : ndarray, shape (n,)
+    off : ndarray, shape (..., n)
         Error of q in the middle.
     """
 
@@ -108,7 +108,7 @@ class Cubic:
         self.off: Array = off / 6
 
     def __call__(self, times: Array) -> tuple[Array, Array]:
-        """q and v, (times, n)."""
+        """q and v, (times, ..., n)."""
         u = self._part(times)
         q = self._q0 + u * (self._v0 + u * (self._bend + u * self._twist))
         v = (self._v0 + u * (2 * self._bend + 3 * u * self._twist)) / (self.h or 1.0)
@@ -121,4 +121,4 @@ class Cubic:
         return 4 * u * (1 - u)
 
     def _part(self, times: Array) -> Array:
-        return (times / (self.h or 1.0))[:, None]
+        return (times / (self.h or 1.0)).reshape(-1, *[1] * self._q0.ndim)

@@ -34,12 +34,13 @@ from kinegrad.simulate.constrained_law import ConstrainedLaw
 from kinegrad.simulate.contact_run import check_single, check_switches, contact_fields
 from kinegrad.simulate.contact_steps import ContactMotion
 from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
-from kinegrad.simulate.explicit import Scheme, finish_step, make_stages
+from kinegrad.simulate.explicit import Cubic, Scheme, finish_step, make_stages
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run, together
 from kinegrad.simulate.fixed_preparation import check_size, check_undamped, prepare
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.projection import check_project
+from kinegrad.simulate.rank import look_along, watch_rank
 from kinegrad.simulate.switching import Contacts
 from kinegrad.simulate.turning import turning_run
 from kinegrad.simulate.unfinished import check_unfinished, noticed
@@ -78,7 +79,8 @@ class FixedStepSimulation(Motion):
     success : bool
         Whether all states reached the end.
     status : int
-        0; −1 if a motion diverged; −2 if it was given up, because contacts open and close without end.
+        0; −1 if a motion diverged; −2 if it was given up, because contacts open and close without end, or because rows
+        of the constraints become dependent.
     message : str
     nfev, steps : int
         Evaluations of the law of motion for each state, and steps made.
@@ -309,6 +311,7 @@ def loop_run(
     """Step by step in Python, the law of motion of all states evaluated at each stage."""
     kept: list[tuple[Array, ...]] = []
     lost, speeds = np.full(q.shape[:-1], -1), np.zeros(v.shape)
+    ranks, ended = watch_rank(law, q), dict[int, str]()
     for k in range(steps + 1):
         last = k == steps
         stages = make_stages(law, scheme, h, min(k, steps - 1), k * h, q, v, dq, dv, first_only=last)
@@ -317,17 +320,21 @@ def loop_run(
             kept.append((q, v, stages.a[0], stages.tau[0], *slopes))
         if last:
             break
-        before = v
+        before, start = v, (q, v)
         q, v = finish_step(scheme, h, q, v, stages.a)
         if law.design is None:
             q, v = law.drawn(q, v)
         else:
             q, v, dq, dv = law.drawn_along(q, v, *finish_step(scheme, h, dq, dv, stages.da))
+        if ranks is not None:
+            for state, (_, why) in look_along(ranks, Cubic(scheme, h, start, stages, (q, v)), k * h).items():
+                q = q.copy()
+                q.reshape(-1, q.shape[-1])[state], ended[state] = np.nan, why
         new = ~finite(q, v) & (lost < 0)
         lost[new], speeds[new] = k + 1, before[new]
         if lost.size and (lost >= 0).all():
             break
-    return Run([np.array(x) for x in zip(*kept, strict=True)], lost, speeds)
+    return Run([np.array(x) for x in zip(*kept, strict=True)], lost, speeds, ended=ended)
 
 
 def _finished(
@@ -339,21 +346,24 @@ def _finished(
     done = int(run.lost.max()) if none_left else steps
     count = (done - 1) // every + 1 if none_left else steps // every + 1
     columns = [x[:count] for x in run.columns]
-    trouble = ""
+    trouble, status = "", -1
     if gone.any():
         after = np.arange(count).reshape(-1, *[1] * run.lost.ndim) * every >= np.where(gone, run.lost, steps + 1)
         for x in columns:
             x[after] = np.nan
         first = run.lost[gone].min()
         trouble = first_divergence(law.model, first * h, run.before, run.lost != first, run.unsolved)
+        why = (run.ended or {}).get(int(np.flatnonzero(run.lost == first)[0]))
+        status, trouble = (-1, trouble) if why is None else (-2, why)
         if gone.size > 1:
-            trouble = f"{gone.sum()} of {gone.size} states diverged; the first: {trouble}"
+            what = "diverged" if not run.ended else "did not reach the end"
+            trouble = f"{gone.sum()} of {gone.size} states {what}; the first: {trouble}"
     trouble = trouble or _overflown("accelerations", "state", columns[2:4], every * h, 1)
     trouble = trouble or _overflown("derivatives", "motion", columns[4:], every * h, 2)
     names = ("q", "v", "a", "tau", "dq_dp", "dv_dp", "da_dp", "dtau_dp")
     motion: dict[str, Any] = dict.fromkeys(names) | dict(zip(names, columns, strict=False))
     report: dict[str, Any] = {
-        "success": not trouble, "status": -1 if trouble else 0, "message": trouble or "reached the end",
+        "success": not trouble, "status": status if trouble else 0, "message": trouble or "reached the end",
         "nfev": run.evaluations if scheme is None else done * len(scheme.b) + 1, "steps": done,
     }  # fmt: skip
     times = np.arange(0, every * count, every) * np.float64(h)

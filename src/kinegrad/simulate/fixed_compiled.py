@@ -37,6 +37,8 @@ class Run(NamedTuple):
         Whether it was lost because the equations of an implicit step were not solved.
     evaluations : int, optional
         Of the law of motion for each state, where that is not known beforehand.
+    ended : dict of int to str, optional
+        Why states, counted through, were lost that did not diverge.
     """
 
     columns: list[Array]
@@ -44,6 +46,7 @@ class Run(NamedTuple):
     before: Array
     unsolved: NDArray[np.bool_] | None = None
     evaluations: int | None = None
+    ended: dict[int, str] | None = None
 
 
 def together(runs: list[Run], kept: int) -> Run:

@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.integrate import OdeSolution
 
-from kinegrad.errors import SolveError
+from kinegrad.errors import SingularError, SolveError
 from kinegrad.simulate.constrained_law import ConstrainedLaw
+from kinegrad.simulate.crossings import turn_rate
 from kinegrad.simulate.law import Law, diverged
+from kinegrad.simulate.rank import RankWatch, watch_rank
 from kinegrad.simulate.stiffness import StiffnessWatch
 from kinegrad.simulate.track import Stretch, Track, jacobian_of, pack, rate_of, slopes_of, state_of
 from kinegrad.simulate.watch import Watched
@@ -76,6 +78,7 @@ class Integration:
             self.options["jac"] = self._jacobian(sparse)
         self.stretches: list[Stretch] = []
         self.taken_over: tuple[float, Array] | None = None
+        self.ranks: RankWatch | None = None
         self.status, self.trouble, self.counts, self.restless = 0, "", np.zeros(3, int), 0
 
     def _jacobian(self, sparse: bool) -> Callable[[float, Array], Any]:
@@ -121,25 +124,60 @@ class Integration:
     def _stretch(self, t: float, y: Array, tell: Callable[[float], None]) -> Any:
         """Integrate until an event, which is returned, or the end."""
         watched, edges, pieces, event = self.watched, [t], [], None
-        self.taken_over = None
+        self.taken_over, self.ranks = None, watch_rank(self.law, state_of(self.law, y)[0])
         solver = watched.unlimited(self.integrator, watched.rate, t, y, self.span[1], **self.options)
         while solver.status == "running" and not self.trouble and event is None:
-            self.status, self.trouble = watched.step(solver, self.speed_limit)
-            if self.trouble or not self._draw(solver):
+            if not self._step(solver) or not self._draw(solver):
                 break
             piece = watched.unlimited(solver.dense_output)
             if self.switching is not None:
                 event = self.switching.find(self.law, piece, edges[-1], float(solver.t))
-            edges.append(float(solver.t) if event is None else event.t)
+            end = float(solver.t) if event is None else event.t
+            dependent = self._look(piece, edges[-1], end)
+            if dependent is not None:
+                event, (end, self.trouble), self.status = None, dependent, -2
+            edges.append(end)
             pieces.append(piece)
             tell(edges[-1])
-            if event is None and not self.stiff_from and self._is_stiff(solver):
+            if event is None and not self.trouble and not self.stiff_from and self._is_stiff(solver):
                 break
         if len(edges) > 1 and edges[-1] == edges[-2]:  # an event where the stretch begins
             edges.pop(), pieces.pop()
         self.stretches.append(Stretch(self.law, np.array(edges), y, OdeSolution(edges, pieces) if pieces else None))
         self.counts += solver.nfev, solver.njev, len(pieces)
         return event
+
+    def _step(self, solver: Any) -> bool:
+        """One step of the integrator; whether there is one.  Near a posture of lower rank that is why there is none."""
+        try:
+            self.status, self.trouble = self.watched.step(solver, self.speed_limit)
+        except SingularError:
+            if self._posture(solver) is None:
+                raise
+            self.status, self.trouble = -2, "singular"
+        if self.trouble:
+            self.trouble = self._posture(solver) or self.trouble
+        return not self.trouble
+
+    def _look(self, piece: Callable[[Any], Array], first: float, last: float) -> tuple[float, str] | None:
+        """When the constraints reach a posture of lower rank in a step, and a sentence."""
+        if self.ranks is None or not last > first:
+            return None
+        law = self.law
+
+        def path(t: Array) -> Array:
+            return law.normalised(state_of(law, piece(t).T)[0])[:, None]
+
+        q, v = state_of(law, piece(np.array([first, last])).T)
+        rate = float(turn_rate(law.model, law.normalised(q), v).max())
+        return self.ranks.look(path, first, last, rate).get(0)
+
+    def _posture(self, solver: Any) -> str | None:
+        """A sentence if an integrator is near a posture of lower rank."""
+        if self.ranks is None or not np.isfinite(solver.y).all():
+            return None
+        q = self.law.normalised(state_of(self.law, solver.y)[0])
+        return self.ranks.say(float(solver.t), q, 0) if self.ranks.near(q) else None
 
     def _is_stiff(self, solver: Any) -> bool:
         """Look whether stability holds the steps back; whether another integrator takes over because of that."""
