@@ -1,14 +1,18 @@
-"""The URDF files of example-robot-data, as a user's first call reads them.
+"""Published models, as a user's first call reads them.
 
-``python -m tests.robots`` prints the table of ``docs/files.md``: what is refused, and why, and what is read with a
-warning.
+``python -m tests.robots`` prints the tables of ``docs/files.md``: which URDF files of example-robot-data are refused,
+and why, or are read with a warning; and the same of the models of gymnasium, dm_control, pose2sim and osim-rl, if they
+were fetched (``python -m tests.published``).
 """
 
 import functools
 import importlib.metadata
+import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import kinegrad as kg
+from tests.published import published
 
 # files that are refused, and a part of the sentence that says why
 REFUSED = {
@@ -41,17 +45,26 @@ def urdf_files() -> list[str]:
 
 
 @functools.cache
-def read(name: str) -> kg.io.ModelFile | kg.FileError:
-    """What is in a file, with a free root, or why it is refused."""
+def others() -> list[Path]:
+    """Models of MJCF and OpenSim."""
+    files = importlib.metadata.files("gymnasium") or []
+    found = [Path(f.locate()) for f in files if f.match("mujoco/assets/*.xml")]
+    found += [path for path in published("dm_control", ".xml") if path.parent.name == "suite"]
+    return [*found, *published("pose2sim", ".osim"), *published("osim-rl", ".osim")]
+
+
+@functools.cache
+def read(path: str | Path) -> kg.io.ModelFile | kg.FileError:
+    """What is in a file, of a robot with a free root, or why it is refused."""
     try:
-        return kg.io.read_model(robots() / name, root="free")
+        return kg.io.read_model(robots() / path, **({"root": "free"} if isinstance(path, str) else {}))
     except kg.FileError as error:
         return error
 
 
-def _told(name: str) -> str:
+def _told(path: str | Path) -> str:
     """What is told of a file; "" if nothing is."""
-    found = read(name)
+    found = read(path)
     if isinstance(found, kg.FileError):
         return f"refused: {_why(found)}"
     kinds = [repair.what for repair in found.report.repairs]
@@ -63,7 +76,7 @@ def _why(error: kg.FileError) -> str:
     links = [problem.split('"')[1] for problem in error.problems if "inertia" in problem]
     change = [problem.rpartition(" by ")[2] for problem in error.problems if "inertia" in problem]
     if not links:
-        said = "; ".join(problem.partition(">: ")[2].partition(";")[0] for problem in error.problems)
+        said = "; ".join(re.sub(r".*>: |line \d+: ", "", problem).partition(";")[0] for problem in error.problems)
         return said.replace("<", "`<").replace(">", ">`")
     each = ", ".join(f"`{link}` ({by})" for link, by in zip(links, change, strict=True))
     return f"impossible inertia, and how far the nearest possible one is: {each}"
@@ -76,16 +89,16 @@ def _short(name: str) -> str:
     return f"{Path(name).parts[0].removesuffix('_description')}/{stem}" if several else stem
 
 
-def table() -> str:
+def table(paths: Sequence[str | Path]) -> str:
     """All files of which something is told, those with the same to tell in one row."""
     found: dict[str, list[str]] = {}
-    for name in urdf_files():
-        if text := _told(name):
-            found.setdefault(text, []).append(f"`{_short(name)}`")
+    for path in paths:
+        if text := _told(path):
+            found.setdefault(text, []).append(f"`{_short(path) if isinstance(path, str) else path.name}`")
     rows = sorted(found.items(), key=lambda row: (row[0].startswith("refused"), row[1]))
     head = ["| files | what is said |", "|---|---|"]
     return "\n".join([*head, *(f"| {', '.join(names)} | {text} |" for text, names in rows)])
 
 
 if __name__ == "__main__":
-    print(table())
+    print(table(urdf_files()), table(others()), sep="\n\n")

@@ -218,6 +218,10 @@ def test_impossible_inertias_name_the_option(tmp_path: Path) -> None:
     assert "or use --project-inertia for the nearest" in " ".join(said.split())
     code, said = run(tmp_path, "--motion", str(tmp_path / "walk.mot"), "--project-inertia")
     assert code == 0, said
+    path.write_text(path.read_text().replace("0.0001 0.0002 0.001 0 0 0", "0.03 0.03 0.0606 0 0 0"))
+    code, said = run(tmp_path, "--motion", str(tmp_path / "walk.mot"))
+    assert (code, "the nearest possible one was taken" in " ".join(said.split())) == (0, True)
+    assert run(tmp_path, "--motion", str(tmp_path / "walk.mot"), "--strict")[0] == 2
 
 
 def test_angles_in_degrees_of_a_csv_file(tmp_path: Path) -> None:

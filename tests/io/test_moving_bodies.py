@@ -84,8 +84,9 @@ def said(path, **options):
 def test_what_is_nearly_possible_is_projected_with_one_warning(tmp_path):
     path = written(tmp_path, close_to(0.02))
     sentence = (
-        "no body can have the inertia of 'upper' (by 0.66 %); the nearest possible one differs by so much, and was "
-        "taken; to accept it silently: inertia='project'; to refuse it: strict=True"
+        "no body can have the inertia of 'upper' (0.66 %); the nearest possible one was taken, which changes "
+        "moments of inertia by the part in brackets; to accept it silently: inertia='project'; to refuse it: "
+        "strict=True"
     )
     assert said(path) == f"{path}: {sentence}"
     assert said(path, inertia="project") == ""
@@ -203,10 +204,12 @@ def test_all_that_was_repaired_is_one_warning(tmp_path):
         f"{path}: not in the model: 1 × joint friction; see kinegrad.io.read_model; "
         "no body can have the inertia of 'camera', but what moves together with it can (nothing was changed); "
         "no mass is moved by 'c': forward dynamics needs some, inverse does not; "
-        "'a' mimics a joint that does not exist, and moves by itself; "
+        "joints that mimic an absent one move by themselves: 'a'; "
         "limits that are missing or -1 are not in the model: effort of 'a', velocity of 'a'; "
-        "to accept it silently: inertia='project' and massless=True; to refuse it: strict=True"
+        "to accept it silently: kinegrad.io.read_model; to refuse it: strict=True"
     )
+    silent = "to accept it silently: inertia='project' and massless=True; to refuse it: strict=True"
+    assert said(written(tmp_path, text.replace(inside, LIMIT), "b.urdf")).endswith(silent)
     found = read_model(path)
     assert found.model.coordinate_names == ("a", "c")
     assert (found.model.effort_limits[0], found.model.velocity_limits[0]) == (np.inf, np.inf)
@@ -317,7 +320,7 @@ def test_moving_bodies_of_mjcf(tmp_path):
     path = written(tmp_path, text.format("2.02"), "a.xml")
     near = nearest_inertia(1.0, [0, 0, 0], np.diag([1, 1, 2.02])).inertia
     np.testing.assert_allclose(read_model(path).model.inertia[0], near, rtol=1e-14)
-    assert "no body can have the inertia of 'a' (by 0.66 %)" in said(path)
+    assert "no body can have the inertia of 'a' (0.66 %)" in said(path)
     path = written(tmp_path, text.format("3"), "a.xml")
     with pytest.raises(kg.FileError, match=r"body 'a': principal moments .* read with inertia='project'.* by 25 %"):
         read_model(path)

@@ -16,7 +16,8 @@ from kinegrad.io import read_model
 from kinegrad.model.coordinates import CoupledCoordinate
 from tests.io.toml.test_round_trip import bits
 from tests.io.urdf import test_refusals as urdf
-from tests.robots import REFUSED, read, robots, table, urdf_files
+from tests.published import HOW, published
+from tests.robots import REFUSED, others, read, robots, table, urdf_files
 
 CLOSE = 1e-9  # of the largest entry: both read the same decimals; observed is 1e-13
 BODIES = ["hector_description/robots/quadrotor_base.urdf", "iris_description/robots/iris_simple.urdf"]
@@ -143,10 +144,19 @@ def test_nearly_possible_inertias_are_those_of_pinocchio_but_for_one_percent(tmp
     compare(found.model, projected(found.model, twin))
 
 
+def page() -> str:
+    return (Path(__file__).parents[2] / "docs/files.md").read_text(encoding="utf-8")
+
+
 def test_the_table_in_the_docs_is_what_is_found():
     """``python -m tests.robots`` prints it."""
-    page = (Path(__file__).parents[2] / "docs/files.md").read_text(encoding="utf-8")
-    assert table() in page
+    assert table(urdf_files()) in page()
+
+
+@pytest.mark.slow  # as what fetches them is
+@pytest.mark.skipif(not published("pose2sim", ".osim"), reason=HOW)
+def test_the_table_of_other_formats_is_what_is_found():
+    assert table(others()) in page()
 
 
 @pytest.mark.parametrize("name", BODIES)

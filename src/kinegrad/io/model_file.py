@@ -166,8 +166,8 @@ class ModelFile(Result):
         said = [f"not in the model: {', '.join(parts)}; see kinegrad.io.read_model"] if parts else []
         said += [repair.text for repair in repairs]
         if repairs:
-            options = [repair.option for repair in repairs if repair.option]
-            accept = " and ".join(dict.fromkeys(options)) or "kinegrad.io.read_model"
+            options = dict.fromkeys(repair.option for repair in repairs)
+            accept = " and ".join(options) if all(options) else "kinegrad.io.read_model"
             said.append(f"to accept it silently: {accept}; to refuse it: strict=True")
         return f"{self.report.path}: {'; '.join(said)}" if said else ""
 

@@ -222,10 +222,9 @@ class Bodies:
             text = f"no body can have the inertia of {names}, but what moves together with it can (nothing was changed)"
             found.append(Repair("impossible inertia", text, PROJECT))
         if self.changed and self.inertia != "project":
-            names = named(f"{shown(name)} (by {_percent(change)})" for name, change in self.changed.items())
-            text = (
-                f"no body can have the inertia of {names}; the nearest possible one differs by so much, and was taken"
-            )
+            names = named(f"{shown(name)} ({_percent(change)})" for name, change in self.changed.items())
+            text = f"no body can have the inertia of {names}; the nearest possible one was taken, which changes"
+            text += " moments of inertia by the part in brackets"
             found.append(Repair("inertia projected", text, PROJECT))
         if self.idle and not self.massless:
             text = f"no mass is moved by {named(map(shown, self.idle))}: forward dynamics needs some, inverse does not"

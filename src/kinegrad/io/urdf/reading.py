@@ -89,7 +89,7 @@ class Robot:
         """Return one sentence of each kind."""
         found = []
         if self.alone:
-            text = f"{named(map(shown, self.alone))} mimics a joint that does not exist, and moves by itself"
+            text = f"joints that mimic an absent one move by themselves: {named(map(shown, self.alone))}"
             found.append(Repair("mimic of an absent joint", text))
         if self.open:
             text = f"limits that are missing or -1 are not in the model: {named(self.open)}"
