@@ -67,6 +67,7 @@ from kinegrad._engine.marching import March, Marched, march, march_slopes
 from kinegrad._engine.marching_reverse import Reversal, Segment
 from kinegrad._engine.marker_fit import FittedMarkers, MarkerTask
 from kinegrad._engine.memory import share_memory, streams
+from kinegrad._engine.prepared import prepared
 from kinegrad._engine.reduction import SpeedBatch, factor_pivot, inertial, roles, solve_derivatives, solve_tree
 from kinegrad._engine.saddle_tables import SaddleTables
 from kinegrad._engine.signature import QV, QVA, QVTAU, Axis, Kernel, Kind, Q, Result, Shape, indifferent
@@ -166,6 +167,7 @@ __all__ = [
     "places",
     "plan",
     "positive",
+    "prepared",
     "product_in_coordinates",
     "product_tables",
     "pushed_by_forces",

@@ -178,7 +178,7 @@ def fill(
     mechanism other than the model's, if given."""
     function = kernel.function
     if constants is None:
-        constants, function = mechanism(batch.model), _function(kernel, batch.model, loaded)
+        constants, function = mechanism(batch.model), kernel_function(kernel, batch.model, loaded)
     if kernel.tables is None:
         slots = (batch.n + 1) * kernel.slots  # type: ignore[operator]
         arguments = (constants, *given, *results)
@@ -190,7 +190,7 @@ def fill(
     run(function, batch, slots, threads, arguments, kernel.pivots)
 
 
-def _function(kernel: Kernel, model: Model, loaded: bool) -> Callable[..., Any]:
+def kernel_function(kernel: Kernel, model: Model, loaded: bool) -> Callable[..., Any]:
     """The compiled function of a kernel that suits this model."""
     if kernel.turning is None or loaded or not only_turns(model):
         return kernel.function
@@ -258,7 +258,7 @@ def _single(kernel: Kernel, model: Model, constants: tuple[Any, ...]) -> Single:
 
     It is kept with the model, and so given it by each call: what holds itself is freed late.
     """
-    function, pivots, n = narrow(_function(kernel, model, False)), kernel.pivots, model.n
+    function, pivots, n = narrow(kernel_function(kernel, model, False)), kernel.pivots, model.n
     tables, slots = kernel.needs(model)
     after = (*((no_load(n),) * 3 if kernel.loads else ()), *tables)
     count, shape, cores, results = len(kernel.state), (n,), kernel.cores(model), _single_results(kernel, model)
@@ -310,7 +310,7 @@ def _several_states(
     """The same of a batch."""
     if kernel.pivots or kernel.spare:
         return lambda model, state, threads: None
-    function, n, (tables, slots) = _function(kernel, model, False), model.n, kernel.needs(model)
+    function, n, (tables, slots) = kernel_function(kernel, model, False), model.n, kernel.needs(model)
     after, zero = (*((no_load(n),) * 3 if kernel.loads else ()), *tables), np.zeros((1, n))
     count, cores, block = len(kernel.state), kernel.cores(model), kernel.together
     columns, apart = [math.prod(core) for core in cores], len(cores) - block

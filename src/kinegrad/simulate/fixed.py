@@ -35,6 +35,7 @@ from kinegrad.simulate.contact_run import check_single, check_switches, contact_
 from kinegrad.simulate.contact_steps import ContactMotion
 from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
 from kinegrad.simulate.explicit import Cubic, Scheme, finish_step, make_stages
+from kinegrad.simulate.feedback_steps import feedback_run, plain_feedback
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run, together
 from kinegrad.simulate.fixed_preparation import check_size, check_undamped, prepare
 from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
@@ -280,6 +281,8 @@ def simulate_fixed(
             run = loop_run if in_python(law) else compiled_run
             if law.turning:
                 run = turning_run
+            elif plain_feedback(law):
+                run = feedback_run
             if models is not None and (one.coordinates or one.elements):  # these loops know one model
                 each = [
                     run(law.of(other, k, len(models)), scheme, h, steps, every, q[k], v[k], dq[k], dv[k])

@@ -202,10 +202,14 @@ class Law:
         """τ at one time, for all states; zero at prescribed joints."""
         # copies both ways: a function may change what it is given, and use again what it returns
         given = self._given(step, t) if self.feedback is None else self.feedback.function(t, q.copy(), v.copy())
-        tau = _broadcast("`tau`", engine.real("tau", given), t, v.shape)
+        tau = self.as_torques(given, t, v.shape)
         if self.prescribed is not None:
             tau[..., self.prescribed.held] = 0.0
         return tau
+
+    def as_torques(self, given: Any, t: float, shape: tuple[int, ...]) -> Array:
+        """A fresh array of that shape, of what a function, samples or a spline give."""
+        return _broadcast("`tau`", engine.real("tau", given), t, shape)
 
     def gains(self, t: float, q: Array, v: Array) -> tuple[Array, Array] | None:
         """∂τ/∂q and ∂τ/∂v, (..., n, n), or None if τ does not follow the state."""
@@ -220,8 +224,11 @@ class Law:
 
     def acceleration(self, t: float, q: Array, v: Array, step: int = 0) -> tuple[Array, Array]:
         """a and τ, (..., n), τ of prescribed joints included; NaN where the state is not finite."""
-        tau, given = self.torques(t, q, v, step), self._prescribed_acceleration(t)
-        good = self._fit(q, v, tau)
+        return self.under(t, q, v, self.torques(t, q, v, step))
+
+    def under(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """The same under torques that are known, (..., n)."""
+        given, good = self._prescribed_acceleration(t), self._fit(q, v, tau)
         try:
             if good.all():
                 return self._forward(q, v, tau, given)
