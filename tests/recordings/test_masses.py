@@ -10,6 +10,9 @@ from kinegrad.errors import InputError
 from kinegrad.recordings import Analysis, ForcePlate, analyze_recording, fit_masses
 from tests.recordings.synthetic_walk import SyntheticWalk, synthetic_walk
 
+# what plates miss is a warning of the analysis
+pytestmark = pytest.mark.filterwarnings("ignore:the plates leave more than half:kinegrad.RecordingWarning")
+
 
 @pytest.fixture(scope="module")
 def walk() -> SyntheticWalk:

@@ -201,8 +201,6 @@ def _read(
         notes.append(f"inverse kinematics: {fitted.message}")
     if fitted.unused:
         notes.append(f"markers that the model does not have: {', '.join(fitted.unused)}")
-    if fitted.undetermined:
-        notes.append(f"no marker determines {', '.join(fitted.undetermined)}: they stay where the search began")
     return Recording(mechanism, fitted.t, fitted.q, plates, fitted, notes)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from kinegrad.recordings.inverse_kinematics import InverseKinematics
 from kinegrad.recordings.motion_from_positions import motion_from_positions
 from kinegrad.recordings.opensim_filter import motion_as_opensim
 from kinegrad.recordings.torque_errors import TorqueErrors, torque_errors
+from kinegrad.recordings.undetermined import Gap, check_prior, error_gaps
 from kinegrad.recordings.upright import doubts_about
 from kinegrad.results import Result
 
@@ -130,6 +131,7 @@ def analyze_recording(
     coordinate_error: float | None = None,
     mass_error: float = 0.05,
     length_error: float = 0.01,
+    prior: Mapping[str, float] | None = None,
 ) -> Analysis:
     """Inverse dynamics of recorded positions, with residuals, powers and error bars.
 
@@ -152,6 +154,9 @@ def analyze_recording(
         Standard deviation of each coordinate, rad or m, if q does not come from markers.
     mass_error, length_error : float
         Relative standard deviations of the mass of each body and of the length of each bone.
+    prior : dict of str to float, optional
+        For coordinates by name, their standard deviation where markers do not determine them for long, rad or m; by
+        default half of their range where they are determined, or, if they never are, by their limits.
 
     Returns
     -------
@@ -160,9 +165,10 @@ def analyze_recording(
     Warns
     -----
     RecordingWarning
-        If the mean force of the plates is more than 30° from the vertical, a centre of pressure more than 0.5 m from
+        If the mean force of the plates is more than 30° from the vertical, a centre of pressure more than 1 m from
         its link, the root link more than 60° from upright, a torque above 10 N·m per kg of the model, or more than half
-        of the weight unexplained by the plates at over 10 % of the instants.  See :func:`turn_upright`.
+        of the weight unexplained by the plates at over 10 % of the instants.  See :func:`turn_upright`.  Also of
+            coordinates that markers do not determine, with times.
 
     Examples
     --------
@@ -183,12 +189,32 @@ def analyze_recording(
     loads = plate_loads(model, motion.q, at)
     tau = inverse_dynamics(model, motion.q, motion.v, motion.a, loads=loads)
     covariance = _covariance(model, len(times), kinematics, marker_error, coordinate_error)
-    errors = torque_errors(model, motion, loads, at, covariance, smooth, times, *relative)
-    known, root = dataclasses.replace(motion, tau=tau), root_speeds(model)
-    doubts = doubts_about(model, motion, at, tau, root)
+    known = check_prior(model, prior)
+    gaps = [] if kinematics is None or covariance is None else _gaps(model, kinematics, motion, covariance, known)
+    errors = torque_errors(model, motion, loads, at, covariance, smooth, times, relative[0], relative[1], gaps)
+    torques, root = dataclasses.replace(motion, tau=tau), root_speeds(model)
+    doubts = [*doubts_about(model, motion, at, tau, root), *map(_of_gap, gaps)]
     for text in doubts:
         warnings.warn(text, RecordingWarning, stacklevel=2)
-    return Analysis(known, at, tau * motion.v, root, errors, tuple(doubts))
+    return Analysis(torques, at, tau * motion.v, root, errors, tuple(doubts))
+
+
+def _gaps(
+    model: Model, kinematics: InverseKinematics, motion: Motion, covariance: Array, prior: dict[str, float]
+) -> list[Gap]:
+    """What markers do not determine, with how wrong it may be."""
+    if model.nq != model.nv:
+        return []
+    problem, q = kinematics._problem, kinematics.q
+    projection = problem.null_projection(q, np.arange(len(q)))
+    limits = problem.lower, problem.upper
+    return error_gaps(model, kinematics.t, q, motion.a, projection, covariance, limits, prior)
+
+
+def _of_gap(gap: Gap) -> str:
+    when = f"from {gap.start:.4g} to {gap.end:.4g} s"
+    error = f"{gap.error:.2g} {gap.unit}"
+    return f"markers do not determine {shown(gap.name)} {when}: its errors there are taken to be {error}"
 
 
 def root_speeds(model: Model) -> tuple[str, ...]:
@@ -229,7 +255,7 @@ def _covariance(
         if len(kinematics.t) != count:
             raise InputError(f"`kinematics` has {len(kinematics.t)} frames, and `q` {count}; expected as many")
         error = kinematics.marker_error if marker_error is None else engine.positive("marker_error", marker_error)
-        return kinematics.covariance * error**2
+        return kinematics._problem.covariance(kinematics.q) * error**2
     if marker_error is not None:
         raise InputError("`marker_error` is given without `kinematics`; expected both, or coordinate_error")
     if coordinate_error is None:

@@ -10,6 +10,8 @@ far.  All frames of a round are worked on together, W at a time:
 3. frames 8 apart, and then all others, from cubic polynomials through what is known around them; and once more, those
    that end higher than their neighbours, or far from them.
 
+4. coordinates that no seen marker determines are filled in from the frames before and after.
+
 What a frame begins with depends on the recording alone, and a frame does not feel the others of its round: results are
 the same bits with any number of threads.  Other frames in a recording, or fewer of them, give other guesses, and so the
 same minima to rounding, not to the bit.
@@ -25,6 +27,7 @@ from numpy.typing import NDArray
 from kinegrad import _engine as engine
 from kinegrad.configuration import difference, integrate
 from kinegrad.recordings.marker_problem import CAREFUL, TRUSTED, MarkerProblem
+from kinegrad.recordings.undetermined import PART, filled_gaps
 
 __all__ = ["FrameSearch"]
 
@@ -47,6 +50,7 @@ class FrameSearch:
         self.tolerance, self.most = tolerance, most
         self.q, self.cost = np.tile(begin, (count, 1)), np.zeros(count)
         self.steps, self.done = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=bool)
+        self.undetermined = np.zeros((count, problem.model.nv), dtype=bool)
         self.distance, self.diagonal = np.zeros((count, k)), np.zeros((count, problem.model.nv))
 
     def run(self, begin: Array, seed: int) -> None:
@@ -70,6 +74,28 @@ class FrameSearch:
                 self._take(new, self._solve(new, self._between(known, new), TRUSTED))
                 known = np.union1d(known, new)
         self._mend(known, JUMP)
+        self._fill(begin)
+
+    def _fill(self, begin: Array) -> None:
+        """Coordinates that seen markers do not determine, by what they are before and after."""
+        problem, model = self.problem, self.model
+        loose = self.diagonal <= 1e-12 * self.diagonal.max(axis=1, keepdims=True)
+        rows = np.flatnonzero(~problem.seen.all(axis=1) | loose.any(axis=1))
+        if not len(rows) or model.nq != model.nv:
+            self.undetermined |= loose
+            return
+        null = problem.null_projection(self.q[rows], rows)
+        self.undetermined[rows] = np.diagonal(null, axis1=1, axis2=2) > PART
+        never = self.undetermined.all(axis=0)
+        wanted = np.where(never, begin, filled_gaps(self.t, self.q, self.undetermined))
+        found = self.undetermined[rows].any(axis=1)
+        rows, null = rows[found], null[found]
+        if not len(rows):
+            return
+        step = (null @ (wanted[rows] - self.q[rows])[..., None])[..., 0]
+        again = self._solve(rows, problem.moved(self.q[rows], step), TRUSTED)
+        better = again.done & (again.cost <= self.cost[rows] * (1 + 1e-6) + TINY)
+        self._take(rows[better], again, better)
 
     def _solve(self, rows: Integers, guess: Array, how: tuple[float, int] = CAREFUL) -> engine.FittedMarkers:
         found = self.problem.solve(rows, guess, self.tolerance, self.most, how)

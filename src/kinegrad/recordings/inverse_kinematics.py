@@ -2,7 +2,8 @@
 
 Each frame is a least-squares problem of its own (:mod:`kinegrad.recordings.marker_problem`), solved by Newton's method
 with Levenberg and Marquardt's damping, within joint limits, to the minimum itself, from guesses that other frames give
-(:mod:`kinegrad.recordings.frame_search`).  A coordinate that no marker depends on stays where it started.
+(:mod:`kinegrad.recordings.frame_search`).  A coordinate that seen markers do not determine is interpolated between the
+frames before and after; one that they never determine stays where it started.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from kinegrad.kinematics import point_motion
 from kinegrad.model import Model
 from kinegrad.recordings.frame_search import FrameSearch
 from kinegrad.recordings.marker_problem import MarkerProblem, coordinate_limits
+from kinegrad.recordings.undetermined import spans
 from kinegrad.results import Result
 
 __all__ = ["InverseKinematics", "inverse_kinematics"]
@@ -51,8 +53,9 @@ class InverseKinematics(Result):
         Markers of the recording that the model has no frame for.
     cost : ndarray, shape (N,)
         ½ Σ w |x − m|² of each frame at its minimum (and what `near` adds), m².
-    undetermined : tuple of str
-        Speeds that no seen marker depends on in some frame: there they stay where the search began.
+    gaps : tuple of (str, float, float)
+        Speeds that seen markers do not determine, with the first and last time, s: there they are interpolated between
+        the frames before and after, held at the ends of the recording, or stay where the search began.
     iterations : ndarray of int, shape (N,)
         Steps that each frame took in all.
     success : bool
@@ -66,20 +69,29 @@ class InverseKinematics(Result):
     marker_names: tuple[str, ...]
     unused: tuple[str, ...]
     cost: Array
-    undetermined: tuple[str, ...]
+    gaps: tuple[tuple[str, float, float], ...]
     iterations: NDArray[np.int64]
     success: bool
     message: str
     _problem: MarkerProblem = field(repr=False, compare=False)
 
+    @property
+    def undetermined(self) -> tuple[str, ...]:
+        """Speeds that have gaps."""
+        return tuple(dict.fromkeys(name for name, _, _ in self.gaps))
+
     @cached_property
     def covariance(self) -> Array:
         """Of the coordinates, (N, nv, nv), for errors of markers of 1 m in each direction.
 
-        To first order: multiply it by their variance, m².  Zero for coordinates at limits, and for those that no marker
-        determines.
+        To first order: multiply it by their variance, m².  Zero for coordinates at limits; infinite variances in gaps.
         """
-        return self._problem.covariance(self.q)
+        found = self._problem.covariance(self.q)
+        for name, start, end in self.gaps:
+            j, rows = self._problem.model.speed_index(name), (self.t >= start) & (self.t <= end)
+            found[rows, :, j] = found[rows, j, :] = 0.0
+            found[rows, j, j] = np.inf
+        return found
 
     @property
     def marker_error(self) -> float:
@@ -235,8 +247,7 @@ class Setting:
         """Coordinates, and how well they fit."""
         problem, done = found.problem, found.done
         distance = found.distance if problem.complete else np.where(problem.seen, found.distance, np.nan)
-        loose = (found.diagonal <= 1e-12 * found.diagonal.max(axis=1, keepdims=True)).any(axis=0)
-        undetermined = tuple(np.array(problem.model.speed_names)[loose].tolist())
+        undetermined = spans(self.t, problem.model.speed_names, found.undetermined)
         message = "every frame is at its minimum"
         if not done.all():
             k = int(np.argmin(done))

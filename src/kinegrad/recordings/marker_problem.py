@@ -17,6 +17,7 @@ from kinegrad.configuration import integrate
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.coordinates import CoupledCoordinate
+from kinegrad.recordings.undetermined import null_projection
 
 __all__ = ["MarkerProblem", "coordinate_limits"]
 
@@ -130,6 +131,17 @@ class MarkerProblem:
         """Σ w JᵀJ over the seen markers of frames `rows`, (rows, nv, nv)."""
         loose = self._of(np.zeros_like(self._pull))
         return np.asarray(loose.derivatives(q[rows], *self._given(rows, weights), exact=False)[3])
+
+    def null_projection(self, q: Array, rows: NDArray[np.int64]) -> Array:
+        """N Nᵀ of frames `rows` at q, (rows, nq): what seen markers do not determine, and no limit holds."""
+        found = np.empty((len(rows), self.model.nv, self.model.nv))
+        for start in range(0, len(rows), BLOCK):
+            some = slice(start, start + BLOCK)
+            _, g, H = self.derivatives(q[some], rows[some], exact=False)
+            held = ~self.free(q[some], g)
+            H = np.where(held[:, :, None] | held[:, None, :], np.nan, H)
+            found[some] = null_projection(self.model, H)
+        return found
 
     def moved(self, q: Array, step: Array) -> Array:
         """q ⊕ step, within limits."""

@@ -10,7 +10,8 @@ Where q̃ minimises the distances of markers, whose errors are independent with 
 
     Σ_k = σ² H⁻¹ (Σ w² JᵀJ) H⁻¹,
 
-H the Hessian of the cost at its minimum; coordinates at a limit, and those that no marker determines, have no error.
+H the Hessian of the cost at its minimum; coordinates at a limit have no error.  Where markers do not determine a
+coordinate, its errors are slow waves (:mod:`kinegrad.recordings.undetermined`), each of which adds its square.
 Errors of masses and lengths are systematic: relative errors of each body, independent of each other, held for the whole
 recording: Var τ = Σ_p (∂τ/∂p)² s_p².  The motion is held as it was found: how other lengths would have changed it is
 not in the bars.  All of it is linear propagation; it is right as long as errors are small.
@@ -33,6 +34,7 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
 from kinegrad.recordings.force_plates import ForcePlate
+from kinegrad.recordings.undetermined import Gap
 from kinegrad.results import Result
 
 __all__ = ["TorqueErrors", "body_masses", "bone_lengths", "torque_errors"]
@@ -83,6 +85,7 @@ def torque_errors(
     t: Array,
     mass_error: float,
     length_error: float,
+    gaps: Sequence[Gap] = (),
 ) -> TorqueErrors:
     """Error bars of the torques of a motion; all arguments checked by the caller.
 
@@ -94,10 +97,12 @@ def torque_errors(
         Of the samples from which `smooth` makes the motion, (t, q̃) → motion, at times t, (m,).
     mass_error, length_error : float
         Relative standard deviations.
+    gaps : sequence of Gap
+        Coordinates that markers do not determine for a while.
     """
     measured = np.zeros_like(motion.v)
     if covariance is not None and smooth is not None:
-        measured = _measured(model, motion, loads, plates, covariance, smooth, t)
+        measured = _measured(model, motion, loads, plates, covariance, smooth, t, gaps)
     found: list[Any] = []
     for design, relative in ((body_masses(model), mass_error), (bone_lengths(model), length_error)):
         if design is None:
@@ -119,6 +124,7 @@ def _measured(
     covariance: Array,
     smooth: Callable[[Array, Array], Motion],
     t: Array,
+    gaps: Sequence[Gap],
 ) -> Array:
     """Standard deviations by errors of samples, (N, nv)."""
     S = _responses(model, motion, smooth, t)
@@ -134,6 +140,10 @@ def _measured(
         for j in range(i, 3):
             C = ((S[i] * S[j]) @ flat).reshape(shape)
             variance += (1 if i == j else 2) * np.einsum("bij,bji->bi", T[i] @ C, T[j].transpose(0, 2, 1))
+    for gap in gaps:
+        for wave in gap.waves:
+            moved = sum(A @ (R @ wave)[..., None] for A, R in zip(T, S, strict=True))
+            variance += np.asarray(moved)[..., 0] ** 2
     return np.sqrt(np.maximum(variance, 0.0))
 
 

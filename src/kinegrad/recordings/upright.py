@@ -35,7 +35,7 @@ ACROSS = 30.0  # degrees from the vertical to the mean force of all plates, that
 LYING = 60.0  # degrees from the vertical to the mean direction of what is up in the neutral posture
 STRONG = 10.0  # N·m per kg of the whole body
 UNEXPLAINED, OFTEN = 0.5, 0.1  # part of the weight that plates leave to the root, and of the instants
-AWAY = 0.5  # m, from a link to the centre of pressure on it, in the mean
+AWAY = 1.0  # m, from a link to the centre of pressure on it, in the mean
 
 
 def up_axis(model: Model) -> str:
