@@ -123,7 +123,7 @@ PREDICTIONS: dict[str, Prediction] = {
             "A human of 8 degrees of freedom stands, bends to a box of 10 kg, and lifts it: two phases, after "
             "kudruss2019, section 4.3. The feet stay flat on the ground, their forces are unknown.",
             sagittal_lift,
-            options={"refine": True},
+            options={"refine": True, "between": {"dynamics": 0.01}},
             drawing=Drawing(
                 azimuth=-90.0,
                 elevation=0.0,

@@ -11,7 +11,7 @@ START, END = (-0.25, 0.0, 0.45), (0.30, 0.0, 0.40)  # m: of the point
 TORQUE, PAYLOAD = 12.0, 1.0  # N·m of each motor, kg at the point
 
 
-def five_bar_reach(*, segments: int = 20, nodes: int = 2, payload: float = PAYLOAD) -> MotionProblem:
+def five_bar_reach(*, segments: int = 40, nodes: int = 2, payload: float = PAYLOAD) -> MotionProblem:
     """The point of a five-bar arm from one side to the other with a payload, time and torques weighed.
 
     The loop is cut where the two arms meet: its two conditions hold at the breakpoints of the splines, and the force in

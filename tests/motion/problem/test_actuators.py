@@ -62,19 +62,6 @@ def test_motors_by_name():
     assert found.row_names == ("shoulder",)
 
 
-def test_limits_of_joints_that_follow_are_spoken_of():
-    """A coordinate has the limits of the joint of its name; where those of others are exceeded, a note says so."""
-    builder = kg.ModelBuilder("gear")
-    rod = kg.Inertia.rod(1.0, (0, 0, 0), (0.4, 0, 0))
-    builder.add("a", None, kg.revolute("y"), link="A", inertia=rod, position_limits=(-0.5, 0.5))
-    builder.add("b", "A", kg.revolute("y"), link="B", placement=[0.4, 0, 0], inertia=rod, position_limits=(-0.8, 0.8))
-    builder.couple("a", {"a": 1.0, "b": 2.0})
-    problem = kg.motion.MotionProblem(builder.build())
-    assert "limits of joint 'b', which follows coordinate 'a', are not kept" in problem.describe()
-    tighter = kg.motion.Limits(q={"a": 0.4})
-    assert not kg.motion.MotionProblem(builder.build(), kg.motion.Phase(), [tighter]).notes
-
-
 SIX = ("root.tx", "root.ty", "root.tz")
 
 

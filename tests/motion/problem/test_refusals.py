@@ -185,7 +185,7 @@ def test_quaternions_are_refused():
     [
         ({"guess": np.zeros(3)}, "unknowns"),
         ({"guess": np.full(7, np.nan)}, "nan"),
-        ({"between": {"speed": 1.0}}, "`between` is"),
+        ({"between": {"effort": 1.0}}, "`between` is"),
         ({"between": {"torque": -1.0}}, "from 0 on"),
         ({"refine": -1}, "`refine` is -1"),
         ({"solver": "newton"}, "newton"),

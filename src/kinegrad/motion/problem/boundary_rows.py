@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.requirements import Periodic
+from kinegrad.motion.problem.row_sizes import limit_scale
 from kinegrad.motion.problem.spline_rows import Share, SplineRow
 
 if TYPE_CHECKING:
     from kinegrad.motion.problem.transcription import Transcription
 
 Array = NDArray[np.float64]
+SLOW = 1e-3  # rad/s, m/s and so on: speeds at ends that are asked for are met by a part of themselves, down to this
 
 
 def spline_rows(parts: Transcription) -> list[SplineRow]:
@@ -28,7 +30,8 @@ def spline_rows(parts: Transcription) -> list[SplineRow]:
             continue  # where phases meet, the first has it
         name = f"{'qva'[order]} of {names[parts.where.leaders[k]]} at the {'start' if end == 0 else 'end'}"
         share = _share(parts, p, parts.phases[p].basis.values([float(end)], order)[0], k, order)
-        rows.append(SplineRow(name, (share,), lower, upper, 1.0, float(end), parts.phases[p].name))
+        scale = float(np.clip(limit_scale(lower, upper), SLOW, 1.0))
+        rows.append(SplineRow(name, (share,), lower, upper, scale, float(end), parts.phases[p].name))
     for p in range(1, len(parts.phases)):
         for order in range(1, parts.phases[p].continuity + 1):
             for k in range(parts.where.count):
@@ -67,7 +70,7 @@ def _hull_rows(parts: Transcription) -> list[SplineRow]:
                 if np.isinf(lower) and np.isinf(upper):
                     continue
                 what = f"{'qva'[order]} of {parts.model.coordinate_names[parts.where.leaders[k]]}"
-                scale = max(abs(x) for x in (lower, upper) if np.isfinite(x)) or 1.0
+                scale = limit_scale(lower, upper)
                 for j, weights in enumerate(matrix):
                     share = _share(parts, p, weights, k, order)
                     if share.columns:

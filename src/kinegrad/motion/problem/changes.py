@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.errors import InputError
 from kinegrad.motion.problem.functions import Linear, Squares
 from kinegrad.motion.problem.nodes import Block
 from kinegrad.motion.problem.places import Reach
@@ -111,10 +112,15 @@ def _of_blocks(solution: MotionSolution) -> Iterator[_Limit]:
                 continue
             assert block.lower is not None
             assert block.upper is not None
+            varies = (block.lower != block.lower[:1]).any(axis=0) | (block.upper != block.upper[:1]).any(axis=0)
+            if varies.any():
+                name = block.function.names[int(np.argmax(varies))]
+                raise InputError(f"limits of {name} vary in time, and a sensitivity is with respect to one number; "
+                                 "expected limits=False")  # fmt: skip
             for r, name in enumerate(block.function.names):
                 what, sides = name.removeprefix("torque of "), (float(block.lower[0, r]), float(block.upper[0, r]))
                 phase = (program.phase_number(grid.grid),)
-                actuator = what if label == "torque" else ""
+                actuator = what if label == "torque" and what in solution.problem.parts.actuators.names else ""
                 yield _Limit(what, *sides, grid.row_numbers(k)[:, r], none, phase, actuator)
 
 

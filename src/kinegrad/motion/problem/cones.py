@@ -11,6 +11,7 @@ All are linear in the unknown forces.  Where a row of a foot is redundant its fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,10 +50,10 @@ def cone(foot: Foot) -> tuple[tuple[str, ...], Array]:
     return tuple(names), np.array(rows)
 
 
-def cone_rows(part: Any, layout: Layout, K: int, size: float) -> list[Block]:
-    """Blocks of all feet of a phase."""
+def cone_rows(part: Any, layout: Layout, K: int, forces: Sequence[float]) -> list[Block]:
+    """Blocks of all feet of a phase, each with the size of its forces, N."""
     blocks = []
-    for foot, name in part.feet:
+    for (foot, name), size in zip(part.feet, forces, strict=True):
         names, C = cone(foot)
         wrench = part.forced.rows(name)
         where = {row: k for k, row in enumerate(part.forced_rows)}
@@ -65,7 +66,7 @@ def cone_rows(part: Any, layout: Layout, K: int, size: float) -> list[Block]:
         scale = np.array([size if r <= foot.faces else LEVER * size for r in useful])
         labels = tuple(f"{names[r]} of {name}" for r in useful)
         function = Linear.of_matrix(labels, matrix, layout.force.start)
-        blocks.append(
-            Block(function, np.zeros((K, len(useful))), np.full((K, len(useful)), np.inf), scale, label="cone")
-        )
+        sizes = np.tile(size * C[useful, 2], (2, 1))  # each by what the normal force would allow
+        lower, upper = np.zeros((K, len(useful))), np.full((K, len(useful)), np.inf)
+        blocks.append(Block(function, lower, upper, scale, sizes=sizes, label="cone"))
     return blocks

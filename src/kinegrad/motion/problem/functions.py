@@ -171,6 +171,11 @@ class Squares:
         target = None if isinstance(self._target, float) else self._target
         return Squares(self.names[0], *self._A.entries, self._A.coefficients, weights, target)
 
+    def magnitude(self, part: float, y: Array) -> Array:
+        """Σ c (part (|A| y + |target|))² of magnitudes y, (K,)."""
+        A = Linear(self._A.names, *self._A.entries, np.abs(self._A.coefficients))
+        return np.asarray(((part * (A.value(y) + np.abs(self._target))) ** 2) @ np.abs(self._c))
+
     def _off(self, y: Array) -> Array:
         return self._A.value(y) - self._target
 
@@ -209,6 +214,12 @@ class SmoothPower:
         )
         keys = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
         self.pairs = (keys[:, 0], keys[:, 1])
+
+    def magnitude(self, part: float, y: Array) -> Array:
+        """Σ part |u| |v| of magnitudes y, (K,)."""
+        powers = self._powers
+        u, w = y[:, powers._tau] @ np.abs(powers.E).T, y[:, powers._v] @ np.abs(powers.S)
+        return np.asarray(part * (u * w).sum(axis=1))
 
     def _slopes(self, P: Array) -> tuple[Array, Array, Array]:
         if self._eps is None:

@@ -11,6 +11,7 @@ from scipy.linalg import qr
 from kinegrad.constraints import ConstraintSet, Contact
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.cones import cone_rows
+from kinegrad.motion.problem.followers import follower_blocks, follower_grid
 from kinegrad.motion.problem.functions import Linear, Powers, SquaredDistance
 from kinegrad.motion.problem.instants import clearance_instants, collocation_instants, node_instants
 from kinegrad.motion.problem.kept_rows import Selected, named
@@ -18,6 +19,7 @@ from kinegrad.motion.problem.nodes import Block, Grid
 from kinegrad.motion.problem.places import Above, Apart
 from kinegrad.motion.problem.quantities import Mechanics
 from kinegrad.motion.problem.requirements import Limits
+from kinegrad.motion.problem.row_sizes import limit_scale, size_at_rest
 from kinegrad.motion.problem.term_functions import effort_limits, term_blocks
 from kinegrad.motion.problem.terms import Jerk
 from kinegrad.motion.problem.variables import phase_numbers
@@ -66,7 +68,7 @@ def _clearance(parts: Transcription, p: int) -> list[Grid]:
     groups: dict[tuple[float, ...], list[Any]] = {}
     for number, one in enumerate(parts.requirements):
         if isinstance(one, Above | Apart) and p in phase_numbers(parts.phases, one.phase, type(one).__name__):
-            s = clearance_instants(part.nodes, one.during)
+            s = clearance_instants(np.union1d(part.nodes, part.phase.clear_at), one.during)
             groups.setdefault(tuple(s.tolist()), []).append((one, parts.label_of(one, number)))
     for instants, members in groups.items():
         contacts = []
@@ -100,31 +102,31 @@ def _dynamics(parts: Transcription, p: int) -> list[Grid]:
     blocks: list[Block] = []
     supplied = _supplied(parts, p)
     if len(supplied):
-        blocks.append(_unsupplied(parts, layout, K, supplied))
+        blocks.append(_unsupplied(parts, p, layout, K, supplied))
     lower, upper = effort_limits(parts, p)
     bounded = np.isfinite(lower) | np.isfinite(upper)
     if bounded.any():
         names = tuple(f"torque of {name}" for name, there in zip(u.names, bounded, strict=True) if there)
-        sizes = np.array([max(abs(x) for x in pair if np.isfinite(x)) or 1.0
-                          for pair in zip(lower[bounded], upper[bounded], strict=True)])  # fmt: skip
         function = Linear.of_matrix(names, u.E[bounded], layout.tau.start)
-        low, high = (np.broadcast_to(x[bounded], (K, len(names))) for x in (lower, upper))
-        blocks.append(Block(function, low, high, sizes, label="torque"))
+        blocks.append(_limited(function, lower[bounded], upper[bounded], K, "torque"))
     blocks += _power_limits(parts, p, layout, K)
+    blocks += follower_blocks(parts, p, layout, K)
     if part.forced is not None and part.feet:
-        blocks += cone_rows(part, layout, K, parts.force_size)
+        blocks += cone_rows(part, layout, K, [parts.force_size(part, name) for _, name in part.feet])
     fine = INTEGRALS[phase.degree]
     apart = phase.nodes < fine and not layout.forces
     if not apart:
         blocks += term_blocks(parts, p, layout, part.nodes, phase.nodes)
     here = parts.variables.phases[p], parts.variables.forces[p], layout.orders
     grids = [Grid(phase.basis, part.nodes, mechanics, *here, blocks, "dynamics")]
+    followers = follower_grid(parts, p, layout.orders)
+    grids += [] if followers is None else [followers]
     others = np.setdiff1d(np.arange(len(u.N)), supplied)
     if len(others):  # no force is unknown for them at each node: as many equations as accelerations have freedoms
         forces, s = parts.variables.forces[p], collocation_instants(phase)  # in time, and no more
         if part.forced is not None:  # where forces are known
             s, forces = part.nodes[:: phase.nodes], forces[:: phase.nodes]
-        rows = [_unsupplied(parts, layout, len(s), others)]
+        rows = [_unsupplied(parts, p, layout, len(s), others)]
         few = parts.variables.phases[p], forces[: len(s)], layout.orders
         grids.append(Grid(phase.basis, s, mechanics, *few, rows, "unsupplied"))
     if apart:  # limits at the nodes alone; integrals take more instants
@@ -143,7 +145,7 @@ def _supplied(parts: Transcription, p: int) -> Index:
     best: Index = np.zeros(0, dtype=np.int64)
     if part.forced is None or not part.forced_rows or not len(N):
         return best
-    sizes = np.array([_row_size(parts, row) for row in N])
+    sizes = _sizes_at_rest(parts, p, N)
     for q in np.random.default_rng(20080206).uniform(-0.5, 0.5, (3, part.model.nq)):
         reach = (N @ part.forced.jacobian(q)[list(part.forced_rows)].T) / sizes[:, None]
         _, r, order = qr(reach.T, mode="economic", pivoting=True)
@@ -154,20 +156,26 @@ def _supplied(parts: Transcription, p: int) -> Index:
     return best
 
 
-def _unsupplied(parts: Transcription, layout: Any, K: int, which: Index) -> Block:
+def _unsupplied(parts: Transcription, p: int, layout: Any, K: int, which: Index) -> Block:
     """Torques that no motor supplies are zero."""
     u = parts.actuators
     names = tuple(f"unactuated torque {u.row_names[i]}" for i in which)
     zero = np.zeros((K, len(names)))
-    sizes = np.array([_row_size(parts, row) for row in u.N[which]])
-    return Block(Linear.of_matrix(names, u.N[which], layout.tau.start), zero, zero, sizes, label="dynamics")
+    function, scale = Linear.of_matrix(names, u.N[which], layout.tau.start), _sizes_at_rest(parts, p, u.N[which])
+    return Block(function, zero, zero, scale, sizes=np.zeros((2, len(names))), label="dynamics")
 
 
-def _row_size(parts: Transcription, row: Array) -> float:
-    """Of a force or a moment."""
-    first = int(np.flatnonzero(row)[0])
-    sliding = not parts.model.coordinates and parts.model.joints[first].kind == "prismatic"
-    return float(parts.force_size * (1.0 if sliding else LENGTH))
+def _sizes_at_rest(parts: Transcription, p: int, rows: Array) -> Array:
+    """Forces and moments of rows that are judged by nothing but their own equations."""
+    found = size_at_rest(parts.parts[p].model, rows)
+    return np.where(found > 0, found, 1.0)
+
+
+def _limited(function: Any, lower: Array, upper: Array, K: int, label: str) -> Block:
+    """Rows with limits: each side is judged by its own size."""
+    scale = np.array([limit_scale(*pair) for pair in zip(lower, upper, strict=True)])
+    low, high = (np.broadcast_to(x, (K, len(lower))) for x in (lower, upper))
+    return Block(function, low, high, scale, sizes=np.abs([lower, upper]), label=label)
 
 
 def _power_limits(parts: Transcription, p: int, layout: Any, K: int) -> list[Block]:
@@ -182,10 +190,8 @@ def _power_limits(parts: Transcription, p: int, layout: Any, K: int) -> list[Blo
             i = np.array(sorted(found))
             names = tuple(f"power of {u.names[k]}" for k in i)
             bounds = np.array([found[k] for k in i])
-            sizes = np.array([max((abs(x) for x in pair if np.isfinite(x)), default=1.0) or 1.0 for pair in bounds])
-            low, high = (np.broadcast_to(bounds[:, side], (K, len(i))) for side in (0, 1))
             function = Powers(names, layout, u.E[i], u.S[:, i])
-            blocks.append(Block(function, low, high, sizes, label="power"))
+            blocks.append(_limited(function, bounds[:, 0], bounds[:, 1], K, "power"))
     return blocks
 
 

@@ -44,9 +44,11 @@ class Block:
     function: NodeFunction
     lower: Array | None = None  # (K, R): rows
     upper: Array | None = None
-    scale: Array | None = None  # (R,)
+    scale: Array | None = None  # (R,): for solvers
+    sizes: Array | None = None  # (2, R): what an excess over either side is judged by; 0: what the row is made of
     weights: Array | None = None  # (K,): of an integral over the phase, by its duration; a term
     label: str = ""
+    s: Array | None = None  # (K,): of bounds that vary in time
 
 
 @dataclass(frozen=True, eq=False)

@@ -189,7 +189,7 @@ class Guided(Requirement):
 class Above(Requirement):
     """A point of a link that stays above the ground, above any plane, or beside a point of another link.
 
-    normal · (p − p_other) ≥ height, at the nodes of the phase.
+    normal · (p − p_other) ≥ height, at the nodes of the phase and at its `clear_at`; looked at at all times afterwards.
 
     Parameters
     ----------

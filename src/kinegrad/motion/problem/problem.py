@@ -22,7 +22,7 @@ from kinegrad.motion.nlp import Iterate, NonlinearSolution
 from kinegrad.motion.nlp.evaluation import Interrupts, Signals
 from kinegrad.motion.nlp.judgement import stopped
 from kinegrad.motion.problem import checks, guess
-from kinegrad.motion.problem.between import excesses, tolerances_of
+from kinegrad.motion.problem.between import excesses, fine_grid, tolerances_of
 from kinegrad.motion.problem.derivative_check import DerivativeCheck, check_derivatives
 from kinegrad.motion.problem.description import described
 from kinegrad.motion.problem.objective_scale import solve_scaled
@@ -30,7 +30,7 @@ from kinegrad.motion.problem.program import MotionProgram
 from kinegrad.motion.problem.refinement import NEARBY, carried, refined
 from kinegrad.motion.problem.requirements import Phase, Requirement
 from kinegrad.motion.problem.solution import MotionSolution, motion_of
-from kinegrad.motion.problem.terms import Term, Time
+from kinegrad.motion.problem.terms import Term, Time, UserTerm
 from kinegrad.motion.problem.transcription import Transcription
 
 __all__ = ["MotionProblem"]
@@ -116,7 +116,11 @@ class MotionProblem:
     @cached_property
     def program(self) -> MotionProgram:
         """The nonlinear program, as solvers take it."""
-        return MotionProgram(self.parts)
+        program = MotionProgram(self.parts)
+        if any(isinstance(term, UserTerm) for term in self.objective):  # which fail here, not after a solve
+            for p in range(len(self.phases)):
+                fine_grid(program, p)
+        return program
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -240,8 +244,8 @@ class MotionProblem:
         between : mapping of str to float, optional
             Tolerances between the nodes, by family, that differ from ``kinegrad.motion.problem.between.BETWEEN``.
         refine : bool or int
-            Halve the segments, and solve again from there, until all is within tolerance between the nodes; at most
-            three times, or as often as this number says.
+            Halve segments and add instants of clearances, and solve again from there, until all is within tolerance
+            between the nodes; at most three times, or as often as this number says.
 
         Returns
         -------
@@ -269,7 +273,7 @@ class MotionProblem:
         for count in range(1, most + 1):
             if found.status != "between-nodes":
                 break
-            finer = refined(found.problem, found)
+            finer = refined(found.problem, found, tolerances)
             x0 = carried(found.problem.program, found.x, finer.program)
             if solver in ("ipopt", "cyipopt"):
                 how["options"] = NEARBY | dict(options or {})

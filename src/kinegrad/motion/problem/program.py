@@ -68,6 +68,11 @@ class MotionProgram:
         names = ("model", "phases", "requirements", "objective", "design", "design_bounds", "actuated")
         return expanded(**{name: getattr(self.parts.problem, name) for name in names})
 
+    @property
+    def time_weights(self) -> Array:
+        """Weights of durations in the objective, (phases,)."""
+        return self._time
+
     def durations(self, x: Array) -> Array:
         """Of all phases, s."""
         where = self.parts.variables.durations
@@ -138,7 +143,8 @@ class MotionProgram:
 
     def phase_number(self, grid: Grid) -> int:
         """Which phase a grid is of."""
-        return next(p for p, variables in enumerate(self.parts.variables.phases) if variables is grid.variables)
+        phases = self.parts.variables.phases
+        return next(p for p, variables in enumerate(phases) if variables.points is grid.variables.points)
 
     def phase_of(self, grid: Grid) -> str:
         """The name of that phase."""

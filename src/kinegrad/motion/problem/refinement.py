@@ -6,12 +6,15 @@ linearly, and the next solve begins next to its own solution.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kinegrad.motion.problem.between import fine_instants, phases_outside
+from kinegrad.motion.problem.clearances import too_near
 from kinegrad.motion.problem.program import MotionProgram
 
 if TYPE_CHECKING:
@@ -24,13 +27,25 @@ NEARBY = {  # IPOPT's, for a start that is nearly a solution: half of the iterat
 }  # fmt: skip
 
 
-def refined(problem: MotionProblem, solution: MotionSolution) -> MotionProblem:
-    """The same problem with halved segments in those phases that are not good enough."""
-    bad = {one.phase for one in solution.between if not one.within}
-    phases = [
-        replace(phase, segments=phase.basis.refined().breakpoints) if phase.name in bad else phase
-        for phase in problem.phases
-    ]
+def refined(problem: MotionProblem, solution: MotionSolution, tolerances: Mapping[str, float]) -> MotionProblem:
+    """The same problem with halved segments in those phases that are not good enough.
+
+    Where a point is too near to an obstacle, only segments there are halved, and the instants are added at which it is.
+    """
+    program, x = problem.program, solution.x
+    bad = phases_outside(program, x, tolerances)
+    phases = []
+    for p, phase in enumerate(problem.phases):
+        near = too_near(program, p, x, fine_instants(phase), tolerances)
+        edges = phase.basis.breakpoints
+        if phase.name in bad:
+            edges = phase.basis.refined().breakpoints
+        elif len(near):
+            which = np.unique(np.clip(np.searchsorted(edges, near, side="right") - 1, 0, len(edges) - 2))
+            edges = np.sort(np.concatenate([edges, (edges[which] + edges[which + 1]) / 2]))
+        if len(edges) > len(phase.basis.breakpoints) or len(near):
+            phase = replace(phase, segments=edges, clear_at=np.union1d(phase.clear_at, near))
+        phases.append(phase)
     return problem.replaced(phases=phases)
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kinegrad import _engine as engine
 from kinegrad.errors import InputError, shown
 from kinegrad.loads import Loads
 from kinegrad.motion.bspline import SplineBasis
@@ -73,6 +74,9 @@ class Phase(Requirement):
     continuity : int
         Up to which derivative the motion goes on from the phase before: 2, accelerations too, or 1, speeds.  Where a
         foot leaves the ground or a load is taken, forces jump and accelerations with them: 1.
+    clear_at : array_like, shape (k,)
+        Parts of the phase, from 0 to 1, at which clearances are required besides the nodes, as where a point passes a
+        small obstacle; ``solve(refine=True)`` finds them.
 
     Examples
     --------
@@ -88,6 +92,7 @@ class Phase(Requirement):
     attached: Mapping[str, Any] = field(default_factory=dict)
     loads: Loads | None = None
     continuity: int = 2
+    clear_at: ArrayLike = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
@@ -116,7 +121,11 @@ class Phase(Requirement):
             masses[link] = (checks.number(place, mass, least=0.0), tuple(checks.vector(place, point).tolist()))
         if self.loads is not None and not isinstance(self.loads, Loads):
             raise InputError(f"`loads` of phase {self.name!r} is a {type(self.loads).__name__}; expected Loads(…)")
-        self._set(duration=ends, attached=masses, basis=SplineBasis(self.segments, self.degree))
+        at = np.asarray(engine.real("clear_at", self.clear_at), dtype=float)
+        if at.ndim != 1 or not ((at >= 0) & (at <= 1)).all():
+            found = f"`clear_at` of phase {self.name!r} is {shown(self.clear_at)}"
+            raise InputError(f"{found}; expected parts of the phase in a row, from 0 to 1")
+        self._set(duration=ends, attached=masses, basis=SplineBasis(self.segments, self.degree), clear_at=owned(at))
         self._set(segments=owned(self.segments) if np.ndim(self.segments) else self.segments)
 
     basis: SplineBasis = field(init=False, compare=False, repr=False)
@@ -187,7 +196,8 @@ class Limits(Requirement):
     Notes
     -----
     Bounds on q, v and a are put on the control points of the splines and of their derivatives, and so hold at all
-    times; those of torque and power are looked at where :class:`Phase` has nodes.
+    times; those of torque and power are looked at where :class:`Phase` has nodes.  Limits of the model on joints that
+    follow a coordinate hold, too.
 
     Examples
     --------

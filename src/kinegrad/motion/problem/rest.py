@@ -86,8 +86,10 @@ def torques_at_rest(parts: Transcription) -> list[str]:
 def check_clear(parts: Transcription) -> None:
     """Refuse postures, given at ends of phases, in which points are where they must not be."""
     for grid in parts.grids:
+        if grid.name != "clearance":
+            continue
         p = next(k for k, here in enumerate(parts.variables.phases) if here is grid.variables)
-        if grid.name != "clearance" or parts.parts[p].design is not None:
+        if parts.parts[p].design is not None:
             continue
         for end, name in enumerate(("start", "end")):
             q = given_posture(parts, p, end)

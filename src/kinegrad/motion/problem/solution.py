@@ -46,7 +46,7 @@ class MotionSolution(Result):
     parameters : dict of str to float
         Of the design, if there is one.
     between : tuple of Excess
-        The largest excess of each family of rows between the nodes.
+        The largest excess of each family of rows between the nodes, and the difference of the objective there.
     refinements : int
         How often points were added.
     """
@@ -96,12 +96,12 @@ class MotionSolution(Result):
             for one in outside
         )
         if self.nonlinear.success:
-            said = f"the solver succeeded, but between the nodes limits are exceeded: {each}; "
+            said = f"the solver succeeded, but between the nodes tolerances are exceeded: {each}; "
             said += "use refine=True or more segments"
         else:
             said = self.nonlinear.message
             if each and self.nonlinear.violation < min(one.tolerance for one in outside):  # else nodes say enough
-                said += f". Between the nodes limits are exceeded: {each}"
+                said += f". Between the nodes tolerances are exceeded: {each}"
         return ". Note: ".join([said, *self.problem.parts.at_rest])
 
     def verify(self, *, segments: bool = True, mujoco: bool | None = None, whole: bool = True) -> Verification:

@@ -30,6 +30,7 @@ from kinegrad.motion.problem.kept_rows import (
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.rest import check_clear, check_rates, torques_at_rest
+from kinegrad.motion.problem.row_sizes import carried_weights
 from kinegrad.motion.problem.upright import upright
 from kinegrad.motion.problem.variables import (
     Coordinates,
@@ -40,11 +41,9 @@ from kinegrad.motion.problem.variables import (
     limits_of,
     meet,
     phase_numbers,
-    unkept_limits,
 )  # fmt: skip
 
 Array = NDArray[np.float64]
-SLOW = 1.0  # m/s²: an acceleration of bodies without weight
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,12 +77,10 @@ class Transcription:
         self.where: Coordinates = coordinates_of(self.model, self.requirements)
         self.conditions = conditions_of(self.model, self.phases, self.where, self.requirements)
         self.limits = limits_of(self.model, self.phases, self.where, self.requirements)
-        self.notes += unkept_limits(self.model, self.limits, self.where)
         check_rates(self)
         self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits, constants)
         self.spline_conditions()
-        half, g = 0.5 * self.model.total_mass, float(np.linalg.norm(self.model.gravity))
-        self.force_size = max(half * g, min(half * SLOW, 1.0)) or 1.0  # N: half the weight, as a foot carries
+        self._weights = carried_weights(self.model, self._joined())
         self.parts = [self._phase_parts(p) for p in range(len(self.phases))]
         self.variables = self._variables()
         self.spline_rows = spline_rows(self)
@@ -293,7 +290,20 @@ class Transcription:
         if part.forced is None:
             return np.zeros(0)
         turning = np.array([name.rsplit(".", 1)[-1] in ("X", "Y", "Z") for name in part.forced.row_names])
-        return np.asarray(np.where(turning, LENGTH, 1.0)[list(part.forced_rows)] * self.force_size)
+        sizes = np.array([self.force_size(part, part.forced.constraint_of(row)) for row in range(part.forced.m)])
+        return np.asarray((np.where(turning, LENGTH, 1.0) * sizes)[list(part.forced_rows)])
+
+    def force_size(self, part: PhaseParts, name: str) -> float:
+        """Size of the forces of a constraint, N: half the weight of what it belongs to, as a foot carries."""
+        assert part.forced is not None
+        links = _links_of(self.model, part.forced[name])
+        return 0.5 * float(max(self._weights[i] for i in links)) or 1.0
+
+    def _joined(self) -> list[tuple[int, int]]:
+        """Links that constraints with forces join."""
+        kept = [one.constraint for one in self.requirements if isinstance(one, Kept) and one.forces]
+        pairs = [_links_of(self.model, constraint) for constraint in kept]
+        return [(pair[0], pair[1]) for pair in pairs if len(pair) == 2]
 
     # --- counts ---------------------------------------------------------------------------------------------------
 
@@ -308,6 +318,15 @@ class Transcription:
         if equations > self.variables.n:
             raise InputError(f"the problem has {equations} equations and {self.variables.n} unknowns; expected more "
                              "unknowns: more segments, fewer nodes, or fewer conditions")  # fmt: skip
+
+
+def _links_of(model: Model, constraint: Any) -> list[int]:
+    """The link that a constraint is about, and the other one if it has one."""
+    joints = [getattr(constraint, what, None) for what in ("joint", "other")]
+    if joints[0] is not None:
+        return [model.joint_index(name) for name in joints if name is not None]
+    names = (constraint.link, constraint.other)
+    return [model.locate(name)[0] for name in names if name is not None]
 
 
 def _of(one: Any) -> str:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from kinegrad.errors import InputError, shown
 from kinegrad.model import CoupledCoordinate, Model
 from kinegrad.motion.problem import checks
+from kinegrad.motion.problem.followers import linear_limits
 from kinegrad.motion.problem.nodes import PhaseVariables
 from kinegrad.motion.problem.requirements import Boundary, Fixed, Limits, Phase, Symmetric
 
@@ -172,12 +173,16 @@ def limits_of(model: Model, phases: tuple[Phase, ...], where: Coordinates, requi
         found[phase][order][k] = new
 
     joints = dict(zip(model.joint_names, zip(model.position_limits, model.velocity_limits, strict=True), strict=True))
+    coupled = {entry.name for entry in model.coordinates if isinstance(entry, CoupledCoordinate)}
+    of_followers = linear_limits(model)
     for phase in range(len(phases)):
         for i, name in enumerate(names):
-            if name in joints:
+            if name in joints and name not in coupled:
                 (lower, upper), speed = joints[name]
                 narrow(phase, 0, i, float(lower), float(upper))
                 narrow(phase, 1, i, -float(speed), float(speed))
+        for i, order, lower, upper in of_followers:
+            narrow(phase, order, i, lower, upper)
     for one in requirements:
         if isinstance(one, Limits):
             for phase in phase_numbers(phases, one.phase, "Limits"):
@@ -186,30 +191,6 @@ def limits_of(model: Model, phases: tuple[Phase, ...], where: Coordinates, requi
                     if given is not None:
                         for i, pair in checks.limits_of(f"{letter} of Limits", given, names, model.name).items():
                             narrow(phase, order, i, *pair)
-    return found
-
-
-def unkept_limits(model: Model, limits: list[list[Bounds]], where: Coordinates) -> list[str]:
-    """Sentences about joints that follow a coordinate of another name, and whose own limits it does not keep."""
-    found = []
-    for entry in model.coordinates:
-        if not isinstance(entry, CoupledCoordinate):
-            continue
-        k = int(where.spline[model.coordinate_index(entry.name)])
-        ranges = [bounds[0].get(k, (-np.inf, np.inf)) for bounds in limits]
-        low, high = min(x[0] for x in ranges), max(x[1] for x in ranges)
-        for joint, function in zip(entry.joints, entry.functions, strict=True):
-            name, (least, most) = model.joint_names[joint], model.position_limits[joint]
-            if name == entry.name or k < 0 or not (np.isfinite(least) or np.isfinite(most)):
-                continue
-            if np.isfinite([low, high]).all():
-                values = function.derivatives(np.linspace(low, high, 101), 0)[0]
-                if values.min() >= least - TOUCH and values.max() <= most + TOUCH:
-                    continue
-            found.append(
-                f"limits of joint {name!r}, which follows coordinate {entry.name!r}, are not kept; Limits(q=…, v=…, "
-                "tau=…) of the coordinate would be"
-            )
     return found
 
 

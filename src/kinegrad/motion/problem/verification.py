@@ -34,7 +34,8 @@ __all__ = ["Verification"]
 Array = NDArray[np.float64]
 POINTS = 6  # Chebyshev points in each interval of nodes for the polynomial of the torques
 EXTREMES = (1 - np.cos(np.pi * np.array([2, 3, 5]) / 6)) / 2  # parts of an interval where it is furthest off
-CLOSE = 1e-8  # of the largest torque: how far it may be off
+CLOSE = 1e-8  # of the largest value of each torque: how far it may be off
+ROUNDING = 1e-14  # of the largest torque of all: what is not seen
 HALVINGS = 6  # of intervals, at most
 
 
@@ -140,8 +141,9 @@ def _torques(solution: MotionSolution, p: int) -> Any:
         t = edges[:-1, None] + h[:, None] * EXTREMES
         tau = motion(t.ravel()).tau
         assert tau is not None
-        off = np.abs(_applied(solution, tau) - curve(t.ravel())).max(axis=1).reshape(t.shape).max(axis=1)
-        bad = off > CLOSE * np.abs(tau).max(initial=0.0)
+        off = np.abs(_applied(solution, tau) - curve(t.ravel())).reshape(*t.shape, -1).max(axis=1)
+        sizes = np.abs(tau).max(axis=0)  # each torque by its own size, and rounding by the largest
+        bad = (off > np.maximum(CLOSE * sizes, ROUNDING * sizes.max(initial=0.0))).any(axis=1)
         if not bad.any():
             return curve
         edges = np.sort(np.concatenate([edges, (edges[:-1] + h / 2)[bad]]))

@@ -43,12 +43,14 @@ CAPTIONS = {
     "progress": ("Iterations", "What was left of the conditions of an optimum."),
 }
 FAMILIES = {
-    "dynamics": "torques that nothing supplies, by half of the weight (moments by 0.1 m of it)",
+    "dynamics": "torques that nothing supplies, by the terms of their own equations",
     "torque": "excess over a limit, by the limit",
     "power": "excess over a limit, by the limit",
-    "cone": "friction, pressure and torsion, by half of the weight",
+    "speed": "joints that follow a coordinate, excess by the limit",
+    "cone": "friction, pressure and torsion, by what half of the weight allows",
     "kept": "contacts, loops and held points, m or rad",
-    "clearance": "m",
+    "clearance": "m; of obstacles by the square of their distance",
+    "objective": "difference of its integrals from those of the motion, by its terms",
 }
 
 
@@ -192,7 +194,7 @@ def _quality(page: Page, report: PredictionReport) -> None:
     page.section("How good it is", "good")
     page.paragraph(
         "A solver looks at nodes alone. Here everything was evaluated again on a grid ten times as fine as the "
-        "segments of the splines, and the largest excess of each kind is:"
+        "segments of the splines, points were bounded at all times, and the largest excess of each kind is:"
     )
     rows = [
         [escape(one.family), escape(FAMILIES.get(one.family, "")), escape(one.row),
