@@ -250,11 +250,31 @@ REFUSED = {
     ),
     "absurd copies": (
         JOINT.replace(ROD, f'{ROD}<replicate count="1000"><replicate count="1000">{ROD}</replicate></replicate>'),
-        "<replicate>: makes 1e+06 copies; expected at most 100000",
+        "<replicate>: makes 1e+06 copies; expected at most 30000",
     ),
     "absurd pictures": (
         JOINT.replace("<worldbody>", '<asset><hfield nrow="60000" ncol="60000" size="1 1 1 1"/></asset><worldbody>'),
         "<hfield>: has 60000 by 60000 points; expected at most 67108864 together",
+    ),
+    "absurd pictures together": (
+        JOINT.replace("<worldbody>", '<asset><texture width="8000" height="8000"/></asset><worldbody>'),
+        "has 3.84e+08 points of textures, height fields and made meshes; expected at most 67108864",
+    ),
+    "absurd meshes": (
+        JOINT.replace("<worldbody>", '<asset><mesh builtin="plate" params="20000 20000"/></asset><worldbody>'),
+        "has 2.56e+10 points of textures",
+    ),
+    "absurd copies together": (
+        JOINT.replace(ROD, ROD + f'<replicate count="20000">{ROD}</replicate>' * 2),
+        "has 39998 elements that are made",
+    ),
+    "absurd user data": (
+        JOINT.replace("<worldbody>", '<size nuser_geom="90000"/><worldbody>').replace(ROD, ROD * 500),
+        "numbers of user data; expected at most 30000000",
+    ),
+    "absurd default classes": (
+        JOINT.replace("<worldbody>", f"<default>{'<default/>' * 10_000}</default><worldbody>"),
+        "has 10001 default classes; expected at most 10000",
     ),
     "zero axis": (JOINT.replace("<joint/>", '<joint axis="0 0 0"/>'), "axis too small in joint"),
     "no mass": (JOINT.replace(ROD, ""), "mass and inertia of moving bodies must be larger than mjMINVAL"),
@@ -288,6 +308,62 @@ def test_included_files_are_checked_too(tmp_path):
     part.write_text('<mujocoinclude><include file="part.xml"/></mujocoinclude>')
     with pytest.raises(kg.FileError, match="MuJoCo refuses it"):
         read_model(written(tmp_path, whole))
+
+
+ATTACH = '<asset><model name="{0}" file="{0}.xml"/></asset><worldbody>{1}</worldbody>'
+
+
+def attached(body, name="sub", times=1):
+    """A model that attaches the body `body` of another file, some times."""
+    each = [f'<frame><attach model="{name}" body="{body}" prefix="p{k}_"/></frame>' for k in range(times)]
+    return f'<mujoco model="m{name}">{ATTACH.format(name, "".join(each))}</mujoco>'
+
+
+def sub_model(inner=""):
+    return f'<mujoco>\n<worldbody><body name="b">\n<joint damping="{{0}}"/>{ROD}{inner}</body></worldbody></mujoco>'
+
+
+def test_attached_files_are_checked_by_the_same_rules(tmp_path):
+    """MuJoCo reads them itself, hexadecimal numbers, copies and all; where they lie beside each other, too."""
+    path = written(tmp_path, attached("b"))
+    sub = written(tmp_path, sub_model().format(0.3), "sub.xml")
+    assert read_model(path).model.damping.tolist() == [0.3]
+    sub.write_text(sub_model().format("0x10"))
+    with pytest.raises(kg.FileError, match=r"sub.xml, line 3: <joint> in .*: damping=\"0x10\" holds '0x10'"):
+        read_model(path)
+    sub.write_text(sub_model(f'<replicate count="2000000">{ROD}</replicate>').format(0.3))
+    with pytest.raises(kg.FileError, match=r"sub.xml, line 3: <replicate>.*makes 2e\+06 copies"):
+        read_model(path)
+    (tmp_path / "far").mkdir()
+    sub.write_text(sub_model().format(0.3).replace("<worldbody>", '<worldbody><include file="far/i.xml"/>'))
+    (tmp_path / "far" / "i.xml").write_text('<mujocoinclude><body><joint damping="inf"/></body></mujocoinclude>')
+    with pytest.raises(kg.FileError, match=r"i.xml, line 1: <joint>: damping=\"inf\" holds 'inf'"):
+        read_model(path)
+
+
+def test_what_is_attached_is_counted_as_often_as_it_is_made(tmp_path):
+    """A chain of files, each of which attaches the next one ten times, is a small file and a large model."""
+    for k in range(6):
+        inner = "".join(f'<frame><attach model="s{k + 1}" body="b" prefix="p{j}_"/></frame>' for j in range(10))
+        asset = f'<asset><model name="s{k + 1}" file="s{k + 1}.xml"/></asset>' if k < 5 else ""
+        text = sub_model(inner if k < 5 else "").format(0.1).replace("<mujoco>", f"<mujoco>{asset}")
+        written(tmp_path, text, f"s{k}.xml")
+    with pytest.raises(
+        kg.FileError, match=r"elements that are made by copies and attached files; expected at most 30000"
+    ):
+        read_model(tmp_path / "s0.xml")
+    with pytest.raises(kg.FileError, match=r"elements that are made"):
+        read_model(written(tmp_path, f'<mujoco>{ATTACH.format("s4", "")}</mujoco>'.replace(
+            "<worldbody>", '<worldbody><replicate count="1000"><frame><attach model="s4" body="b" prefix="q"/></frame>'
+            "</replicate>")))  # fmt: skip
+    assert read_model(tmp_path / "s4.xml").model.nv == 11
+
+
+def test_a_model_that_attaches_itself_is_refused(tmp_path):
+    """MuJoCo follows it until its stack is full, and the process with it."""
+    path = written(tmp_path, attached("b", "a"))
+    with pytest.raises(kg.FileError, match=r"attaches a.xml within itself; expected models without a cycle"):
+        read_model(path)
 
 
 def test_wrong_options(tmp_path):
