@@ -37,7 +37,7 @@ SEPARATORS = (",", ";", "\t")
 TIME_NAMES = {"t", "time", "times", "timestamp", "seconds"}  # in any case
 MISSING = {"", "nan", "na", "n/a", "null", "none"}  # how gaps are written, in any case
 _DECIMAL = re.compile(r"[0-9eE+.\- \t]*")  # with these alone, float() knows decimal numbers only
-_UNIT = re.compile(r"(.*?)\s*(?:\[([^\[\]]*)\]|\(([^()]*)\))")
+_UNIT = re.compile(r"(.*?)(?:\[([^\[\]]*)\]|\(([^()]*)\))")
 
 
 def read_csv(
@@ -120,7 +120,7 @@ def _separator(header: str, model: Model) -> str:
             cells = [cell.strip() for cell in next(csv.reader([header], delimiter=separator, strict=True), [])]
         except csv.Error:
             continue
-        plain = [match[1] if (match := _UNIT.fullmatch(cell)) else cell for cell in cells]
+        plain = [match[1].rstrip() if (match := _UNIT.fullmatch(cell)) else cell for cell in cells]
         familiar = sum(a in known or b in known or _is_time(b) for a, b in zip(cells, plain, strict=True))
         counts[separator] = familiar, len(cells)
     return max(counts, key=lambda separator: counts[separator], default=",")
@@ -144,8 +144,9 @@ def _columns(
     for k, text in enumerate(header):
         name, unit = text if text in kinds else text.strip(), None
         match = None if name in kinds or name in bare else _UNIT.fullmatch(name)
-        if match and (match[1] in kinds or match[1] in bare or _is_time(match[1])):
-            name, unit = match[1], match[2] if match[3] is None else match[3]
+        own = match[1].rstrip() if match else ""
+        if match and (own in kinds or own in bare or _is_time(own)):
+            name, unit = own, match[2] if match[3] is None else match[3]
         if name not in kinds:
             name = bare.get(name) or ("t" if _is_time(name) else name)
         names.append(name)

@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 LONGEST_LINE = 1 << 22  # characters
 MOST_NUMBERS = 1 << 28  # of one file: 2 GiB of float64
 MOST_HEADER = 1000  # lines before the numbers
-_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # each digit in one way: linear
 _MISSING = {"", "nan", "-nan", "nan(ind)", "-nan(ind)"}
 
 

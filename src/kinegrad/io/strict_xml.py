@@ -1,8 +1,8 @@
 """XML read strictly: with line numbers, without surprises, and with all problems of a file at once.
 
-Python's own parser, expat, reads the text.  Documents that declare anything themselves are refused: DTDs, entities of
-any kind, external references; so nothing is fetched, and no text is larger than its file.  Size, depth and counts are
-limited.  What the file says of its encoding is honoured.
+Python's own parser, expat, reads the text, in a time that is linear in its length.  Documents that declare anything
+themselves are refused: DTDs, entities of any kind, external references; so nothing is fetched, and no text is larger
+than its file.  Size, depth, counts and lengths of words are limited.  What the file says of its encoding is honoured.
 
 Loaders ask an :class:`XmlFile` for numbers and words.  What is wrong with them becomes a problem, with line, element,
 attribute and value, and reading goes on with NaN; :meth:`XmlFile.check` raises all problems together.  A number is
@@ -36,10 +36,10 @@ Array = NDArray[np.float64]
 SIZE = 64 << 20  # bytes of a file
 DEPTH = 1000  # elements within each other
 COUNT = 1_000_000  # elements, and attributes, of a file
+WORD = 10_000  # characters of a name, a path or another word
 PROBLEMS = 200  # that are kept, and looked for
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")  # each digit in one way: linear
 _BLANKS = " \t\r\n"  # what XML calls white space
-_BLOCK = 1 << 16
 
 
 @dataclass(eq=False, slots=True)
@@ -213,6 +213,9 @@ class XmlFile:
         text = given.strip(_BLANKS)
         if not text:
             self.problem(element, f"{where} is empty; expected text")
+        elif len(text) > WORD:
+            self.problem(element, f"{where} has {len(text)} characters; expected at most {WORD}")
+            return ""
         elif not text.isprintable():
             character = next(c for c in text if not c.isprintable())
             found = f"{where} holds the character U+{ord(character):04X}"
@@ -364,14 +367,11 @@ class _Reading:
         try:
             if (size := regular_file(self.path).st_size) > SIZE:
                 self._fail(0, f"has {size / (1 << 20):.0f} MiB; expected a model of at most {SIZE >> 20} MiB")
-            read = 0
             with self.path.open("rb") as file:
-                while block := file.read(_BLOCK):
-                    read += len(block)
-                    if read > SIZE:
-                        self._fail(0, f"grows while it is read; expected a model of at most {SIZE >> 20} MiB")
-                    parser.Parse(block)
-                parser.Parse(b"", True)
+                content = file.read(SIZE + 1)
+            if len(content) > SIZE:
+                self._fail(0, f"grows while it is read; expected a model of at most {SIZE >> 20} MiB")
+            parser.Parse(content, True)  # whole: expat begins a token again with each block that does not end it
         except expat.ExpatError as error:
             self._fail(error.lineno, f"is not well-formed XML: {_reason(error)}; correct the text there")
         except OSError as error:

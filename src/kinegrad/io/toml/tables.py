@@ -174,12 +174,16 @@ def read_toml(path: FilePath) -> TomlFile:
             raise fail(f"has {size / (1 << 20):.0f} MiB; expected a model of at most {SIZE >> 20} MiB")
         text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
         return TomlFile(path, tomllib.loads(text), key_lines(text))
+    except FileError:
+        raise
     except OSError as error:
         raise fail(f"cannot be read: {error.strerror or said(error)}") from None
     except UnicodeDecodeError as error:
         raise fail(f"is not UTF-8 at byte {error.start}; save it as UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise fail(f"is not TOML: {said(error)}; correct the text there") from None
+    except ValueError as error:  # of a whole number of thousands of digits
+        raise fail(f"holds a number that cannot be read: {said(error)}") from None
     except RecursionError:
         raise fail("has too many brackets within each other; expected a model") from None
 
