@@ -127,6 +127,8 @@ def test_efforts_have_all_tasks_and_modes():
         (task, mode, k) for task in (*(each.name for each in ALGORITHMS), SOLVE) for mode in MODES for k in (1, 2)
     }
     assert all(row.effort > 0 and row.rounds >= 6 for row in rows)
+    with_points = {(row.task, row.mode) for row in rows if row.evaluations is not None}
+    assert with_points == {(each.name, mode) for each in ALGORITHMS for mode in ("forward", "central")}
 
 
 def made_up(disturbed=False):
@@ -224,13 +226,28 @@ def test_figure_3_ends_at_one_optimum(report):
 
 @pytest.mark.slow
 def test_differences_are_compared_with_exact_derivatives():
-    methods = ("interior point, exact", "interior point, differences")
+    methods = ("quasi-Newton SQP, exact", "interior point, exact", "interior point, differences")
     rows, _ = lifting.convergences([10.0], silent, methods=methods, segments=6)
     assert [row.method for row in rows] == list(methods)
+    assert {row.status for row in rows} == {"optimal"}
     assert rows[0].objective == pytest.approx(rows[1].objective, rel=1e-5)
+    assert rows[1].objective == pytest.approx(rows[2].objective, rel=1e-5)
+    assert rows[0].iterations > 2 * rows[1].iterations  # second derivatives are learned on the way
     words = list(_convergence_words(rows))
     assert len(words) == 1
-    assert f"{rows[0].iterations} against {rows[1].iterations} with a box of 10 kg" in words[0]
+    assert f"{rows[1].iterations} against {rows[2].iterations} with a box of 10 kg" in words[0]
+
+
+def test_methods_of_figure_3_are_pairs():
+    """Each kind of method with exact gradients and with differences, the Hessian the same in both."""
+    for kind in lifting.KINDS:
+        exact, other = (dict(lifting.METHODS[f"{kind}, {how}"]) for how in ("exact", "differences"))
+        assert (exact.pop("gradient"), other.pop("gradient")) == ("exact", "forward")
+        assert exact == other
+    assert {kind["hessian"] for kind in lifting.KINDS.values() if kind["solver"] == "uno"} == {
+        "exact",
+        "limited-memory",
+    }
 
 
 def test_the_wheels_touch_the_ground():

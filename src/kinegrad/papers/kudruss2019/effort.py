@@ -5,6 +5,10 @@ same states: processor time of one thread.  All modes and the function are timed
 time of each counts.  Where times of one and the same work differ much, something else was at work on the machine: that
 is found and said.
 
+Differences evaluate the function at 1 + k or 1 + 2k points, and move states and divide differences besides.  The points
+alone, made beforehand and evaluated in one call as differences do it, are measured in the same turns: what is left of
+the effort is the overhead of batches in NumPy, which compiled loops over one state, as the paper's, do not have.
+
 The last task is the linear system (1) alone: differences factor each perturbed matrix, both exact modes factor one
 (proposition 3).
 """
@@ -39,6 +43,7 @@ BOUNDS: dict[str, Callable[[float], float]] = {  # of the paper's table 1, evalu
     "structured": lambda k: 1 + 1.5 * k,
 }
 FEWEST = 6  # rounds
+ALONE = " alone"
 SHORTEST = 5e-5  # s that a measurement takes: what is shorter is done several times in it
 
 
@@ -56,6 +61,8 @@ class Effort:
     rounds : int
     disturbed : bool
         Whether the times of the function say that something else was at work.
+    alone : float or None
+        Seconds of the evaluations that differences take, without the rest, for one state; None of other modes.
     """
 
     task: str
@@ -65,11 +72,17 @@ class Effort:
     function: float
     rounds: int
     disturbed: bool
+    alone: float | None = None
 
     @property
     def effort(self) -> float:
         """In evaluations of the function."""
         return self.seconds / self.function
+
+    @property
+    def evaluations(self) -> float | None:
+        """Effort of the evaluations alone, of differences; about 1 + k or 1 + 2k."""
+        return None if self.alone is None else self.alone / self.function
 
 
 def efforts(pendulum: Mechanism, directions: Sequence[int], budget: float, say: Progress) -> list[Effort]:
@@ -97,7 +110,14 @@ def _evaluating(pendulum: Mechanism, name: str, k: int) -> tuple[dict[str, Calla
     def along(mode: str) -> Callable[[], Any]:
         return lambda: directional(algorithm.function, pendulum.model, state, D, mode=mode, **options)
 
-    return {"": lambda: pendulum.value(algorithm, *state)} | {mode: along(mode) for mode in MODES}, STATES
+    def alone(points: int) -> Callable[[], Any]:
+        many = [np.ascontiguousarray(np.broadcast_to(x, (points, *x.shape))) for x in state]
+        return lambda: pendulum.value(algorithm, *many)
+
+    work = {"": alone(1)} | {mode: along(mode) for mode in MODES}
+    return work | {
+        f"{mode}{ALONE}": alone(points) for mode, points in (("forward", 1 + k), ("central", 1 + 2 * k))
+    }, STATES
 
 
 def _solving(pendulum: Mechanism, k: int) -> tuple[dict[str, Callable[[], Any]], int]:
@@ -134,8 +154,9 @@ def _measure(task: str, k: int, work: dict[str, Callable[[], Any]], states: int,
         Effort(
             task, mode, k, min(times[mode]) / states, function / states, rounds,
             disturbed(times[mode]) or disturbed(times[""]),
+            min(times[mode + ALONE]) / states if mode + ALONE in times else None,
         )
-        for mode in work if mode
+        for mode in work if mode and not mode.endswith(ALONE)
     ]  # fmt: skip
 
 

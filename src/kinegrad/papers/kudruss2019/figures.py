@@ -70,6 +70,9 @@ def plot_efforts(rows: Sequence[Effort]) -> Figure:
                 [row.directions for row in some], [row.effort for row in some], color=COLOURS[mode],
                 marker=MARKERS[mode], markersize=4.5, linewidth=1.8, zorder=3 if mode == "structured" else 2,
             )  # fmt: skip
+            alone = [(row.directions, row.evaluations) for row in some if row.evaluations is not None]
+            if alone:
+                ax.plot(*zip(*alone, strict=True), color=COLOURS[mode], linewidth=1.4, linestyle=(0, (1, 1.5)))
         ax.set_title(task, loc="left", fontweight="bold", fontsize=12, color=INK)
         ax.set_ylim(0, 1.12 * BOUNDS["central"](k.max()))
         _tidy(ax)
@@ -117,7 +120,7 @@ def plot_convergence(rows: Sequence[Convergence]) -> Figure:
 
     masses = list(dict.fromkeys(row.mass for row in rows))
     kinds = list(dict.fromkeys(name.partition(",")[0] for name in METHODS))
-    colours = dict(zip(kinds, ("#2f6fab", "#2a7f62", "#e08e45"), strict=True))
+    colours = dict(zip(kinds, ("#2f6fab", "#7b5ea7", "#2a7f62", "#e08e45"), strict=True))
     figure = Figure(figsize=(11, 4.6), layout="constrained")
     axes = figure.subplots(1, len(masses), sharey=True, squeeze=False)[0]
     for ax, mass in zip(axes, masses, strict=True):

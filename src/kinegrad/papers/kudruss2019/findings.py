@@ -10,13 +10,13 @@ import numpy as np
 from kinegrad.papers.kudruss2019.accuracy import Accuracy
 from kinegrad.papers.kudruss2019.effort import BOUNDS, SOLVE, Effort
 from kinegrad.papers.kudruss2019.figures import PAPER
-from kinegrad.papers.kudruss2019.lifting import Convergence
+from kinegrad.papers.kudruss2019.lifting import KINDS, Convergence
 from kinegrad.papers.kudruss2019.systems import CARTS, MODES
 
 if TYPE_CHECKING:
     from kinegrad.papers.kudruss2019 import Report
 
-__all__ = ["at_worst", "disturbed_words", "effort_of", "findings", "overtaken"]
+__all__ = ["at_worst", "disturbed_words", "effort_of", "evaluations_of", "findings", "overtaken"]
 
 EXACT = ("tangent", "structured")
 
@@ -39,7 +39,7 @@ def findings(report: Report) -> Iterator[str]:
 
 def _convergence_words(rows: Sequence[Convergence]) -> Iterator[str]:
     """Iterations with exact derivatives against differences, for each kind of method."""
-    for kind in ("SQP", "interior point", "limited memory"):
+    for kind in KINDS:
         pairs = []
         for mass in dict.fromkeys(row.mass for row in rows):
             exact, other = (
@@ -151,6 +151,7 @@ def _effort_words(efforts: Sequence[Effort]) -> Iterator[str]:
         bound = f"where the bound is {BOUNDS[mode](k):g}"
         ranges.append(f"{name} {each[low]:.3g} ({low}) to {each[high]:.3g} ({high}), {bound}")
     yield f"Along {k} directions, in evaluations of the function: {'; '.join(ranges)}."
+    yield _overhead_words(efforts, tasks, k)
     crossings = {task: overtaken(efforts, task) for task in tasks}
     never = [task for task, at in crossings.items() if at is None]
     parts = ", ".join(f"{task} from {at}" for task, at in crossings.items() if at is not None)
@@ -168,6 +169,23 @@ def _effort_words(efforts: Sequence[Effort]) -> Iterator[str]:
         f"{_listed(between)}; the paper finds it above the bound for CRBA and between FD and FDC for NEFF and CRBA. "
         "A dual number carries its value along each direction anew, which the bound counts once; and batches of "
         "states make evaluations cheap, so that moving states and copying results counts for more than in the paper."
+    )
+
+
+def evaluations_of(efforts: Sequence[Effort], task: str, mode: str, directions: int) -> float | None:
+    """Effort of the evaluations that differences take, without the rest; None of other modes."""
+    wanted = (task, mode, directions)
+    return next(row.evaluations for row in efforts if (row.task, row.mode, row.directions) == wanted)
+
+
+def _overhead_words(efforts: Sequence[Effort], tasks: Sequence[str], k: int) -> str:
+    """What differences take besides evaluations of the function."""
+    whole = {task: effort_of(efforts, task, "forward", k) for task in tasks}
+    alone = {task: evaluations_of(efforts, task, "forward", k) or 0.0 for task in tasks}
+    listed = ", ".join(f"{task} {alone[task]:.3g} of {whole[task]:.3g}" for task in tasks)
+    return (
+        f"Of the effort of FD, {1 + k} evaluations of the function in one batch are: {listed}. The rest is moving "
+        "states and dividing differences in NumPy, which a compiled loop over one state, as the paper’s, does not have."
     )
 
 

@@ -4,7 +4,9 @@ The problem is :func:`kinegrad.predictions.sagittal_lift`: a human of 8 degrees 
 phases, a box at the hands in the second.  Where the paper collocates states, here coordinates are splines and torques
 follow from inverse dynamics, so iterations are not those of the paper; what is compared is the same: one program, one
 start, once with exact first derivatives and once with forward differences, and the distance of every iterate to the
-last one.  Distances are of unknowns divided by their scales, so that metres, radians and newtons can be added.
+last one.  The paper's SQP approximates second derivatives from first ones; "quasi-Newton SQP" does that, too, with BFGS
+updates of limited memory, while "SQP" and "interior point" have the exact Hessian with either kind of gradient.
+Distances are of unknowns divided by their scales, so that metres, radians and newtons can be added.
 """
 
 from __future__ import annotations
@@ -22,23 +24,21 @@ from kinegrad.papers.report.page import Progress
 from kinegrad.papers.report.whole_solve import solve_to_the_end
 from kinegrad.predictions.sagittal import sagittal_lift
 
-__all__ = ["MASSES", "METHODS", "Convergence", "convergences"]
+__all__ = ["KINDS", "MASSES", "METHODS", "Convergence", "convergences"]
 
 MASSES, QUICK_MASSES = (5.0, 10.0, 20.0), (10.0,)  # kg
 LIMIT = 600  # iterations
 SHOWN = "interior point, exact"  # whose motion the page plays
+KINDS: dict[str, dict[str, Any]] = {
+    "SQP": {"solver": "uno", "hessian": "exact", "options": {"preset": "filtersqp"}},
+    "quasi-Newton SQP": {"solver": "uno", "hessian": "limited-memory", "options": {"preset": "filtersqp"}},
+    "interior point": {"solver": "ipopt", "hessian": "exact"},
+    "limited memory": {"solver": "ipopt", "hessian": "limited-memory"},
+}
 METHODS: dict[str, dict[str, Any]] = {
-    "SQP, exact": {"solver": "uno", "hessian": "exact", "gradient": "exact", "options": {"preset": "filtersqp"}},
-    "SQP, differences": {
-        "solver": "uno",
-        "hessian": "exact",
-        "gradient": "forward",
-        "options": {"preset": "filtersqp"},
-    },
-    "interior point, exact": {"solver": "ipopt", "hessian": "exact", "gradient": "exact"},
-    "interior point, differences": {"solver": "ipopt", "hessian": "exact", "gradient": "forward"},
-    "limited memory, exact": {"solver": "ipopt", "hessian": "limited-memory", "gradient": "exact"},
-    "limited memory, differences": {"solver": "ipopt", "hessian": "limited-memory", "gradient": "forward"},
+    f"{kind}, {how}": {**options, "gradient": gradient}
+    for kind, options in KINDS.items()
+    for how, gradient in (("exact", "exact"), ("differences", "forward"))
 }
 
 
@@ -71,7 +71,8 @@ class Convergence:
     status: str
 
 
-QUICK_METHODS = tuple(name for name in METHODS if name != "limited memory, differences")  # the slowest by far
+SLOW = ("limited memory, differences", "quasi-Newton SQP, differences")  # the slowest by far
+QUICK_METHODS = tuple(name for name in METHODS if name not in SLOW)
 
 
 def convergences(
