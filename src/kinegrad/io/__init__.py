@@ -1,6 +1,6 @@
 """Files in and out, by the suffix of the path: models; trajectories, positions and torques."""
 
-from kinegrad.io.model_file import LeftOutWarning, ModelFile, Note, Report
+from kinegrad.io.model_file import LeftOutWarning, ModelFile, Note, Repair, Report
 from kinegrad.io.models import load, read_model, save
 from kinegrad.io.names import PositionsAloneError
 from kinegrad.io.netcdf_file import write_dataset
@@ -23,6 +23,7 @@ __all__ = [
     "Note",
     "Positions",
     "PositionsAloneError",
+    "Repair",
     "Report",
     "StorageTable",
     "Trajectory",
