@@ -190,10 +190,16 @@ def phases_outside(program: MotionProgram, x: Array, tolerances: Mapping[str, fl
 def excesses_by_phase(program: MotionProgram, x: Array, tolerances: Mapping[str, float]) -> list[Excess]:
     """The largest of each family of rows in each phase."""
     worst: dict[tuple[str, str], Excess] = {}
+    parts: Any = program.parts
+
+    def measured(family: str, phase: str) -> bool:
+        return parts.soft is not None and phase == parts.phases[0].name and family in ("kept", "speed", "clearance")
 
     def look(family: str, over: Array, names: tuple[str, ...], phase: str, s: Array) -> None:
         if not over.size:
             return
+        if measured(family, phase):
+            over = parts.soft.beyond(over, s)
         k, r = np.unravel_index(int(np.argmax(over)), over.shape)
         value = max(float(over[k, r]), 0.0)
         if (family, phase) not in worst or value > worst[family, phase].value:
@@ -209,9 +215,12 @@ def excesses_by_phase(program: MotionProgram, x: Array, tolerances: Mapping[str,
         for family, names, over, s in _kinematics(program, p, x):
             look(family, over, names, phase.name, s)
         for seen in points_between(program, p, x, grid.s, tolerances):
-            over = seen.over
-            if over.max() <= tolerances[seen.family] < seen.bound:  # no instant shows it, and nothing excludes it
-                over = np.where(over == over.max(), seen.bound, over)
+            over, bound = seen.over, seen.bound
+            if measured(seen.family, phase.name):
+                over = parts.soft.beyond(over, seen.s)
+                bound -= seen.over.max() - over.max()
+            if over.max() <= tolerances[seen.family] < bound:  # no instant shows it, and nothing excludes it
+                over = np.where(over == over.max(), bound, over)
             look(seen.family, over[:, None], (seen.name,), phase.name, seen.s)
     return list(worst.values())
 

@@ -71,10 +71,14 @@ def _hull_rows(parts: Transcription) -> list[SplineRow]:
                     continue
                 what = f"{'qva'[order]} of {parts.model.coordinate_names[parts.where.leaders[k]]}"
                 scale = limit_scale(lower, upper)
+                low, high = np.full(len(matrix), lower), np.full(len(matrix), upper)
+                if parts.soft is not None and p == 0:
+                    low, high = parts.soft.bounds(order, k, lower, upper)
                 for j, weights in enumerate(matrix):
                     share = _share(parts, p, weights, k, order)
-                    if share.columns:
-                        rows.append(SplineRow(what, (share,), lower, upper, scale, float(at[j]), phase.name))
+                    if share.columns and np.isfinite([low[j], high[j]]).any():
+                        row = SplineRow(what, (share,), low[j], high[j], scale, float(at[j]), phase.name)
+                        rows.append(row)
     return rows
 
 

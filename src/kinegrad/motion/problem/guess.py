@@ -215,7 +215,7 @@ def check_reachable(parts: Transcription) -> None:
     if bounds is not None and (bounds[:, 0] < bounds[:, 1]).any():
         return
     rng = np.random.default_rng(20080206)
-    for corner in range(len(parts.phases) + 1):
+    for corner in range(0 if parts.soft is None else 1, len(parts.phases) + 1):
         best = None
         for attempt in range(6):
             hint = np.zeros(parts.model.nv) if attempt == 0 else rng.uniform(-0.6, 0.6, parts.model.nv)

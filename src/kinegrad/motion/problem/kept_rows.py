@@ -136,6 +136,7 @@ class Freedom:
     ends: dict[float, tuple[Mask, Array]]  # at 0 and 1: which splines are constant, and their values
     design: Design | None
     free: Mask  # (parameters,): those that are unknown
+    measured: bool = False  # whether the posture at 0 is, so that it need not fulfil what is kept
 
     def sample(self, s: float | None) -> tuple[Array, Mask]:
         """Three postures, (3, nv), and which splines are free."""
@@ -198,7 +199,8 @@ def _independent(
             if not equal or span.adds(slopes[:, row], size):
                 found.append((k, row))
                 continue
-            if (np.linalg.norm(slopes[:, row], axis=1) <= SMALL * size).all():
+            still = (np.linalg.norm(slopes[:, row], axis=1) <= SMALL * size).all()
+            if still and not (freedom.measured and s == 0):
                 _check_met(items[k], sets[k], row, q, s)
             when = "" if s not in freedom.ends else f" at the {'start' if s == 0 else 'end'}"
             names = left_out.setdefault((items[k].label, when), [])

@@ -154,11 +154,31 @@ class Boundary(Requirement):
         For all coordinates, or by name; rad or m, and their time derivatives.
     phase : str, optional
         Whose start or end; of the whole motion if not given.
+    measured : bool
+        Whether these are measured values at the start, which may be outside limits: limits of q, v and a, and
+        clearances, begin at them and tighten linearly, until they are whole at part `settle` of the first phase.
+        Coordinates that are Fixed, or follow others, keep their own values.
+    settle : float
+        Part of the first phase, above 0 and up to 1.
+
+    Notes
+    -----
+    The rate at which limits tighten is the excess of the measured value divided by `settle` times the duration of the
+    phase.  Limits of torques hold from the start: accelerations are free there, unless `a` is given.
 
     Examples
     --------
     >>> Boundary("start", q={"knee": 0.3, "hip": (-0.5, 0.5)}, v=0.0).when
     'start'
+
+    An arm whose elbow was measured 0.002 rad beyond its range moves back into it:
+
+    >>> from kinegrad import samples
+    >>> from kinegrad.motion import Limits, MotionProblem, Phase
+    >>> ends = [Boundary("start", q=[0.0, 0.502], v=0.0, measured=True), Boundary("end", q=[0.3, 0.3], v=0.0)]
+    >>> bounds = Limits(q={"elbow": 0.5})
+    >>> MotionProblem(samples.two_link(), Phase(segments=12), [*ends, bounds]).solve().success
+    True
     """
 
     when: str
@@ -166,12 +186,22 @@ class Boundary(Requirement):
     v: Any = None
     a: Any = None
     phase: str | None = None
+    measured: bool = False
+    settle: float = 0.25
 
     def __post_init__(self) -> None:
         check_when(self)
         check_interval(self)
         if self.q is None and self.v is None and self.a is None:
             raise InputError("a Boundary has none of `q`, `v`, `a`; expected at least one of them")
+        engine.flag("measured", self.measured)
+        settle = checks.number("settle of Boundary", self.settle, least=0.0, above=True)
+        if settle > 1:
+            raise InputError(f"`settle` of Boundary is {settle:g}; expected a part of the phase, above 0 and up to 1")
+        if self.measured and self.when != "start":
+            raise InputError("`measured` of Boundary('end') is True; expected it of the start, where a body can be "
+                             "measured")  # fmt: skip
+        self._set(settle=settle)
         self._own("q", "v", "a")
 
 

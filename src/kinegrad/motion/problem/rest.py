@@ -29,7 +29,7 @@ TOUCH = 1e-6  # of a limit: what a solver's tolerance gives away
 def check_rates(parts: Transcription) -> None:
     """Refuse speeds and accelerations at ends of phases that limits exclude, or that lead out of the range of q."""
     for (p, end, order, k), (low, high) in parts.conditions.items():
-        if order == 0:
+        if order == 0 or (parts.soft is not None and (p, end) == (0, 0)):
             continue
         lower, upper = parts.limits[p][order].get(k, (-np.inf, np.inf))
         name = parts.model.coordinate_names[parts.where.leaders[k]]
@@ -76,7 +76,7 @@ def torques_at_rest(parts: Transcription) -> list[str]:
                 f"to rest at the {name} of phase {part.phase.name!r} takes {u[k]:.4g} {unit} of {motor}, "
                 f"and its limit is {limit:.4g} {unit}"
             )
-            if _given_zero(parts, p, end, 2):
+            if _given_zero(parts, p, end, 2) and not (parts.soft is not None and (p, end) == (0, 0)):
                 raise InputError(f"{takes}, but v = 0 and a = 0 are asked for there; expected a stronger actuator, "
                                  "another posture, or no condition on a")  # fmt: skip
             found.append(f"{takes}: the body can pass there, but not stay")

@@ -77,6 +77,7 @@ def sensitivity(solution: MotionSolution, parameters: Any, *, limits: bool, boun
     if parameters is not None:
         changes += _of_design(solution, parameters)
     if limits:
+        _check_limits_are_whole(solution)
         changes += limit_changes(solution)
     if boundary:
         changes += boundary_changes(solution)
@@ -89,6 +90,18 @@ def sensitivity(solution: MotionSolution, parameters: Any, *, limits: bool, boun
         tuple(one.name for one in changes), np.array([one.value for one in changes]),
         np.array([one.objective for one in changes]), np.asarray(dT),
     )  # fmt: skip
+
+
+def _check_limits_are_whole(solution: MotionSolution) -> None:
+    """Refuse limits that begin at a measured state outside of them, and move with it."""
+    parts = solution.problem.parts
+    if parts.soft is None:
+        return
+    for order, bounds in enumerate(parts.limits[0]):
+        for k, pair in bounds.items():
+            if parts.soft.outside(order, k, *pair):
+                name = f"{'qva'[order]} of {parts.model.coordinate_names[parts.where.leaders[k]]}"
+                raise InputError(f"{name} was measured outside its limits, which begin there; expected limits=False")
 
 
 def _design_of(solution: MotionSolution, parameters: Any) -> Design:

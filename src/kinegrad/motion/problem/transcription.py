@@ -27,6 +27,7 @@ from kinegrad.motion.problem.kept_rows import (
     rows_with_forces,
     select,
 )
+from kinegrad.motion.problem.measured import soft_start, soften_rows
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.rest import check_clear, check_rates, torques_at_rest
@@ -77,18 +78,29 @@ class Transcription:
         self.where: Coordinates = coordinates_of(self.model, self.requirements)
         self.conditions = conditions_of(self.model, self.phases, self.where, self.requirements)
         self.limits = limits_of(self.model, self.phases, self.where, self.requirements)
+        self.soft = soft_start(self)
         check_rates(self)
         self.builder = VariablesBuilder(self.model, self.phases, self.where, self.limits, constants)
+        self._soften()
         self.spline_conditions()
         self._weights = carried_weights(self.model, self._joined())
         self.parts = [self._phase_parts(p) for p in range(len(self.phases))]
         self.variables = self._variables()
         self.spline_rows = spline_rows(self)
         self.grids = [grid for p in range(len(self.phases)) for grid in grids_of(self, p)]
+        soften_rows(self)
         self.check_counts()
         check_clear(self)
         self.at_rest = torques_at_rest(self)
         self.notes += self.at_rest
+
+    def _soften(self) -> None:
+        """Limits of control points that begin at a measured state."""
+        if self.soft is None:
+            return
+        for k, pair in self.limits[0][0].items():
+            ids = self.builder.point(0, np.arange(self.phases[0].basis.control_points), k)
+            self.builder.lower[ids], self.builder.upper[ids] = self.soft.bounds(0, k, *pair)
 
     # --- splines --------------------------------------------------------------------------------------------------
 
@@ -106,7 +118,8 @@ class Transcription:
                 what = f"q of {shown(name)} at the {'start' if end == 0 else 'end'} of phase {phases[p].name!r}"
                 builder.bound(int(builder.point(p, 0 if end == 0 else -1, k)), lower, upper, what)
                 continue
-            zero = lower == upper == 0 and self.rest.get((p, end, k), 0) == order - 1
+            measured = self.soft is not None and (p, end) == (0, 0)  # speeds of zero are rows like others
+            zero = not measured and lower == upper == 0 and self.rest.get((p, end, k), 0) == order - 1
             if zero:
                 one, two = (order - 1, order) if end == 0 else (-order, -order - 1)
                 if phases[p].basis.control_points <= order:
@@ -198,7 +211,7 @@ class Transcription:
         free = np.zeros(0, dtype=bool)
         if design is not None:
             free = self.problem.design_bounds[:, 0] < self.problem.design_bounds[:, 1]
-        return Freedom(spread, where.offset, lower, upper, ends, design, free)
+        return Freedom(spread, where.offset, lower, upper, ends, design, free, self.soft is not None and p == 0)
 
     def phase_model(self, phase: Phase) -> tuple[Model, Design | None]:
         """With what is attached in this phase."""

@@ -116,6 +116,8 @@ def conditions_of(model: Model, phases: tuple[Phase, ...], where: Coordinates, r
             label = f"{letter} of Boundary({one.when!r})"
             for i, (lower, upper) in checks.values_of(label, given, names, model.name).items():
                 k, sign = int(where.spline[i]), where.sign[i]
+                if one.measured and (k < 0 or where.leaders[k] != i):
+                    continue
                 if k < 0:
                     value = where.offset[i] if order == 0 else 0.0
                     if not lower - TOUCH <= value <= upper + TOUCH:
