@@ -55,6 +55,13 @@ def test_a_strength_of_zero_is_no_motor():
     assert not fastest(gripper(False, follower={"effort_limits": 0.0})).notes
 
 
+def test_a_joint_that_may_not_move_is_refused():
+    """Files have speeds of zero where nobody thought of a limit; the coordinate could not move."""
+    for model in (gripper(False, follower={"velocity_limits": 0.0}), knee(velocity_limits=0.0)):
+        with pytest.raises(kg.InputError, match="is 0, and it follows coordinate"):
+            MotionProblem(model)
+
+
 def test_ranges_of_joints_that_follow_are_those_of_their_coordinate():
     """Linear functions narrow it for all times, whichever way they go; a joint that cannot move is refused outside."""
 

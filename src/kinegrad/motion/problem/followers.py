@@ -51,6 +51,7 @@ def linear_limits(model: Model) -> list[tuple[int, int, float, float]]:
                 raise InputError(f"joint {shown(name)} stays at {d:g} while coordinate {shown(entry.name)} moves, "
                                  f"outside its limits from {lower:g} to {upper:g}; expected other limits")  # fmt: skip
             continue
+        _check_speed(entry, name, speed)
         low, high = sorted(((lower - d) / c, (upper - d) / c))
         found += [(i, 0, low, high), (i, 1, -speed / abs(c), speed / abs(c))]
     return found
@@ -59,7 +60,7 @@ def linear_limits(model: Model) -> list[tuple[int, int, float, float]]:
 def follower_blocks(parts: Transcription, p: int, layout: Layout, K: int) -> list[Block]:
     """Rows (1) of a phase, of functions that are not linear."""
     model, blocks = parts.parts[p].model, []
-    for i, _, joint, function in _followed(model):
+    for i, entry, joint, function in _followed(model):
         if isinstance(function, LinearFunction) or parts.where.spline[i] < 0:
             continue
         name, (lower, upper), speed = model.joint_names[joint], *_limits(model, joint)
@@ -68,10 +69,17 @@ def follower_blocks(parts: Transcription, p: int, layout: Layout, K: int) -> lis
             row = Followed(f"q of {name}", function, layout.state(0).start + i)
             blocks.append(_block(row, lower, upper, K, 0.1, (1.0, 1.0), "kept"))
         if np.isfinite(speed) and slopes > 0:
+            _check_speed(entry, name, speed)
             row = Followed(f"v of {name}", function, layout.state(0).start + i, layout.state(1).start + i)
-            size = speed or 1.0
-            blocks.append(_block(row, -speed, speed, K, size, (size, size), "speed"))
+            blocks.append(_block(row, -speed, speed, K, speed, (speed, speed), "speed"))
     return blocks
+
+
+def _check_speed(entry: CoupledCoordinate, name: str, speed: float) -> None:
+    """Refuse a joint without speed that a coordinate moves: files have zeros where no limit was meant."""
+    if speed == 0:
+        found = f"the velocity limit of joint {shown(name)} is 0, and it follows coordinate {shown(entry.name)}"
+        raise InputError(f"{found}, which cannot move then; expected a larger limit, or infinity for none")
 
 
 def _block(row: Any, lower: float, upper: float, K: int, scale: float, sizes: Any, label: str) -> Block:
