@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
+from kinegrad.constraints import ConstraintSet
 from kinegrad.errors import InputError, shown
 from kinegrad.io.whole_file import checked_path, replacing
 from kinegrad.model import Model
@@ -36,6 +37,7 @@ def animate(
     azimuth: float = 60,
     elevation: float = 15,
     trace: str | None = None,
+    constraints: ConstraintSet | None = None,
 ) -> Path:
     """Write a motion as a moving skeleton.
 
@@ -55,6 +57,8 @@ def animate(
         Where the viewer is, degrees: 0, 0 on the world's x axis; 90, 0 on y; 0, 90 above.
     trace : str, optional
         A link or frame whose path is drawn.
+    constraints : ConstraintSet, optional
+        Of the model: links are drawn to their points, and loops, rods and contacts are shown.
 
     Returns
     -------
@@ -81,7 +85,7 @@ def animate(
     times, q = _postures(model, motion, engine.positive("fps", fps), engine.positive("speed", speed))
     if kind == ".mp4" and not FFMpegWriter.isAvailable():
         raise InputError("an .mp4 needs the program ffmpeg, which is not installed; install it, or write .gif or .html")
-    figure, show = _canvas(model, times, q, azimuth, elevation, trace)
+    figure, show = _canvas(model, times, q, azimuth, elevation, trace, constraints)
     moving = FuncAnimation(figure, show, frames=len(times), interval=1000 / fps, blit=False)
     with tempfile.TemporaryDirectory(prefix="kinegrad-animation-") as folder:
         whole = Path(folder, f"motion{kind}")
@@ -118,26 +122,29 @@ def _postures(model: Model, motion: Any, fps: float, speed: float) -> tuple[Arra
     return times, np.asarray(motion(times).q)
 
 
-def _canvas(model: Model, times: Array, q: Array, azimuth: float, elevation: float, trace: str | None) -> Any:
+def _canvas(
+    model: Model, times: Array, q: Array, azimuth: float, elevation: float, trace: str | None,
+    constraints: ConstraintSet | None = None,
+) -> Any:  # fmt: skip
     """A figure whose axes hold all pictures, and the function that shows picture k."""
     from matplotlib.figure import Figure
 
     camera = _camera(azimuth, elevation)[:2]
-    scene = Scene(model, q)
+    scene = Scene(model, q, constraints)
     lines, joints = scene.lines @ camera.T, scene.joints @ camera.T
     path = None
     if trace is not None:
         from kinegrad.kinematics import point_motion
 
         path = point_motion(model, q, link=trace).position @ camera.T
-    seen = [lines, joints, np.zeros((1, 2)), *([] if path is None else [path])]
+    seen = [lines, joints, scene.ends @ camera.T, np.zeros((1, 2)), *([] if path is None else [path])]
     corners = np.concatenate([x.reshape(-1, 2) for x in seen])
     low, high = corners.min(axis=0), corners.max(axis=0)
     room = 0.08 * max(float((high - low).max()), 1e-6)
     wide, tall = high - low + 2 * room
     longest = 5.0
-    size = (max(longest * wide / max(wide, tall), 2.0), max(longest * tall / max(wide, tall), 2.0) + 0.4)
-    figure = Figure(figsize=size, layout="constrained")
+    inches = (max(longest * wide / max(wide, tall), 2.0), max(longest * tall / max(wide, tall), 2.0) + 0.4)
+    figure = Figure(figsize=inches, layout="constrained")
     ax = figure.add_subplot()
     ax.set_aspect("equal")
     ax.set_xlim(low[0] - room, high[0] + room)
@@ -150,15 +157,19 @@ def _canvas(model: Model, times: Array, q: Array, azimuth: float, elevation: flo
         ax.plot([], [], color=colours[model.topology.branch_of[i]], linewidth=4, solid_capstyle="round")[0]
         for i in scene.owners
     ]
+    size = float((high - low).max())
+    between = [ax.plot(x, y, **style)[0] for x, y, style in scene.connected(0, camera, size)]
     dots = ax.plot([], [], "o", markersize=4, markerfacecolor="white", markeredgecolor=INK)[0]
 
     def show(k: int) -> list[Any]:
         for bone, ends in zip(bones, lines[k], strict=True):
             bone.set_data(ends[:, 0], ends[:, 1])
+        for line, (x, y, _) in zip(between, scene.connected(k, camera, size), strict=True):
+            line.set_data(x, y)
         dots.set_data(joints[k, :, 0], joints[k, :, 1])
         if path is not None:
             way.set_data(path[: k + 1, 0], path[: k + 1, 1])
         title.set_text(f"{drawn_name(model.name)}, t = {times[k]:.2f} s")
-        return [*bones, dots, way, title]
+        return [*bones, *between, dots, way, title]
 
     return figure, show

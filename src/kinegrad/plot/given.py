@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.errors import InputError
+from kinegrad.constraints import ConstraintSet
+from kinegrad.errors import InputError, shown
+from kinegrad.model import Model
 
-__all__ = ["finite", "instants"]
+__all__ = ["check_constraints", "finite", "instants"]
 
 Array = NDArray[np.float64]
 
@@ -28,6 +30,20 @@ def finite(name: str, values: Any, shape: tuple[int, ...]) -> Array:
     if not np.isfinite(array).all():
         raise engine.not_finite(name, array)
     return array
+
+
+def check_constraints(model: Model, constraints: Any) -> None:
+    """None, or a ConstraintSet of this model.
+
+    >>> from kinegrad import samples
+    >>> check_constraints(samples.two_link(), [])
+    Traceback (most recent call last):
+    kinegrad.errors.InputError: `constraints` is []; expected a ConstraintSet
+    """
+    if constraints is not None and not isinstance(constraints, ConstraintSet):
+        raise InputError(f"`constraints` is {shown(constraints)}; expected a ConstraintSet")
+    if constraints is not None and constraints.model != model:
+        raise InputError("`constraints` are of another model than the one shown")
 
 
 def instants(t: Any) -> Array:

@@ -19,12 +19,15 @@ from kinegrad.model import Model
 from kinegrad.model.segments import link_segments
 from kinegrad.model.topology import joint_ranges
 from kinegrad.plot.colours import branch_colours
-from kinegrad.plot.given import finite
+from kinegrad.plot.connections import attachments, coil, connections, places
+from kinegrad.plot.given import check_constraints, finite
 from kinegrad.plot.names import drawn_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from kinegrad.constraints import ConstraintSet
 
 __all__ = ["draw_skeleton", "joint_points", "plot_skeleton"]
 
@@ -32,16 +35,34 @@ Array = NDArray[np.float64]
 SAME_POINT = 1e-6  # m
 LINE, LETTER = 0.235, 0.085  # inches that a line and a letter of a label take
 INK, WORLD, AXIS = "#1b2733", "#1f8a3b", "#5d6b78"
+COIL = 0.018  # radius of the coil of a spring, of the size of the drawing
+STYLES: dict[str, dict[str, Any]] = {
+    "spring": {"color": INK, "linewidth": 1.2},
+    "rod": {"color": INK, "linewidth": 2.5, "marker": "o", "markersize": 4},
+    "bushing": {"color": INK, "linewidth": 1.2, "linestyle": ":", "marker": "s", "markersize": 6,
+                "markerfacecolor": "white"},
+    "loop": {"color": INK, "linewidth": 1.0, "linestyle": ":", "marker": "o", "markersize": 5.5,
+             "markerfacecolor": "white"},
+    "contact": {"color": INK, "linewidth": 0.0, "marker": "^", "markersize": 7, "markerfacecolor": "white"},
+}  # fmt: skip
 
 
-def plot_skeleton(model: Model, q: ArrayLike | None = None, *, show_numbers_from: int = 0) -> Figure:
-    """The mechanism twice: from the side with its joint axes, and from the front with its joints named.
+def plot_skeleton(
+    model: Model,
+    q: ArrayLike | None = None,
+    *,
+    constraints: ConstraintSet | None = None,
+    show_numbers_from: int = 0,
+) -> Figure:
+    """Draw the mechanism twice: from the side with its joint axes, and from the front with its joints named.
 
     Parameters
     ----------
     model : Model
     q : array_like, shape (n,), optional
         Posture; 0 when not given.
+    constraints : ConstraintSet, optional
+        Of the model: links are drawn to their points, and loops, rods and contacts are shown.
     show_numbers_from : int
         Number of the first joint.
 
@@ -60,9 +81,11 @@ def plot_skeleton(model: Model, q: ArrayLike | None = None, *, show_numbers_from
 
     figure = Figure(figsize=(12.5, 7.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[0.42, 1])
-    draw_skeleton(model, q, left, azimuth=52, elevation=16, axes=True)
+    draw_skeleton(model, q, left, constraints=constraints, azimuth=52, elevation=16, axes=True)
     left.set_title("links and joint axes", color=INK, fontweight="bold", fontsize=11)
-    draw_skeleton(model, q, right, azimuth=90, elevation=14, show_numbers_from=show_numbers_from)
+    draw_skeleton(
+        model, q, right, constraints=constraints, azimuth=90, elevation=14, show_numbers_from=show_numbers_from
+    )
     right.set_title("joints that meet at each point", color=INK, fontweight="bold", fontsize=11)
     return figure
 
@@ -72,12 +95,15 @@ def draw_skeleton(
     q: ArrayLike | None,
     ax: Axes,
     *,
+    constraints: ConstraintSet | None = None,
     azimuth: float = 60,
     elevation: float = 15,
     axes: bool = False,
     show_numbers_from: int | None = None,
 ) -> None:
-    """Draw each link as a line from its joint to the joints it carries, or to its end, in the colour of its branch.
+    """Draw each link as lines from its joint to the joints it carries, or to its end, in the colour of its branch.
+
+    Springs are drawn as coils.
 
     Parameters
     ----------
@@ -86,6 +112,8 @@ def draw_skeleton(
         Posture; 0 for None.
     ax : matplotlib axes
         Where to draw.
+    constraints : ConstraintSet, optional
+        Of the model: links are drawn to their points, and loops, rods and contacts are shown.
     azimuth, elevation : float
         Where the viewer is, degrees: 0, 0 on the world's x axis; 90, 0 on y.
     axes : bool
@@ -102,11 +130,11 @@ def draw_skeleton(
     >>> sorted(text.get_text() for text in ax.texts)
     ['1  shoulder', '2  elbow']
     """
-    scene = Scene(model, _posture(model, q)[None])
+    scene = Scene(model, _posture(model, q)[None], constraints)
     camera = _camera(azimuth, elevation)
     lines = scene.lines[0] @ camera.T
     begin, arrow = scene.joints[0] @ camera.T, scene.axes[0] @ camera.T
-    corners = np.concatenate([begin, lines.reshape(-1, 3)])[:, :2]
+    corners = np.concatenate([begin, lines.reshape(-1, 3), scene.ends[0].reshape(-1, 3) @ camera.T])[:, :2]
     size = max(float(np.ptp(corners, axis=0).max()), SAME_POINT)
     colours = branch_colours(int(model.topology.branch_of.max()) + 1)
     for k in np.argsort(lines[:, :, 2].sum(axis=1), kind="stable"):  # the nearest last
@@ -114,6 +142,8 @@ def draw_skeleton(
         colour = colours[model.topology.branch_of[scene.owners[k]]]
         ax.plot(x, y, color="white", linewidth=9, solid_capstyle="round", zorder=2)
         ax.plot(x, y, color=colour, linewidth=6, solid_capstyle="round", zorder=2)
+    for x, y, style in scene.connected(0, camera, size):
+        ax.plot(x, y, zorder=4, **style)
     if axes:
         for place, along in zip(begin, arrow, strict=True):
             _arrow(ax, place, 0.085 * size * along, AXIS)
@@ -154,20 +184,34 @@ def joint_points(model: Model, q: ArrayLike | None = None) -> tuple[tuple[int, .
 class Scene:
     """Of each posture (m, nq): where joints are and point, (m, n, 3), and the lines of links, (m, lines, 2, 3).
 
-    `owners` are the links of the lines.
+    `owners` are the links of the lines; `ends` are where the two points of each connection are, (m, connections, 2, 3).
     """
 
-    def __init__(self, model: Model, q: Array) -> None:
+    def __init__(self, model: Model, q: Array, constraints: ConstraintSet | None = None) -> None:
+        check_constraints(model, constraints)
+        self.connections = connections(model, constraints)
+        self.ends = places(model, self.connections, q)
         link = forward_kinematics(model, q).transform
         joint = link @ np.linalg.inv(model.tip)
         local = np.array([each.axis for each in model.joints])
         self.joints = joint[..., :3, 3]
         self.axes = np.einsum("mnij,nj->mni", joint[..., :3, :3], local)
-        segments = link_segments(model)
+        segments = link_segments(model, attachments(self.connections))
         self.owners = [segment.link for segment in segments]
         ends = np.array([(segment.start, segment.end) for segment in segments]).reshape(-1, 2, 3)
         frames = link[:, self.owners]
         self.lines = np.einsum("mlij,lkj->mlki", frames[..., :3, :3], ends) + frames[:, :, None, :3, 3]
+
+    def connected(self, k: int, camera: Array, size: float) -> list[tuple[Array, Array, dict[str, Any]]]:
+        """Coordinates on the page, and the style, of what connects links in posture k."""
+        found = []
+        for each, (start, end) in zip(self.connections, self.ends[k], strict=True):
+            path = coil(start, end, COIL * size) if each.kind == "spring" else np.array([start, end])
+            if each.kind == "contact":
+                path = path[:1]
+            x, y = path @ camera[0], path @ camera[1]
+            found.append((x, y, STYLES[each.kind]))
+        return found
 
 
 def _posture(model: Model, q: ArrayLike | None) -> Array:

@@ -7,6 +7,7 @@ body looks like one.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -35,8 +36,8 @@ class Part(NamedTuple):
     color: tuple[float, float, float, float]  # red, green, blue, opacity, from 0 to 1
 
 
-def body_parts(model: Model) -> tuple[Part, ...]:
-    """All parts of a model, shapes where it has them.
+def body_parts(model: Model, points: Iterable[tuple[int, Array]] = ()) -> tuple[Part, ...]:
+    """Return all parts of a model, shapes where it has them; `points` as of :func:`link_segments`.
 
     Examples
     --------
@@ -54,7 +55,7 @@ def body_parts(model: Model) -> tuple[Part, ...]:
         color = shape.color or branch_color(model, link)
         parts.append(Part(link, surface(shape.solid, f"`shapes`[{k}]: ").moved(placement), color))
     length = reach(model)
-    lines = link_segments(model)
+    lines = link_segments(model, points)
     for line in lines:
         if line.link not in shaped:
             slimmer = 1 - 0.015 * (line.link % 5)  # ends that meet at a joint do not lie in each other's surface

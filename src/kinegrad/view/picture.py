@@ -47,6 +47,7 @@ def picture(
     q: ArrayLike | None = None,
     *,
     loads: Loads | None = None,
+    constraints: ConstraintSet | None = None,
     azimuth: float = -35.0,
     elevation: float = 15.0,
     dark: bool = False,
@@ -60,6 +61,8 @@ def picture(
         Posture; neutral if not given.
     loads : Loads, optional
         Forces, drawn as arrows.
+    constraints : ConstraintSet, optional
+        Of the model: links are drawn to their points, and rods are shown.
     azimuth, elevation : float
         Where the viewer is, degrees: about the vertical, and above the ground.
     dark : bool
@@ -77,7 +80,7 @@ def picture(
     >>> len(figure.axes)
     1
     """
-    scene = Shown(model, q=q, loads=loads)
+    scene = Shown(model, q=q, loads=loads, constraints=constraints)
     painter = _Painter(scene, azimuth, elevation, dark)
     figure, ax = painter.canvas(scene.q[None])
     painter.draw(ax, scene.q, None)
@@ -90,6 +93,7 @@ def save_picture(
     q: ArrayLike | None = None,
     *,
     loads: Loads | None = None,
+    constraints: ConstraintSet | None = None,
     azimuth: float = -35.0,
     elevation: float = 15.0,
     dark: bool = False,
@@ -109,7 +113,8 @@ def save_picture(
     kind = target.suffix.lower()
     if kind not in (".png", ".pdf", ".svg"):
         raise InputError(f"`path` is {shown(str(target))}; expected a name that ends in .png, .pdf or .svg")
-    figure = picture(model, q, loads=loads, azimuth=azimuth, elevation=elevation, dark=dark)
+    camera = {"azimuth": azimuth, "elevation": elevation}
+    figure = picture(model, q, loads=loads, constraints=constraints, dark=dark, **camera)
     try:
         with replacing(target) as file:
             figure.savefig(file, format=kind[1:], dpi=dpi)
@@ -198,11 +203,13 @@ class _Painter:
         self.scene, self.model = scene, scene.model
         self.size = reach(scene.model)
         self.parts: tuple[Part, ...] = tuple(
-            part._replace(surface=refined(part.surface, FINEST * self.size)) for part in body_parts(scene.model)
+            part._replace(surface=refined(part.surface, FINEST * self.size))
+            for part in body_parts(scene.model, scene.attached)
         )  # of small triangles, whose middles say well enough which is before which
         self.camera = _camera(up_direction(scene.model), np.radians(azimuth), np.radians(elevation))
         self.light = self.camera.T @ (np.array([-0.4, 0.6, 0.7]) / np.linalg.norm([-0.4, 0.6, 0.7]))
         self.back, self.ink = ("#14181d", "#e8ecf0") if dark else ("#ffffff", "#1b2733")
+        self.wire = "#9aa5b1" if dark else "#5d6b78"
         largest = scene.largest_force()
         self.newtons = LONGEST * self.size / largest if largest > 0 else 0.0
 
@@ -210,7 +217,9 @@ class _Painter:
         """A figure whose axes hold all these postures."""
         from matplotlib.figure import Figure
 
-        drawn = np.concatenate([self._projected(q)[0].reshape(-1, 3) for q in postures])[:, :2]
+        shapes = [self._projected(q)[0].reshape(-1, 3) for q in postures]
+        wires = [wire @ self.camera.T for q in postures for wire in self.scene.wires(q)]
+        drawn = np.concatenate([*shapes, *wires])[:, :2]
         corners = drawn if len(drawn) else np.zeros((1, 2))  # nothing to see of links that are points without mass
         low, high = corners.min(0), corners.max(0)
         spare = 0.06 * float((high - low).max()) or 0.5
@@ -227,7 +236,7 @@ class _Painter:
         """One posture in place of what was drawn."""
         from matplotlib.collections import PolyCollection
 
-        for artist in [*ax.collections, *ax.texts, *ax.patches]:
+        for artist in [*ax.collections, *ax.texts, *ax.patches, *ax.lines]:
             artist.remove()
         triangles, colors = self._projected(q)
         order = np.argsort(triangles[..., 2].mean(axis=1))
@@ -235,6 +244,9 @@ class _Painter:
             list(triangles[order, :, :2]), facecolors=colors[order], edgecolors=colors[order], lw=0.8
         )
         ax.add_collection(faces)
+        for wire in self.scene.wires(q):  # before all surfaces, or springs inside a body would be lost
+            x, y = (wire @ self.camera.T).T[:2]
+            ax.plot(x, y, color=self.wire, linewidth=1.6, solid_joinstyle="round")
         for point, force in self.scene.arrows(q, t):
             start, along = self.camera @ point, self.newtons * (self.camera @ force)
             ax.annotate("", (start + along)[:2], start[:2], annotation_clip=False,

@@ -15,12 +15,14 @@ from kinegrad.energy import center_of_mass
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.view.parts import body_parts, reach
+from kinegrad.view.shown import Shown
 from kinegrad.view.surfaces import ARROW
 
 __all__ = ["Scene", "up_direction"]
 
 Array = NDArray[np.float64]
 COM, FORCE, AXIS = (213, 94, 0), (200, 30, 30), (93, 107, 120)
+WIRE = (110, 120, 130)
 GROUND = {  # lines of cells and of sections: on light pages, on dark ones, and on those of which it is not known
     False: ((222, 226, 230), (176, 184, 192)),
     True: ((48, 54, 61), (82, 91, 100)),
@@ -40,6 +42,8 @@ class Scene:
         Posture to begin with.
     postures : array, shape (k, nq), optional
         Postures that are to come: the ground is below all of them.
+    shown : Shown
+        Of that model: what connects its links.
     largest_force : float
         N, drawn as an arrow of about a third of the model's reach.
     dark : bool
@@ -52,11 +56,12 @@ class Scene:
         model: Model,
         q: Array,
         *,
+        shown: Shown,
         postures: Array | None = None,
         largest_force: float = 0.0,
         dark: bool = False,
     ) -> None:
-        self.server, self.model = server, model
+        self.server, self.model, self.shown = server, model, shown
         self.size = reach(model)
         self.up = up_direction(model)
         self.newtons = LONGEST * self.size / largest_force if largest_force > 0 else 0.0
@@ -64,7 +69,7 @@ class Scene:
         scene.set_up_direction(tuple(self.up.tolist()))
         transforms = forward_kinematics(model, q).transform
         self.links = [scene.add_frame(f"/body/{i}", show_axes=False, **_placed(transforms[i])) for i in range(model.n)]
-        self.parts = body_parts(model)
+        self.parts = body_parts(model, shown.attached)
         self.meshes = [
             scene.add_mesh_simple(
                 f"{_node(part.link)}/part{k}", part.surface.vertices, part.surface.faces,
@@ -87,6 +92,10 @@ class Scene:
             "/ground", width=4 * self.size, height=4 * self.size, cell_size=self.size / 4, section_size=self.size,
             plane="xy", position=tuple((ground * self.up).tolist()), wxyz=_turn_to(self.up),
         )  # fmt: skip
+        self.wires = [
+            scene.add_line_segments(f"/wires/{k}", _pieces(wire), colors=WIRE, line_width=2.5)
+            for k, wire in enumerate(shown.wires(q))
+        ]
         self.forces: list[Any] = []
         self.forces_shown = True
         self.darken(dark)
@@ -108,6 +117,8 @@ class Scene:
             for node, transform in zip(self.links, transforms, strict=True):
                 placed = _placed(transform)
                 node.wxyz, node.position = placed["wxyz"], placed["position"]
+            for line, wire in zip(self.wires, self.shown.wires(q), strict=True):
+                line.points = _pieces(wire)
             if self.com is not None:
                 self.com.position = center_of_mass(self.model, q)
             self._draw_forces(np.zeros((0, 2, 3)) if arrows is None else arrows)
@@ -154,6 +165,11 @@ class Scene:
             f"/body/{i}/axis", ARROW.vertices, ARROW.faces, color=AXIS, visible=False, scale=0.12 * self.size,
             position=to_link[:3, 3], wxyz=_turn_to(along),
         )  # fmt: skip
+
+
+def _pieces(wire: Array) -> Array:
+    """A line of points, (k, 3), as pieces between two, (k − 1, 2, 3)."""
+    return np.stack([wire[:-1], wire[1:]], axis=1)
 
 
 def up_direction(model: Model) -> Array:

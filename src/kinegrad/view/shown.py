@@ -18,13 +18,15 @@ from kinegrad.kinematics import forward_kinematics
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion import Motion
-from kinegrad.plot.given import finite
+from kinegrad.plot.connections import Connection, attachments, coil, connections, places
+from kinegrad.plot.given import check_constraints, finite
 from kinegrad.view.parts import reach
 
 __all__ = ["Shown"]
 
 Array = NDArray[np.float64]
 FULL_TURN = np.pi
+COIL = 0.02  # radius of the coil of a spring, of the reach of the model
 SEEN = 50  # postures that decide where the ground is
 
 
@@ -47,11 +49,9 @@ class Shown:
         engine.check_model(model)
         _check("motion", motion, Motion, "a Motion, as of simulate() or Motion.from_spline()")
         _check("loads", loads, Loads, "Loads")
-        _check("constraints", constraints, ConstraintSet, "a ConstraintSet")
+        check_constraints(model, constraints)
         if motion is not None:
             self._check_motion(model, motion)
-        if constraints is not None and constraints.model != model:
-            raise InputError("`constraints` are of another model than the one shown")
         self.model, self.motion, self.loads, self.constraints = model, motion, loads, constraints
         self.home = neutral(model)
         given = self.home if motion is None else motion.q[0]
@@ -74,6 +74,27 @@ class Shown:
             raise InputError("`motion` has one time; expected two or more to play, or a posture, `q=motion.q[0]`")
         if not all(np.isfinite(x).all() for x in (motion.q, motion.v, motion.a)):
             raise InputError("`motion` has numbers that are not finite; expected finite ones to draw")
+
+    # --- what connects links ------------------------------------------------------------------------------------
+
+    @cached_property
+    def connections(self) -> tuple[Connection, ...]:
+        """Force elements and constraints between points."""
+        return connections(self.model, self.constraints)
+
+    @cached_property
+    def attached(self) -> list[tuple[int, Array]]:
+        """Links and points that links are drawn to, m."""
+        return attachments(self.connections)
+
+    def wires(self, q: Array) -> list[Array]:
+        """Lines, (k, 3), m, of what connects links in a posture: coils of springs, rods, and gaps of loops."""
+        radius = COIL * reach(self.model)
+        found = []
+        for each, (start, end) in zip(self.connections, places(self.model, self.connections, q), strict=True):
+            if each.kind != "contact":
+                found.append(coil(start, end, radius) if each.kind == "spring" else np.array([start, end]))
+        return found
 
     # --- in time ------------------------------------------------------------------------------------------------
 

@@ -115,6 +115,7 @@ class Viewer:
             self.server,
             model,
             self.shown.q,
+            shown=self.shown,
             postures=self.shown.postures(),
             largest_force=largest_force,
             dark=self.dark,
