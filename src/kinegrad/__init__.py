@@ -14,15 +14,18 @@ kinematics   forward_kinematics, point_motion, jacobian
              and their derivatives: forward_kinematics_derivatives, point_motion_derivatives; second ones, weighted:
              point_motion_hessian
 dynamics     inverse_dynamics, forward_dynamics, hybrid_dynamics, mass_matrix, bias_forces, gravity_forces; Loads
-             and their derivatives: forward_dynamics_derivatives, inverse_dynamics_derivatives, inverse_dynamics_jvp,
+             and their derivatives: forward_dynamics_derivatives, hybrid_dynamics_derivatives,
+             inverse_dynamics_derivatives, inverse_dynamics_jvp,
              inverse_dynamics_vjp, inverse_dynamics_load_derivatives; second derivatives, weighted:
              inverse_dynamics_hessian, inverse_dynamics_second_order, inverse_dynamics_hvp,
              inverse_dynamics_hessian_tensors, forward_dynamics_hessian
              directional: along many directions of the state at once, exact or by differences
 constraints  ConstraintSet of Contact, Loop, Distance, Coupling, Given: errors, Jacobian, drift, and their derivatives;
              assemble, assemble_path, project_velocity
-constrained  constrained_dynamics, constrained_inverse_dynamics, impact: motion that constraints leave
+constrained  constrained_dynamics, constrained_hybrid_dynamics, constrained_inverse_dynamics, impact: motion that
+             constraints leave, also where motors prescribe a part of it
              and their derivatives: constrained_dynamics_derivatives, constrained_dynamics_load_derivatives,
+             constrained_hybrid_dynamics_derivatives, constrained_hybrid_dynamics_design_derivatives,
              constrained_inverse_dynamics_derivatives, impact_derivatives, constrained_dynamics_design_derivatives,
              impact_design_derivatives; second ones, weighted: constrained_dynamics_hessian
 energy       kinetic_energy, potential_energy, center_of_mass, momentum
@@ -89,6 +92,16 @@ from kinegrad.constrained.design import (
 )
 from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
 from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
+from kinegrad.constrained.hybrid import (
+    ConstrainedHybridDynamics,
+    ConstrainedHybridDynamicsDerivatives,
+    constrained_hybrid_dynamics,
+    constrained_hybrid_dynamics_derivatives,
+)
+from kinegrad.constrained.hybrid_design import (
+    ConstrainedHybridDynamicsDesignDerivatives,
+    constrained_hybrid_dynamics_design_derivatives,
+)
 from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
     ConstrainedInverseDynamicsDerivatives,
@@ -173,6 +186,7 @@ from kinegrad.errors import (
 from kinegrad.forward_derivatives import ForwardDynamicsDerivatives, forward_dynamics_derivatives
 from kinegrad.forward_hessian import ForwardDynamicsHessian, forward_dynamics_hessian
 from kinegrad.hybrid import HybridDynamics, hybrid_dynamics
+from kinegrad.hybrid_derivatives import HybridDynamicsDerivatives, hybrid_dynamics_derivatives
 from kinegrad.kinematics import (
     ForwardKinematics,
     Jacobian,
@@ -281,6 +295,9 @@ __all__ = [
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedDynamicsHessian",
+    "ConstrainedHybridDynamics",
+    "ConstrainedHybridDynamicsDerivatives",
+    "ConstrainedHybridDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
     "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
@@ -304,6 +321,7 @@ __all__ = [
     "Frame",
     "Given",
     "HybridDynamics",
+    "HybridDynamicsDerivatives",
     "HybridDynamicsDesignDerivatives",
     "Impact",
     "ImpactDerivatives",
@@ -363,6 +381,9 @@ __all__ = [
     "constrained_dynamics_design_derivatives",
     "constrained_dynamics_hessian",
     "constrained_dynamics_load_derivatives",
+    "constrained_hybrid_dynamics",
+    "constrained_hybrid_dynamics_derivatives",
+    "constrained_hybrid_dynamics_design_derivatives",
     "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives",
     "constraint_design_derivatives",
@@ -381,6 +402,7 @@ __all__ = [
     "get_threads",
     "gravity_forces",
     "hybrid_dynamics",
+    "hybrid_dynamics_derivatives",
     "hybrid_dynamics_design_derivatives",
     "impact",
     "impact_derivatives",

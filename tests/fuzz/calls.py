@@ -16,6 +16,7 @@ from tests.fuzz.mechanisms import design_of, mechanism, some_constraints, some_l
 LONGEST = 1000  # characters of a message
 MATRICES = {"dtau_dq": "n n", "dtau_dv": "n n", "dtau_da": "n n"}
 SECOND = ("dqdq", "dqdv", "dqda", "dvdv")
+HYBRID = {"a": "n", "tau": "n", "forces": "m"}
 CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameters, m rows, k points or none
     "assemble": "q",
     "bias_forces": "n",
@@ -35,6 +36,14 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
         **{f"da_d{x}": "n l 3" for x in ("force", "torque", "point")},
         **{f"dforces_d{x}": "m l 3" for x in ("force", "torque", "point")},
     },
+    "constrained_hybrid_dynamics": {"a": "n", "tau": "n", "forces": "m"},
+    "constrained_hybrid_dynamics_derivatives": {
+        "a": "n",
+        "tau": "n",
+        "forces": "m",
+        **{f"d{x}_d{y}": f"{rows} n" for x, rows in HYBRID.items() for y in ("q", "v", "tau", "a")},
+    },
+    "constrained_hybrid_dynamics_design_derivatives": {f"d{x}_dp": f"{rows} p" for x, rows in HYBRID.items()},
     "constrained_inverse_dynamics": {"tau": "n", "forces": "m", "actuators": "u"},
     "constrained_inverse_dynamics_derivatives": {
         "tau": "n",
@@ -61,6 +70,11 @@ CORES = {  # last axes of results: q coordinates, n speeds, l links, p parameter
     },
     "gravity_forces": "n",
     "hybrid_dynamics": {"a": "n", "tau": "n"},
+    "hybrid_dynamics_derivatives": {
+        "a": "n",
+        "tau": "n",
+        **{f"d{x}_d{y}": "n n" for x in ("a", "tau") for y in ("q", "v", "tau", "a")},
+    },
     "hybrid_dynamics_design_derivatives": {"da_dp": "n p", "dtau_dp": "n p"},
     "impact": {"v": "n", "impulses": "m"},
     "impact_derivatives": {
@@ -113,6 +127,8 @@ METHODS = {"inverse_dynamics": ("spatial", "lagrange"), "forward_dynamics": ("ab
            "inverse_dynamics_derivatives": ("spatial", "lagrange"), "inverse_dynamics_hvp": ("spatial", "dual"),
            **dict.fromkeys(("constrained_dynamics", "constrained_dynamics_derivatives", "constrained_dynamics_hessian",
                             "constrained_dynamics_design_derivatives", "constrained_dynamics_load_derivatives",
+                            "constrained_hybrid_dynamics", "constrained_hybrid_dynamics_derivatives",
+                            "constrained_hybrid_dynamics_design_derivatives",
                             "impact", "impact_derivatives", "impact_design_derivatives"),
                            ("range-space", "range-space", "null-space", "direct"))}  # fmt: skip
 SHAPES = ((), (), (1,), (2,), (5,), (9,), (17,), (0,), (3, 2), (2, 1, 3), (0, 2), (1, 1))

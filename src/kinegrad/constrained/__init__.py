@@ -16,6 +16,16 @@ from kinegrad.constrained.design import (
 )
 from kinegrad.constrained.dynamics import ConstrainedDynamics, Impact, constrained_dynamics, impact
 from kinegrad.constrained.hessian import ConstrainedDynamicsHessian, constrained_dynamics_hessian
+from kinegrad.constrained.hybrid import (
+    ConstrainedHybridDynamics,
+    ConstrainedHybridDynamicsDerivatives,
+    constrained_hybrid_dynamics,
+    constrained_hybrid_dynamics_derivatives,
+)
+from kinegrad.constrained.hybrid_design import (
+    ConstrainedHybridDynamicsDesignDerivatives,
+    constrained_hybrid_dynamics_design_derivatives,
+)
 from kinegrad.constrained.inverse import (
     ConstrainedInverseDynamics,
     ConstrainedInverseDynamicsDerivatives,
@@ -28,6 +38,9 @@ __all__ = [
     "ConstrainedDynamicsDerivatives",
     "ConstrainedDynamicsDesignDerivatives",
     "ConstrainedDynamicsHessian",
+    "ConstrainedHybridDynamics",
+    "ConstrainedHybridDynamicsDerivatives",
+    "ConstrainedHybridDynamicsDesignDerivatives",
     "ConstrainedInverseDynamics",
     "ConstrainedInverseDynamicsDerivatives",
     "ConstrainedLoadDerivatives",
@@ -39,6 +52,9 @@ __all__ = [
     "constrained_dynamics_design_derivatives",
     "constrained_dynamics_hessian",
     "constrained_dynamics_load_derivatives",
+    "constrained_hybrid_dynamics",
+    "constrained_hybrid_dynamics_derivatives",
+    "constrained_hybrid_dynamics_design_derivatives",
     "constrained_inverse_dynamics",
     "constrained_inverse_dynamics_derivatives",
     "impact",

@@ -39,8 +39,11 @@ from kinegrad.results import Result
 __all__ = [
     "ConstrainedDynamicsDesignDerivatives",
     "ImpactDesignDerivatives",
+    "checked_slopes",
     "constrained_dynamics_design_derivatives",
     "impact_design_derivatives",
+    "loose_ends",
+    "pulled",
 ]
 
 Array = NDArray[np.float64]
@@ -143,16 +146,16 @@ def constrained_dynamics_design_derivatives(
     s = -(np.asarray(rows.dacceleration_dp) + 2 * alpha * np.asarray(rows.dvelocity_dp) + beta**2 * rows.derror_dp)
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
     if least:
-        s = s - saddle.tilted(G, _pulled(dG, unmet(constraints, q, v, a, (alpha, beta), threads)))
-    by_a, by_f = solve_dense(constraints, q, method, M, G, r + _pulled(dG, f), s, least=least)
+        s = s - saddle.tilted(G, pulled(dG, unmet(constraints, q, v, a, (alpha, beta), threads)))
+    by_a, by_f = solve_dense(constraints, q, method, M, G, r + pulled(dG, f), s, least=least)
     if least:
-        by_f = by_f + _loose_ends(G, dG, f)
+        by_f = by_f + loose_ends(G, dG, f)
     follow = {"dq_dp": dq_dp, "dv_dp": dv_dp, "dtau_dp": dtau_dp}
     if any(x is not None for x in follow.values()):
         by = constrained_dynamics_derivatives(model, constraints, q, v, tau, loads=acting, **options)
         for name, x in follow.items():
             if x is not None:
-                per, change = name.removesuffix("_dp"), _checked(design, name, x, a.shape[:-1])
+                per, change = name.removesuffix("_dp"), checked_slopes(design, name, x, a.shape[:-1])
                 by_a = by_a + getattr(by, f"da_{per}") @ change
                 by_f = by_f + getattr(by, f"dforces_{per}") @ change
     engine.check_sums(by_a, by_f)
@@ -217,14 +220,14 @@ def impact_design_derivatives(
     rates = (constraint_design_derivatives(design, constraints, q, x, threads=threads) for x in (found.v, before))
     after_p, before_p = (np.asarray(x.dvelocity_dp) for x in rates)
     G, M = constraints.jacobian(q, threads=threads), mass_matrix(model, q, threads=threads)
-    r = standing - moved + _pulled(dG, found.impulses)
+    r = standing - moved + pulled(dG, found.impulses)
     right = -(after_p + e[:, None] * before_p)
     if least:
         left = unstopped(constraints, q, before, found.v, e, threads)
-        right = right - saddle.tilted(G, _pulled(dG, left))
+        right = right - saddle.tilted(G, pulled(dG, left))
     by_v, by_l = solve_dense(constraints, q, method, M, G, r, right, least=least)
     if least:
-        by_l = by_l + _loose_ends(G, dG, found.impulses)
+        by_l = by_l + loose_ends(G, dG, found.impulses)
     if dq_dp is not None or dv_dp is not None:
         by = impact_derivatives(model, constraints, q, v, **options)
         for name, x, to_v, to_l in (
@@ -232,24 +235,24 @@ def impact_design_derivatives(
             ("dv_dp", dv_dp, by.dv_dv, by.dimpulses_dv),
         ):
             if x is not None:
-                follow = _checked(design, name, x, found.v.shape[:-1])
+                follow = checked_slopes(design, name, x, found.v.shape[:-1])
                 by_v, by_l = by_v + to_v @ follow, by_l + to_l @ follow
     engine.check_sums(by_v, by_l)
     return ImpactDesignDerivatives(np.ascontiguousarray(by_v), np.ascontiguousarray(by_l))
 
 
-def _pulled(dG: Array, f: Array) -> Array:
+def pulled(dG: Array, f: Array) -> Array:
     """∂(Gᵀf)/∂p at fixed f, (..., n, p)."""
     return np.asarray((dG * f[..., :, None, None]).sum(axis=-3))
 
 
-def _loose_ends(G: Array, dG: Array, f: Array) -> Array:
+def loose_ends(G: Array, dG: Array, f: Array) -> Array:
     """What forces of least norm change by with p beyond the range of G, (..., m, p)."""
     g = saddle.source(np.broadcast_to(G, (*f.shape[:-1], *G.shape[-2:])), f)
     return saddle.loose_ends(G, (dG * g[..., None, :, None]).sum(axis=-2))
 
 
-def _checked(design: Design, name: str, given: Any, batch: tuple[int, ...]) -> Array:
+def checked_slopes(design: Design, name: str, given: Any, batch: tuple[int, ...]) -> Array:
     """How something follows the parameters, (..., n, p)."""
     x, shape = engine.real(name, given), (*batch, design.model.nv, design.p)
     try:

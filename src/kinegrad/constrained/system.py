@@ -102,9 +102,13 @@ def inelastic(kernel: engine.Kernel, m: int) -> engine.Kernel:
 
 
 def solve_dense(
-    constraints: ConstraintSet, q: Any, method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool
-) -> tuple[Array, Array]:
-    """The system of dense matrices for right-hand sides (..., n, k) and (..., m, k), or an error that names rows."""
+    constraints: ConstraintSet, q: Any, method: str, M: Array, G: Array, r: Array, s: Array, *, least: bool,
+    free: NDArray[np.int64] | None = None,
+) -> tuple[Array, Array]:  # fmt: skip
+    """The system of dense matrices for right-hand sides (..., n, k) and (..., m, k), or an error that names rows.
+
+    If some speeds are prescribed, `free` are the numbers of the others, (f,); M, G and r are then of these alone.
+    """
     shape = np.broadcast_shapes(M.shape[:-2], G.shape[:-2], r.shape[:-2], s.shape[:-2])
     M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
     engine.check_sums(M, G, r, s)
@@ -117,10 +121,11 @@ def solve_dense(
             stuck = saddle.unresisted(M, G)
         if stuck is not None:
             what = "coordinate" if engine.mapped(constraints.model) else "joint"
-            raise engine.free_joint(constraints.model, *stuck, shape, what)
+            which = stuck[0] if free is None else int(free[stuck[0]])
+            raise engine.free_joint(constraints.model, which, stuck[1], shape, what)
         return saddle.solve(method, M, G, r, s, least=least)
 
-    found = naming_rows(constraints, q, solve)
+    found = naming_rows(constraints, q, solve, free)
     engine.check_sums(*found)
     return found
 
@@ -157,23 +162,30 @@ def _more_than_rounding(left: Array, size: Array) -> Array:
 # --- errors -----------------------------------------------------------------------------------------------------
 
 
-def naming_rows(constraints: ConstraintSet, q: Any, solve: Callable[[], R]) -> R:
+def naming_rows(
+    constraints: ConstraintSet, q: Any, solve: Callable[[], R], free: NDArray[np.int64] | None = None
+) -> R:  # fmt: skip
     """What `solve` finds; where rows depend on each other, an error that names them."""
     try:
         return solve()
     except engine.DependentRow as found:
         dependent = found
-    refuse_row(constraints, q, dependent)
+    refuse_row(constraints, q, dependent, free)
 
 
-def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -> NoReturn:
-    """Raise what is known of a row that follows from others, or that nothing moves."""
+def refuse_row(
+    constraints: ConstraintSet, q: Any, found: engine.DependentRow, free: NDArray[np.int64] | None = None
+) -> NoReturn:  # fmt: skip
+    """Raise what is known of a row that follows from others, or that nothing moves; `free`: speeds not prescribed."""
     x, row = engine.real("q", q), found.row
     constraints.check_rods(x)
     states = np.broadcast_to(x, (*found.shape, x.shape[-1])).reshape(-1, x.shape[-1])
     G = constraints.jacobian(states[found.state])
     name, at = constraints.row_names[row], engine.state_text(found.state, found.shape)
-    if not np.abs(G[row]).max() > saddle.RANK * np.abs(G).max():
+    whole = np.abs(G).max(initial=0.0)
+    if free is not None:
+        G, at = G[:, free], f"{at}, with the prescribed motion of {_listed(constraints.model, free)}"
+    if not np.abs(G[row]).max(initial=0.0) > saddle.RANK * whole:
         raise SingularError(
             f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
             "out, or, where it can be chosen, ask for redundant='least-squares'"
@@ -186,3 +198,9 @@ def refuse_row(constraints: ConstraintSet, q: Any, found: engine.DependentRow) -
         f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
         "them; leave some out, or, where it can be chosen, ask for redundant='least-squares'"
     )
+
+
+def _listed(model: Model, free: NDArray[np.int64]) -> str:
+    """Names of speeds that are not free, the first three of them."""
+    held = [shown(model.speed_names[k]) for k in range(model.nv) if k not in free]
+    return ", ".join(held[:3]) + (", …" if len(held) > 3 else "")
