@@ -1,12 +1,14 @@
 """Linkages of random lengths, whose postures and motions must not depend on how they are asked for.
 
-Metamorphic: the same path in two calls, refined, or with joints numbered in another order, has the same postures.
+Metamorphic: a path or a motion in two calls, refined, or with joints numbered in another order, is the same, and so is
+the motion of a linkage that is driven by the torque that was found.
 """
 
 import numpy as np
 import pytest
 
 import kinegrad as kg
+from kinegrad.simulate import simulate
 from tests.fuzz.cases import cases
 
 CLOSE = 1e-8  # rad: postures are closed to 1e-10 m or better, links of 0.1 m and more
@@ -95,3 +97,28 @@ def test_postures_do_not_depend_on_how_a_path_is_cut(seed):
     start[other.order] = path.q[0]
     turned = kg.assemble_path(other.model, other.loop, other.guesses(angle, start), keep=["crank"])
     np.testing.assert_allclose(turned.q[:, other.order], path.q, atol=CLOSE, err_msg="joints in another order")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", some_linkages(4))
+def test_a_driven_linkage_moves_as_by_its_own_torque(seed):
+    """And with joints in another order, and in two calls; the motion of the crank is random, too."""
+    one, other = Linkage(seed), Linkage(seed, rocker_first=True)
+    rng = np.random.default_rng([seed, 59])
+    angle, speed, rise = rng.uniform(-3, 3, size=3)
+    q0 = one.home(angle, rng.choice([-1.0, 1.0]))
+    v0 = kg.project_velocity(one.model, one.loop, q0, [speed, 0, 0], keep=["crank"])
+    drive = {"crank": lambda t: (angle + speed * t + rise * t**2 / 2, speed + rise * t, rise)}
+    t = np.linspace(0, 0.2, 5)
+    motion = simulate(one.model, q0, v0, t, prescribed=drive, constraints=one.loop)
+    assert motion.success
+    free = simulate(one.model, q0, v0, t, constraints=one.loop, tau=lambda x, q, v: motion([x]).tau[0])
+    np.testing.assert_allclose(free.q, motion.q, atol=1e-6, err_msg="by its own torque")
+    again = simulate(one.model, motion.q[2], motion.v[2], t[2:], prescribed=drive, constraints=one.loop)
+    np.testing.assert_allclose(again.tau, motion.tau[2:], rtol=1e-6, atol=1e-6, err_msg="two calls")
+    start = [np.empty(3), np.empty(3)]
+    for x, y in zip(start, (q0, v0), strict=True):
+        x[other.order] = y
+    turned = simulate(other.model, *start, t, prescribed=drive, constraints=other.loop)
+    np.testing.assert_allclose(turned.tau[:, other.order], motion.tau, rtol=1e-6, atol=1e-6, err_msg="another order")
+    np.testing.assert_allclose(turned.forces, motion.forces, rtol=1e-5, atol=1e-5)

@@ -183,12 +183,13 @@ def refuse_row(
     G = constraints.jacobian(states[found.state])
     name, at = constraints.row_names[row], engine.state_text(found.state, found.shape)
     whole = np.abs(G).max(initial=0.0)
+    ways = "leave it out, or, where it can be chosen, ask for redundant='least-squares'"
     if free is not None:
+        ways = "prescribe fewer joints, or keep away from dead points"
         G, at = G[:, free], f"{at}, with the prescribed motion of {_listed(constraints.model, free)}"
     if not np.abs(G[row]).max(initial=0.0) > saddle.RANK * whole:
         raise SingularError(
-            f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; leave it "
-            "out, or, where it can be chosen, ask for redundant='least-squares'"
+            f"row {name!r} of the constraints is singular{at}: no joint moves what it ties in its direction; {ways}"
         )
     unit = saddle.unit_rows(G)
     others = saddle.least_norm(unit[:row].T, unit[row][:, None])[:, 0]
@@ -196,7 +197,7 @@ def refuse_row(
     listed = ", ".join(map(repr, rows[:6])) + (", …" if len(rows) > 6 else "")
     raise SingularError(
         f"row {name!r} of the constraints is redundant{at}: it follows from {listed or 'the others'}, or contradicts "
-        "them; leave some out, or, where it can be chosen, ask for redundant='least-squares'"
+        f"them; {ways.replace('leave it', 'leave some')}"
     )
 
 

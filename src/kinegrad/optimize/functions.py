@@ -5,7 +5,7 @@ They are what :func:`optimize_design` takes as objective, and inside a :class:`L
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -43,7 +43,7 @@ class Simulated(Result):
     objective : Objective
     q0, v0 : array_like, shape (..., n)
         Initial coordinates and speeds, the same for all designs.  Of several states, J is the sum.
-    step, steps, tau, loads, method, constraints, stabilisation, project, contacts, sticking_speed
+    step, steps, tau, loads, method, prescribed, constraints, stabilisation, project, contacts, sticking_speed
         As of :func:`simulate_fixed`; a function as `tau` has to be a :class:`Feedback`.  Constraints hold for all
         designs, with the numbers that were given.
     gradient : {"adjoint", "direct"}
@@ -69,6 +69,7 @@ class Simulated(Result):
     tau: Any = None
     loads: Loads | None = None
     method: str = "rk4"
+    prescribed: Mapping[str, Any] | None = None
     constraints: ConstraintSet | None = None
     stabilisation: float | tuple[float, float] | None = None
     project: bool = False
@@ -94,7 +95,7 @@ class Simulated(Result):
         run: dict[str, Any] = {
             "step": self.step, "steps": self.steps, "tau": self.tau, "loads": self.loads, "method": self.method,
             "design": design, "stabilisation": self.stabilisation, "project": self.project, "contacts": self.contacts,
-            "sticking_speed": self.sticking_speed,
+            "prescribed": self.prescribed, "sticking_speed": self.sticking_speed,
         }  # fmt: skip
         if self.constraints is not None:
             run["constraints"] = ConstraintSet(design.model, self.constraints.constraints)

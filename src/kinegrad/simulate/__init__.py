@@ -4,6 +4,7 @@ simulate            one motion with error control, of some joints prescribed; se
 simulate_fixed      many motions in equal steps, explicit or symplectic; exact tangents of the discrete motion
 UnilateralContact   a contact that opens and closes; Phase and ImpactEvent tell of it
 Feedback            torques that follow the state, with their derivatives
+DesignMotion        a prescribed motion that follows the parameters of a design
 Objective           J = g(end) + ∫ f dt of terms: KineticEnergy, PotentialEnergy, TorqueSquared, Tracking,
                     EndPosition, UserTerm
 objective_value     J of a motion
@@ -36,6 +37,7 @@ from kinegrad.objectives import (
 from kinegrad.simulate.adaptive import Simulation, simulate
 from kinegrad.simulate.adjoint import AdjointGradient, adjoint_gradient
 from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
+from kinegrad.simulate.design_motion import DesignMotion
 from kinegrad.simulate.fixed import FixedStepSimulation, simulate_fixed
 from kinegrad.simulate.law import Feedback
 
@@ -58,6 +60,7 @@ def __dir__() -> list[str]:
 __all__ = [
     "AdjointGradient",
     "DesignIterate",
+    "DesignMotion",
     "DesignOptimum",
     "EndPosition",
     "Evaluation",

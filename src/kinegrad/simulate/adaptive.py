@@ -175,7 +175,8 @@ def simulate(
     constraints : ConstraintSet, optional
         Constraints that hold at all times.  After each step, and at the reported times, the state is projected onto
         φ = 0 and G v = 0 by the smallest change in the metric of the mass matrix, to rounding; ``forces`` of the result
-        are those of the constraints.  Not with `prescribed`, and with "BDF" and "LSODA" only if stabilised.
+        are those of the constraints.  With `prescribed`, prescribed
+        joints are not moved by it.  With "BDF" and "LSODA" only if stabilised.
     stabilisation : float or (float, float), optional
         Instead of the projection, let errors decay: φ̈ + 2α φ̇ + β² φ = 0 with rates (α, β), or one for both, 1/s.
     redundant : {"error", "least-squares"}
@@ -278,12 +279,13 @@ def simulate(
         if prescribed is not None:
             raise InputError("`prescribed` and `contacts` are given; expected one of them")
         constraints = ConstraintSet(model, []) if constraints is None else constraints
+    driven = None if prescribed is None else Prescribed(model, prescribed, *span, design)
     if constraints is None:
         check_unconstrained(stabilisation, redundant)
-        law = Law(*given, None if prescribed is None else Prescribed(model, prescribed, *span))
+        law = Law(*given, driven)
     else:
-        _check_constrained(model, constraints, prescribed, method, stabilisation)
-        law = ConstrainedLaw(*given, constraints, stabilisation, redundant)
+        _check_constrained(model, constraints, method, stabilisation)
+        law = ConstrainedLaw(*given, constraints, stabilisation, redundant, driven)
         if contacts is not None:
             switching = Contacts(law, check_contacts(contacts), engine.positive("sticking_speed", sticking_speed))
     y0 = _start(law, times[0], (q0, v0), (dq0_dp, dv0_dp), project)
@@ -310,14 +312,10 @@ def simulate(
 
 
 def _check_constrained(
-    model: Model, constraints: Any, prescribed: Any, method: str, stabilisation: Any
+    model: Model, constraints: Any, method: str, stabilisation: Any
 ) -> None:  # fmt: skip
     """Refuse what does not go together with constraints."""
     check_set(model, constraints)
-    if prescribed is not None:
-        raise InputError(
-            "`prescribed` and `constraints` are given; expected one of them: Given(joint, value) in a set holds a joint"
-        )
     if stabilisation is None and method in UNDRAWN:
         raise InputError(
             f"`method` is {method!r}, whose past states cannot be drawn onto constraints; expected 'auto', 'DOP853', "
@@ -333,10 +331,11 @@ def _start(law: Law, t: float, state: tuple[Any, Any], slopes: tuple[Any, Any], 
         moving = held(t)
         state = (held.start("q0", state[0], moving[0]), held.start("v0", state[1], moving[1]))
     q, v = initial(model, *state, single=True)
-    changes = [initial_slope(f"d{name}_dp", x, (model.nv,), law.design) for name, x in zip(names, slopes, strict=True)]
     if held is not None:
-        for name, x in zip(names, changes, strict=True):
-            held.check_still(f"d{name}_dp", x)
+        known = held.slopes(t)
+        slopes = tuple(held.start_slope(f"d{x}_dp", y, z) for x, y, z in zip(names, slopes, known, strict=False))
+    changes = [initial_slope(f"d{name}_dp", x, (model.nv,), law.design) for name, x in zip(names, slopes, strict=True)]
+    changes = list(law.imposed_slopes(t, *changes))
     if isinstance(law, ConstrainedLaw):
         q, v, *changes = law.started(q, v, *changes, project=project)
     dq, dv = (x[law.free] for x in changes)
@@ -359,13 +358,16 @@ def _sample_part(stretch: Stretch, t: Array) -> tuple[Array | None, ...]:
     """The same of one stretch: q, v, a, τ, their slopes, forces."""
     law, y = stretch.law, stretch(t)
     q, v = (np.array(x) for x in zip(*map(law.whole, t.tolist(), *state_of(law, y)), strict=True))
-    dq, dv = (law.whole_slope(x.copy()) for x in slopes_of(law, y)) if law.design is not None else (None, None)
+    dq, dv = None, None
+    if law.design is not None:
+        whole = map(law.whole_slopes, t.tolist(), *(x.copy() for x in slopes_of(law, y)))
+        dq, dv = (np.array(x) for x in zip(*whole, strict=True))
     forces = None
     if isinstance(law, ConstrainedLaw):
         q, v, dq, dv = law.reported(q, v, dq, dv)
     a, tau = (np.array(x) for x in zip(*map(law.acceleration, t.tolist(), q, v), strict=True))
     if isinstance(law, ConstrainedLaw):
-        forces = law.forces(q, v, tau)
+        forces = law.forces(q, v, tau, a)
     if dq is None or dv is None:
         return q, v, a, tau, None, None, None, None, forces
     da, dtau = (np.array(x) for x in zip(*map(law.sensitivity, t.tolist(), q, v, tau, dq, dv), strict=True))

@@ -19,7 +19,7 @@ functions are called at each stage; :class:`LoopAdjoint` then does the same, bat
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -46,8 +46,8 @@ from kinegrad.simulate.contact_steps import ContactMotion
 from kinegrad.simulate.contacts import UnilateralContact
 from kinegrad.simulate.explicit import SCHEMES, Cubic, Scheme, Stages, finish_step, make_stages
 from kinegrad.simulate.fixed import check_reached, gregory, in_python
-from kinegrad.simulate.fixed_preparation import check_size, prepare
-from kinegrad.simulate.law import Law, initial
+from kinegrad.simulate.fixed_preparation import begun, check_size, prepare
+from kinegrad.simulate.law import Law
 from kinegrad.simulate.midpoint_adjoint import MidpointAdjoint
 from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.rank import look_along, watch_rank
@@ -95,6 +95,7 @@ def adjoint_gradient(
     tau: Any = None,
     loads: Loads | None = None,
     method: str = "rk4",
+    prescribed: Mapping[str, Any] | None = None,
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
     redundant: str = "error",
@@ -108,7 +109,7 @@ def adjoint_gradient(
 
     Parameters
     ----------
-    model, q0, v0, step, steps, tau, loads, method, constraints, stabilisation, redundant, project, contacts
+    model, q0, v0, step, steps, tau, loads, method, prescribed, constraints, stabilisation, redundant, project, contacts
         As of :func:`simulate_fixed`.  A plain function as `tau` is not enough: expected a :class:`Feedback`.  With
         constraints the initial state is drawn onto them, too, and the gradient is that with respect to q0 and v0 as
         given; its time then grows with p.  With contacts it is exact as long as the order of events, and the steps in
@@ -141,13 +142,17 @@ def adjoint_gradient(
     """
     switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(model, []) if switches is not None and constraints is None else constraints
-    law, scheme, h = prepare(model, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
+    if switches is not None and prescribed is not None:
+        raise InputError("`prescribed` and `contacts` are given; expected one of them")
+    law, scheme, h = prepare(
+        model, tau, loads, design, method, step, steps, constraints, stabilisation, redundant, prescribed
+    )
     if not law.exact:
         raise InputError("`tau` is a function without derivatives; expected Feedback(function, dtau_dq, dtau_dv)")
     check_objective(objective)
     steps = int(steps)
     length = max(1, isqrt(steps)) if segment is None else min(engine.whole("segment", segment), steps)
-    q, v = initial(model, q0, v0, single=False)
+    q, v, _ = begun(law, q0, v0)
     q = law.normalised(q)
     check_size(steps, 1, q.size, 0)
     given = q, v
@@ -172,6 +177,8 @@ def adjoint_gradient(
         if isinstance(law, ConstrainedLaw) and isinstance(backward, LoopAdjoint | ContactAdjoint):
             start = Drawing(law, *(x[None] for x in given), always=True)
             backward.q, backward.v = start.pull(0, backward.q, backward.v, backward.dp)
+        if isinstance(backward, LoopAdjoint):
+            law.released(0.0, backward.q, backward.v, backward.dp)
         found = AdjointGradient(backward.value, backward.by_parameters(), backward.q, backward.v, backward.dtau, note)
     check_sums(*(x for x in vars(found).values() if isinstance(x, np.ndarray)))
     return found
@@ -196,14 +203,15 @@ def _checkpoints(
 
 
 def _advance(
-    law: Law, scheme: Scheme, h: float, k: int, t: float, q: Array, v: Array
+    law: Law, scheme: Scheme, h: float, k: int, t: float, q: Array, v: Array, *, leads_on: bool = True
 ) -> tuple[Stages | Step, tuple[Array, Array]]:
-    """The stages of a step, and its end."""
+    """The stages of a step, and its end, before it is drawn onto constraints."""
     if law.turning:
         step = Step(law, scheme, h, k, t, q, v)
         return step, step.finish()
     stages = make_stages(law, scheme, h, k, t, q, v)
-    return stages, finish_step(scheme, h, q, v, stages.a)
+    end = finish_step(scheme, h, q, v, stages.a)
+    return stages, law.imposed((k + 1) * h, *end) if leads_on else end
 
 
 class _Segment:
@@ -220,7 +228,7 @@ class _Segment:
         self.t: Array = self.nodes * np.float64(h)
         rows, gains, places, ends = [], [], [], []
         for t, k in zip(self.t.tolist(), self.steps.tolist(), strict=True):
-            stages, end = _advance(law, scheme, h, k, t, q, v)
+            stages, end = _advance(law, scheme, h, k, t, q, v, leads_on=first < total)
             rows.append([np.array(x) for x in (stages.q, stages.v, stages.a, stages.tau)])
             if isinstance(stages, Step):
                 places.append(stages.r)
@@ -233,7 +241,7 @@ class _Segment:
         self.q, self.v, self.a, self.tau = (np.array(x) for x in zip(*rows, strict=True))
         for a, tau in zip(self.a[-1], self.tau[-1], strict=True):  # the state may be finite and its rate not
             check_reached(law.model, self.t[-1], self.v[-1, 0], a, tau)
-        change = law.derivatives(self.q, self.v, self.tau)
+        self.change = change = law.derivatives(self.q, self.v, self.tau, self.a)
         self.da_dq, self.da_dv, self.da_dtau = change.da_dq, change.da_dv, change.da_dtau
         self.gains = None
         if law.feedback is not None:
@@ -280,12 +288,27 @@ class LoopAdjoint:
         for k in reversed(range(len(part.steps))):
             if drawing is not None:
                 self.q, self.v = drawing.pull(k, self.q, self.v, self.dp)
+            if h:
+                self.law.released((int(part.nodes[k]) + 1) * h, self.q, self.v, self.dp)
             self._step(part, k, h, share[:, k], mu[k])
-        pushed = np.einsum("...ij,...j->...i", part.da_dtau, mu)
+        pushed, given, supplied = _pull(part.da_dtau, mu), share[3], None
+        if self.law.prescribed is not None:  # torques of prescribed joints depend on those that are given
+            held = self.law.prescribed.held
+            given, supplied = share[3].copy(), np.zeros_like(share[3])
+            supplied[..., held], given[..., held] = share[3][..., held], 0.0
+            pushed[:, 0] += _pull(part.change.dtau_dtau[:, 0], supplied)
+            pushed[..., held] = 0.0
         check_sums(pushed)
-        np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + share[3])
+        np.add.at(self.dtau, part.steps, pushed.sum(axis=1) + given)
+        if supplied is not None:
+            pushed[:, 0] -= supplied
         if self.dp is not None and isinstance(self.law, ConstrainedLaw):
-            self.dp += np.einsum("ts...np,ts...n->...p", self.law.by_design(part.q, part.v, part.tau), mu)
+            if supplied is None:
+                da_dp = self.law.by_design(part.q, part.v, part.tau)
+            else:
+                da_dp, dtau_dp = self.law.driven_by_design(part.q, part.v, part.tau, part.a)
+                self.dp += np.einsum("t...np,t...n->...p", dtau_dp[:, 0], supplied)
+            self.dp += np.einsum("ts...np,ts...n->...p", da_dp, mu)
         elif self.dp is not None and self.law.design is not None:
             stages = (part.q, part.v, part.a, pushed)
             gradient, batch = constants_gradient(self.law.design, *stages, loads=self.law.loads)
@@ -305,7 +328,13 @@ class LoopAdjoint:
             self._turning_step(part, k, h, share, mu)
         else:
             self._plain_step(part, k, h, share, mu)
-        if part.gains is not None:
+        if self.law.prescribed is not None:
+            by_q, by_v = part.change.dtau_dq[k, 0], part.change.dtau_dv[k, 0]
+            if part.gains is not None:
+                by_tau = part.change.dtau_dtau[k, 0]
+                by_q, by_v = by_q + by_tau @ part.gains[0, k], by_v + by_tau @ part.gains[1, k]
+            self.q, self.v = self.q + _pull(by_q, share[3]), self.v + _pull(by_v, share[3])
+        elif part.gains is not None:
             self.q += _pull(part.gains[0, k], share[3])
             self.v += _pull(part.gains[1, k], share[3])
 
@@ -341,6 +370,11 @@ class LoopAdjoint:
             if i == 0:
                 mu[0] += share[2]  # the acceleration at this time is the first stage's
             kq[i], kv[i] = _pull(part.da_dq[k, i], mu[i]), _pull(part.da_dv[k, i], mu[i])
+            if self.law.prescribed is not None:
+                by_a = _pull(part.change.da_da[k, i], mu[i])
+                if i == 0:
+                    by_a += _pull(part.change.dtau_da[k, 0], share[3])
+                self.law.released(float(part.t[k]) + c[i] * h, kq[i], kv[i], self.dp, by_a)
         self.v = self.v + h * self.q + np.tensordot(c * h, kq, 1) + kv.sum(axis=0) + share[1]
         self.q = self.q + kq.sum(axis=0) + share[0]
 

@@ -56,9 +56,9 @@ def make_stages(
     stages = Stages([], [], [], [], [], [])
     for i in range(1 if first_only else len(scheme.b)):
         t_i = t + scheme.c[i] * h
-        q_i, v_i = _stage(scheme, i, h, q, v, stages.a)
+        q_i, v_i = law.imposed(t_i, *_stage(scheme, i, h, q, v, stages.a))
         if law.design is not None and dq is not None and dv is not None:
-            slopes = _stage(scheme, i, h, dq, dv, stages.da)
+            slopes = law.imposed_slopes(t_i, *_stage(scheme, i, h, dq, dv, stages.da))
             a, tau, da, dtau = law.with_sensitivity(t_i, q_i, v_i, *slopes, k)
             stages.da.append(da)
             stages.dtau.append(dtau)

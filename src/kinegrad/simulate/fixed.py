@@ -16,7 +16,7 @@ must be called at each stage; :mod:`kinegrad.simulate.explicit` then does the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -37,8 +37,8 @@ from kinegrad.simulate.contacts import ImpactEvent, Phase, UnilateralContact
 from kinegrad.simulate.explicit import Cubic, Scheme, finish_step, make_stages
 from kinegrad.simulate.feedback_steps import feedback_run, plain_feedback
 from kinegrad.simulate.fixed_compiled import Run, check_alike, compiled_run, together
-from kinegrad.simulate.fixed_preparation import check_size, check_undamped, prepare
-from kinegrad.simulate.law import Law, diverged, finite, initial, initial_slope
+from kinegrad.simulate.fixed_preparation import begun, check_size, check_undamped, prepare
+from kinegrad.simulate.law import Law, diverged, finite, initial_slope
 from kinegrad.simulate.midpoint import midpoint_run
 from kinegrad.simulate.projection import check_project
 from kinegrad.simulate.rank import look_along, watch_rank
@@ -147,6 +147,7 @@ def simulate_fixed(
     loads: Loads | None = None,
     method: str = "rk4",
     every: int = 1,
+    prescribed: Mapping[str, Any] | None = None,
     constraints: ConstraintSet | None = None,
     stabilisation: float | tuple[float, float] | None = None,
     redundant: str = "error",
@@ -161,7 +162,8 @@ def simulate_fixed(
     """Simulate many initial states, or many designs, in equal steps from t = 0; with a design, also exact derivatives.
 
     All steps of all states are compiled and run on SIMD lanes and threads.  The loop over steps is in Python if `tau`
-    is a Python function, which is called at each stage, if the method is implicit, or if coordinates are not joints.
+    is a Python function, which is called at each stage, if joints are prescribed, if the method is implicit, or if
+    coordinates are not joints.
 
     Parameters
     ----------
@@ -184,6 +186,9 @@ def simulate_fixed(
         grow.  (Semi-implicit Euler is symplectic only if the mass matrix is constant.)
     every : int
         Report every `every`-th step; must divide `steps`.
+    prescribed : dict, optional
+        Motions of joints, the same for all states, as of :func:`simulate`; not with `contacts`, the implicit method or
+        quaternions.  The loop over steps is then in Python, and prescribed joints have their motion at every stage.
     constraints : ConstraintSet, optional
         Constraints that hold at all times, for one model without quaternions, and not with the implicit method; the
         loop over steps is then in Python.  Each step ends with a projection of the state onto φ = 0 and G v = 0 by the
@@ -246,13 +251,17 @@ def simulate_fixed(
     check_unfinished(unfinished)
     switches = check_switches(model, contacts, method, stabilisation)
     constraints = ConstraintSet(one, []) if switches is not None and constraints is None else constraints
-    law, scheme, h = prepare(one, tau, loads, design, method, step, steps, constraints, stabilisation, redundant)
+    if switches is not None and prescribed is not None:
+        raise InputError("`prescribed` and `contacts` are given; expected one of them")
+    law, scheme, h = prepare(
+        one, tau, loads, design, method, step, steps, constraints, stabilisation, redundant, prescribed
+    )
     if models is not None and constraints is not None:
         raise InputError("several models and `constraints` are given; expected one model, of which the constraints are")
     steps, every = int(steps), engine.whole("every", every)
     if steps % every:
         raise InputError(f"`every` is {every}; expected a whole number that divides `steps`, {steps}")
-    q, v = initial(one, q0, v0, single=False)
+    q, v, slopes = begun(law, q0, v0, (dq0_dp, dv0_dp))
     if models is not None:
         if scheme is None:
             for other in models:
@@ -264,7 +273,8 @@ def simulate_fixed(
             )
         q, v = (_one_each(x, len(models)) for x in (q, v))
     check_size(steps, every, q.size, 0 if design is None else design.p)
-    dq, dv = (initial_slope(f"d{x}0_dp", given, v.shape, design) for x, given in (("q", dq0_dp), ("v", dv0_dp)))
+    dq, dv = (initial_slope(f"d{x}0_dp", y, v.shape, design) for x, y in zip("qv", slopes, strict=True))
+    dq, dv = law.imposed_slopes(0.0, dq, dv)
     check_project(project, constraints)
     if isinstance(law, ConstrainedLaw):
         q, v, dq, dv = law.started(q, v, dq, dv, project=project)
@@ -283,7 +293,7 @@ def simulate_fixed(
                 run = turning_run
             elif plain_feedback(law):
                 run = feedback_run
-            if models is not None and (one.coordinates or one.elements):  # these loops know one model
+            if models is not None and (one.coordinates or one.elements or law.prescribed):  # these loops know one model
                 each = [
                     run(law.of(other, k, len(models)), scheme, h, steps, every, q[k], v[k], dq[k], dv[k])
                     for k, other in enumerate(models)
@@ -297,7 +307,8 @@ def simulate_fixed(
 def in_python(law: Law) -> bool:
     """Whether steps follow one another in Python."""
     model = law.model
-    return bool(law.feedback is not None or model.coordinates or model.elements or isinstance(law, ConstrainedLaw))
+    special = law.feedback is not None or law.prescribed is not None or isinstance(law, ConstrainedLaw)
+    return bool(special or model.coordinates or model.elements)
 
 
 def _one_each(x: Array, count: int) -> Array:
@@ -323,12 +334,13 @@ def loop_run(
             kept.append((q, v, stages.a[0], stages.tau[0], *slopes))
         if last:
             break
-        before, start = v, (q, v)
-        q, v = finish_step(scheme, h, q, v, stages.a)
+        before, start, t = v, (q, v), (k + 1) * h
+        q, v = law.imposed(t, *finish_step(scheme, h, q, v, stages.a))
         if law.design is None:
             q, v = law.drawn(q, v)
         else:
-            q, v, dq, dv = law.drawn_along(q, v, *finish_step(scheme, h, dq, dv, stages.da))
+            dq, dv = law.imposed_slopes(t, *finish_step(scheme, h, dq, dv, stages.da))
+            q, v, dq, dv = law.drawn_along(q, v, dq, dv)
         if ranks is not None:
             for state, (_, why) in look_along(ranks, Cubic(scheme, h, start, stages, (q, v)), k * h).items():
                 q = q.copy()
@@ -372,7 +384,7 @@ def _finished(
     times = np.arange(0, every * count, every) * np.float64(h)
     motion |= {"model": law.model, "t": times, "design": law.design}
     if isinstance(law, ConstrainedLaw):
-        motion |= {"forces": law.forces(*(motion[x] for x in ("q", "v", "tau"))), "row_names": law.row_names}
+        motion |= {"forces": law.forces(*(motion[x] for x in ("q", "v", "tau", "a"))), "row_names": law.row_names}
     return FixedStepSimulation(**motion, **report, _law=law.without_torques(), _models=models)
 
 

@@ -17,10 +17,11 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.simulate.constrained_law import ConstrainedLaw, check_unconstrained
 from kinegrad.simulate.explicit import SCHEMES, Scheme
-from kinegrad.simulate.law import Law
+from kinegrad.simulate.law import Law, initial
+from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.torques import Constant, PerStep
 
-__all__ = ["check_size", "check_undamped", "memory", "prepare"]
+__all__ = ["begun", "check_size", "check_undamped", "memory", "prepare"]
 
 Array = NDArray[np.float64]
 METHODS = (*SCHEMES, "implicit_midpoint")
@@ -28,7 +29,7 @@ METHODS = (*SCHEMES, "implicit_midpoint")
 
 def prepare(
     model: Model, tau: Any, loads: Loads | None, design: Design | None, method: Any, step: Any, steps: Any,
-    constraints: Any = None, stabilisation: Any = None, redundant: str = "error",
+    constraints: Any = None, stabilisation: Any = None, redundant: str = "error", prescribed: Any = None,
 ) -> tuple[Law, Scheme | None, float]:  # fmt: skip
     """The checked law of motion, scheme (None of the implicit method) and step."""
     engine.one_of("method", method, METHODS)
@@ -40,12 +41,17 @@ def prepare(
         _check_mapped(model, method)
     if engine.sprung(model) and method == "implicit_midpoint":
         check_undamped(model)
-    given = (model, tau, lambda samples: _hold(model, steps, samples), (0.0, steps * float(h)), loads, design)
+    span = (0.0, steps * float(h))
+    given = (model, tau, lambda samples: _hold(model, steps, samples), span, loads, design)
+    driven = None
+    if prescribed is not None:
+        _check_prescribed(model, method)
+        driven = Prescribed(model, prescribed, *span, design)
     if constraints is None:
         check_unconstrained(stabilisation, redundant)
-        return Law(*given), SCHEMES.get(method), float(h)
+        return Law(*given, driven), SCHEMES.get(method), float(h)
     _check_constrained(model, constraints, method)
-    law = ConstrainedLaw(*given, constraints, stabilisation, redundant)
+    law = ConstrainedLaw(*given, constraints, stabilisation, redundant, driven)
     return law, SCHEMES.get(method), float(h)
 
 
@@ -58,6 +64,28 @@ def _check_mapped(model: Model, method: str) -> None:
             else ("coupled joints with dampers, whose forces in coordinates change with the configuration")
         )
         raise InputError(f"`method` is 'implicit_midpoint' and model {model.name!r} has {what}; expected 'rk4'")
+
+
+def _check_prescribed(model: Model, method: str) -> None:
+    """Refuse what does not go together with prescribed motion."""
+    if method == "implicit_midpoint":
+        raise InputError("`method` is 'implicit_midpoint' and `prescribed` is given; expected 'rk4'")
+    if model.coordinates and model.layout.balls:
+        raise InputError(
+            f"`prescribed` is given and model {shown(model.name)} has quaternions; expected simulate, or another model"
+        )
+
+
+def begun(
+    law: Law, q0: Any, v0: Any, slopes: tuple[Any, Any] = (None, None)
+) -> tuple[Array, Array, tuple[Any, Any]]:  # fmt: skip
+    """Checked initial states, and slopes as given, with what a prescribed motion says of them."""
+    held = law.prescribed
+    if held is not None:
+        moving, known = held(0.0), held.slopes(0.0)
+        q0, v0 = held.start("q0", q0, moving[0]), held.start("v0", v0, moving[1])
+        slopes = held.start_slope("dq0_dp", slopes[0], known[0]), held.start_slope("dv0_dp", slopes[1], known[1])
+    return *initial(law.model, q0, v0, single=False), slopes
 
 
 def check_undamped(model: Model) -> None:

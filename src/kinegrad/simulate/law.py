@@ -24,10 +24,10 @@ from kinegrad.design.dynamics import forward_dynamics_along, forward_dynamics_de
 from kinegrad.design.hybrid import hybrid_dynamics_along, hybrid_dynamics_design_derivatives
 from kinegrad.design.running import loads_of
 from kinegrad.dynamics import forward_dynamics
-from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError, SingularError
 from kinegrad.forward_derivatives import forward_dynamics_derivatives
 from kinegrad.hybrid import hybrid_dynamics
+from kinegrad.hybrid_derivatives import hybrid_dynamics_derivatives
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion.splines import SPLINES, within
@@ -154,6 +154,7 @@ class Law:
         """What finished motions keep of it, where nothing is evaluated again: functions may not be fit for pickling."""
         law = copy.copy(self)
         law.given, law.feedback, law._given = None, None, Constant(np.zeros(self.model.nv))
+        law.prescribed = None
         return law
 
     def __eq__(self, other: object) -> bool:
@@ -190,13 +191,41 @@ class Law:
                 q[..., k : k + 4] = engine.unit(q[..., k : k + 4])
         return q
 
-    def whole_slope(self, dx: Array) -> Array:
-        """dq/dp or dv/dp of all joints, (..., n, p), from those of the free ones; prescribed motion has none."""
+    def whole_slopes(self, t: float, dq: Array, dv: Array) -> tuple[Array, Array]:
+        """dq/dp and dv/dp of all joints, (n, p), from those of the free ones and of the prescribed motion."""
         if self.prescribed is None:
-            return dx
-        full = np.zeros((*dx.shape[:-2], self.model.nv, dx.shape[-1]))
-        full[..., self.free, :] = dx
-        return full
+            return dq, dv
+        full = np.zeros((2, self.model.nv, dq.shape[-1]))
+        full[:, self.free] = dq, dv
+        full[:, self.prescribed.held] = self.prescribed.slopes(t)[:2]
+        return full[0], full[1]
+
+    def imposed(self, t: float, q: Array, v: Array) -> tuple[Array, Array]:
+        """q, (..., nq), and v, (..., nv), with those of prescribed joints from their motion."""
+        if self.prescribed is None:
+            return q, v
+        moving, q, v = self.prescribed(t), q.copy(), v.copy()
+        q[..., self.prescribed.held_q], v[..., self.prescribed.held] = moving[:2]
+        return q, v
+
+    def imposed_slopes(self, t: float, dq: Array, dv: Array) -> tuple[Array, Array]:
+        """dq/dp and dv/dp, (..., nv, p), with those of prescribed joints from their motion."""
+        if self.prescribed is None or not self.prescribed.p:
+            return dq, dv
+        moving, dq, dv = self.prescribed.slopes(t), dq.copy(), dv.copy()
+        dq[..., self.prescribed.held, :], dv[..., self.prescribed.held, :] = moving[:2]
+        return dq, dv
+
+    def released(self, t: float, by_q: Array, by_v: Array, by_p: Array | None, by_a: Array | None = None) -> None:
+        """Turn gradients with respect to q, v and a, (..., nv), of prescribed joints into those by parameters."""
+        if self.prescribed is None:
+            return
+        held = self.prescribed.held
+        for k, by in enumerate((by_q, by_v, by_a)):
+            if by is not None:
+                if by_p is not None and self.prescribed.following:
+                    by_p += by[..., held] @ self.prescribed.slopes(t)[k]
+                by[..., held] = 0.0
 
     def torques(self, t: float, q: Array, v: Array, step: int = 0) -> Array:
         """τ at one time, for all states; zero at prescribed joints."""
@@ -259,6 +288,14 @@ class Law:
             given[self.prescribed.held] = self.prescribed(t)[2]
         return given
 
+    def _prescribed_slope(self, t: float) -> Array | None:
+        """da/dp of the prescribed joints, zero at the others, (n, p); None if there is none."""
+        if self.prescribed is None or not self.prescribed.following:
+            return None
+        given = np.zeros((self.model.nv, self.prescribed.p))
+        given[self.prescribed.held] = self.prescribed.slopes(t)[2]
+        return given
+
     def with_sensitivity(
         self, t: float, q: Array, v: Array, dq: Array, dv: Array, step: int = 0
     ) -> tuple[Array, Array, Array, Array]:
@@ -284,7 +321,8 @@ class Law:
             a, da = forward_dynamics_along(self.design, (q, v, tau), (dq, dv, dtau), self.loads)
             return a, tau, da, dtau
         state, names = (q, v, tau, self._prescribed_acceleration(t)), self.prescribed.names
-        found, change = hybrid_dynamics_along(self.design, state, (dq, dv, dtau, None), names, self.loads)
+        follow = (dq, dv, dtau, self._prescribed_slope(t))
+        found, change = hybrid_dynamics_along(self.design, state, follow, names, self.loads)
         return found.a, found.tau, change.da_dp, change.dtau_dp
 
     def _torque_slopes(self, t: float, q: Array, v: Array, dq: Array, dv: Array) -> Array:
@@ -308,14 +346,19 @@ class Law:
             da[good] = forward_dynamics_design_derivatives(self.design, *state, loads=self.loads, **slopes)
         else:
             given, names = self._prescribed_acceleration(t), self.prescribed.names
+            slopes["da_dp"] = self._prescribed_slope(t)
             change = hybrid_dynamics_design_derivatives(
                 self.design, *state, given, prescribed=names, loads=self.loads, **slopes
             )
             da[good], dtau[good] = change.da_dp, change.dtau_dp
         return da, dtau
 
-    def derivatives(self, q: Array, v: Array, tau: Array) -> Any:
-        """a, da/dq, da/dv and da/dτ at given torques."""
+    def derivatives(self, q: Array, v: Array, tau: Array, a: Array | None = None) -> Any:
+        """a, da/dq, da/dv and da/dτ at given torques; with prescribed joints, whose accelerations are in `a`, also
+        those by `a` and of τ."""
+        if self.prescribed is not None and a is not None:
+            names = self.prescribed.names
+            return hybrid_dynamics_derivatives(self.model, q, v, tau, a, prescribed=names, loads=self.loads)
         return forward_dynamics_derivatives(self.model, q, v, tau, loads=self.loads)
 
     def drawn(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -332,24 +375,12 @@ class Law:
         tau = self.torques(t, q, v)
         if not self._fit(q, v, tau):
             return np.zeros((len(self.free), len(self.free))), np.zeros((len(self.free), len(self.free)))
-        if self.prescribed is not None:
-            return self._free_jacobian(t, q, v, tau)
-        change = self.derivatives(q, v, tau)
-        gains = self.gains(t, q, v)
-        if gains is None:
-            return change.da_dq, change.da_dv
-        return change.da_dq + change.da_dtau @ gains[0], change.da_dv + change.da_dtau @ gains[1]
-
-    def _free_jacobian(self, t: float, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
-        """M_ff da_f = dτ_f − ∂τ_f/∂q_f dq_f − ∂τ_f/∂v_f dv_f, with the torques of feedback for dτ_f."""
-        free = np.ix_(self.free, self.free)
-        a, _ = self._forward(q, v, tau, self._prescribed_acceleration(t))
-        change = inverse_dynamics_derivatives(self.model, q, v, a, loads=self.loads)
-        by_q, by_v, M = (np.asarray(x)[free] for x in (change.dtau_dq, change.dtau_dv, change.dtau_da))
-        gains = self.gains(t, q, v)
+        gains, free = self.gains(t, q, v), np.ix_(self.free, self.free)
+        change = self.derivatives(q, v, tau, self._prescribed_acceleration(t))
+        by_q, by_v = change.da_dq, change.da_dv
         if gains is not None:
-            by_q, by_v = by_q - gains[0][free], by_v - gains[1][free]
-        return -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
+            by_q, by_v = by_q + change.da_dtau @ gains[0], by_v + change.da_dtau @ gains[1]
+        return by_q[free], by_v[free]
 
 
 def own_torques(tau: Any) -> Any:

@@ -2,6 +2,7 @@
 
 A motion is a SciPy spline, whose derivatives are taken, or a function t → (q, v, a); that of a ball whose coordinates
 are a quaternion is a function t → (quaternion, angular velocity, angular acceleration), four, three and three numbers.
+A motion that follows the parameters of a design is a :class:`DesignMotion`, which has slopes, too.
 No finite force makes a coordinate or a speed jump, so splines that do are refused.
 """
 
@@ -17,9 +18,11 @@ from numpy.typing import NDArray
 from scipy.interpolate import BSpline
 
 from kinegrad import _engine as engine
+from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.model import Model
 from kinegrad.motion.splines import SPLINES, knots, within
+from kinegrad.simulate.design_motion import BoundMotion, DesignMotion
 
 __all__ = ["Prescribed"]
 
@@ -42,7 +45,7 @@ class Prescribed:
         The same in q, where some coordinates are quaternions.
     """
 
-    def __init__(self, model: Model, motions: Any, first: float, last: float) -> None:
+    def __init__(self, model: Model, motions: Any, first: float, last: float, design: Design | None = None) -> None:
         if not isinstance(motions, Mapping):
             found = type(motions).__name__
             raise InputError(f"`prescribed` is a {found}; expected a dictionary from names of joints to their motions")
@@ -57,11 +60,21 @@ class Prescribed:
         self.held, self.held_q = np.array(held, dtype=np.int64), np.array(held_q, dtype=np.int64)
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.free_q = np.setdiff1d(np.arange(model.nq), self.held_q)
-        self._motions = [
-            _turn(name, motion, first) if len(at[0]) > 1 else _motion(name, motion, first, last)
-            for (name, motion), at in zip(motions.items(), places, strict=True)
-        ]
+        self._bound: list[BoundMotion | None] = []
+        self._motions = []
+        for (name, motion), at in zip(motions.items(), places, strict=True):
+            ball = len(at[0]) > 1
+            bound = BoundMotion(name, motion, design, ball=ball) if isinstance(motion, DesignMotion) else None
+            given = motion if bound is None else bound
+            self._motions.append(_turn(name, given, first) if ball else _motion(name, given, first, last))
+            if bound is not None:
+                bound.check(first, last)
+            self._bound.append(bound)
+        self._sizes = [len(at[1]) for at in places]
+        self.p = 0 if design is None else design.p
+        self.following = any(bound is not None for bound in self._bound)  # whether it has slopes
         self._latest: tuple[float, tuple[Array, ...]] = (np.nan, ())
+        self._latest_slopes: tuple[float, Array] = (np.nan, np.empty(0))
 
     def __call__(self, t: float) -> tuple[Array, ...]:
         """q, v and a of the prescribed joints, as many numbers as `held_q` and, twice, `held` have."""
@@ -74,6 +87,16 @@ class Prescribed:
             values = tuple(np.concatenate([np.atleast_1d(x) for x in part]) for part in zip(*each, strict=True))
             self._latest = (t, values)
         return values
+
+    def slopes(self, t: float) -> Array:
+        """dq/dp, dv/dp and da/dp of the prescribed joints, (3, k, p)."""
+        at, found = self._latest_slopes
+        if at != t:
+            still = [np.zeros((3, size, self.p)) for size in self._sizes]
+            each = [x if bound is None else bound.slopes(t) for bound, x in zip(self._bound, still, strict=True)]
+            found = np.concatenate([np.zeros((3, 0, self.p)), *each], axis=1)
+            self._latest_slopes = (t, found)
+        return found
 
     def start(self, name: str, value: Any, moving: Array) -> Array:
         """q0 or v0 with the motion's own numbers, (k,), where they agree or NaN stands for them."""
@@ -105,12 +128,32 @@ class Prescribed:
                 q[..., four] *= np.where((q[..., four] * whole[four]).sum(axis=-1, keepdims=True) < 0, -1.0, 1.0)
         return q
 
-    def check_still(self, name: str, slope: Array) -> None:
-        """Refuse a dq0_dp or dv0_dp, (..., n, p), by which a prescribed motion would follow the design."""
-        for joint, k in zip(self.names, self.held, strict=True):
-            if slope[..., k, :].any():
-                what = f"joint {joint!r}, whose motion is prescribed and does not follow the design"
-                raise InputError(f"`{name}` is not zero at {what}; expected zeros there")
+    def start_slope(self, name: str, value: Any, moving: Array) -> Any:
+        """dq0_dp or dv0_dp with the motion's own numbers, (k, p), where they agree or NaN stands for them."""
+        if value is None or not self.p:
+            return value
+        x = engine.real(name, value)
+        if x.ndim < 2 or x.shape[-2:] != (self.model.nv, self.p):
+            return x  # whose shape is refused elsewhere
+        x = x.copy()
+        for joint, k, y in zip(self.names, self.held, moving, strict=True):
+            given = x[..., k, :]
+            wrong = ~np.isnan(given) & ~(np.abs(given - y) <= AGREE * np.maximum(1.0, np.abs(y)))
+            if wrong.any():
+                what = f"joint {joint!r}, whose motion is prescribed"
+                if not self.following:
+                    raise InputError(
+                        f"`{name}` is not zero at {what} and does not follow the design; expected zeros there, or a "
+                        "DesignMotion that does"
+                    )
+                j = int(np.flatnonzero(wrong.reshape(-1, self.p).any(axis=0))[0])
+                found = float(given[..., j].ravel()[np.flatnonzero(wrong[..., j].ravel())[0]])
+                raise InputError(
+                    f"`{name}` is {found:.12g} at {what} and follows parameter {j} by {y[j]:.12g}; expected them to "
+                    f"agree to {AGREE:g}, or NaN there"
+                )
+            x[..., k, :] = y
+        return x
 
 
 def _places(model: Model, name: Any) -> tuple[list[int], list[int]]:

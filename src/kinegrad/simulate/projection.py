@@ -10,7 +10,8 @@ Newton's method finds λ, and (2) is an inelastic impact.  With H(λ) = ∂(Gᵀ
     M ds = [H(λ) − ∂(M s)/∂q] dq + Gᵀ dλ,      G(q′) (dq + ds) = −∂φ/∂p,
 
 which is exact, however far the state was off: a step with its projection is one smooth function, and can be
-differentiated forwards and backwards.  Along a motion with error control, which the projection does not change beyond
+differentiated forwards and backwards.  Where joints follow a prescribed motion, s and v′ − v are zero at these, and M
+is that of the other, free joints.  Along a motion with error control, which the projection does not change beyond
 its tolerance, slopes are drawn onto the linearised constraints instead (:func:`linearised`).  Slopes with respect to
 the design need what the design itself does to rows and masses: :class:`Follows`.
 """
@@ -26,6 +27,7 @@ from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad.configuration import integrate
 from kinegrad.constrained.dynamics import impact
+from kinegrad.constrained.system import solve_dense
 from kinegrad.constraints import ConstraintSet
 from kinegrad.design import (
     Design,
@@ -41,10 +43,11 @@ from kinegrad.model import Model
 
 __all__ = [
     "CONSISTENT", "Placed", "check_consistent", "check_project", "check_rank", "check_slopes", "closed",
-    "closed_slopes", "linearised", "nearby", "slope_errors", "still", "weights",
+    "closed_slopes", "linearised", "nearby", "slope_errors", "still", "still_slopes", "weights",
 ]  # fmt: skip
 
 Array = NDArray[np.float64]
+Free = NDArray[np.int64] | None  # numbers of free speeds, where others are prescribed
 CONSISTENT = 1e-8  # m or rad, and per s: how far an initial state may be off
 CLOSED = 1e-10  # what must be reached; usually it is rounding
 STEPS = 50
@@ -61,24 +64,33 @@ class Placed(NamedTuple):
     off: Array
 
 
-def weights(constraints: ConstraintSet, q: Array) -> Array:
-    """M⁻¹ Gᵀ, (..., n, m)."""
+def weights(constraints: ConstraintSet, q: Array, free: Free = None) -> Array:
+    """M⁻¹ Gᵀ, (..., n, m); where some speeds are prescribed, of the others, and zero for them."""
     G, M = constraints.jacobian(q), mass_matrix(constraints.model, q)
     try:
-        return np.asarray(np.linalg.solve(M, saddle.T(G)))
+        return _solved(M, saddle.T(G), free)
     except np.linalg.LinAlgError:
         raise SingularError("the mass matrix is singular; expected every joint to move some mass") from None
 
 
-def closed(constraints: ConstraintSet, q: Array) -> Placed:
+def _solved(M: Array, right: Array, free: Free) -> Array:
+    """M⁻¹ `right`, (..., n, k), of the free speeds alone if some are prescribed, and zero for the prescribed ones."""
+    if free is None:
+        return np.asarray(np.linalg.solve(M, right))
+    found = np.zeros((*np.broadcast_shapes(M.shape[:-2], right.shape[:-2]), *right.shape[-2:]))
+    found[..., free, :] = np.linalg.solve(M[..., free[:, None], free], right[..., free, :])
+    return found
+
+
+def closed(constraints: ConstraintSet, q: Array, free: Free = None) -> Placed:
     """q′ of (1) for all states, (..., nq); SolveError where Newton's method does not lead there."""
-    placed = nearest(constraints, q)
+    placed = nearest(constraints, q, free)
     if not (placed.off <= CLOSED).all():
         raise SolveError(f"projection onto the constraints failed: {_worst(constraints, placed.q, 'off')}")
     return placed
 
 
-def nearest(constraints: ConstraintSet, q: Array) -> Placed:
+def nearest(constraints: ConstraintSet, q: Array, free: Free = None) -> Placed:
     """The same as far as Newton's method leads."""
     model, q = constraints.model, np.asarray(q)
     phi = constraints.error(q)
@@ -87,7 +99,7 @@ def nearest(constraints: ConstraintSet, q: Array) -> Placed:
     for _ in range(STEPS):
         if not (off > 0.0).any():
             break
-        B = weights(constraints, q) if B is None else B
+        B = weights(constraints, q, free) if B is None else B
         try:
             phi, G = constraints.closure(found)
         except (InputError, SingularError):
@@ -109,27 +121,69 @@ def nearest(constraints: ConstraintSet, q: Array) -> Placed:
     return Placed(found, q, s, multipliers, off)
 
 
-def still(constraints: ConstraintSet, q: Array, v: Array, *, redundant: bool = False) -> Array:
+def still(constraints: ConstraintSet, q: Array, v: Array, *, redundant: bool = False, free: Free = None) -> Array:
     """v′ of (2), (..., n)."""
     model = constraints.model
-    if not redundant:
+    if not redundant and free is None:
         return impact(model, constraints, q, v).v
     M, G = mass_matrix(model, q), constraints.jacobian(q)
-    change, _ = saddle.solve(
-        "range-space", M, G, np.zeros((*v.shape, 1)), -constraints.velocity(q, v)[..., None], least=True
-    )  # fmt: skip
-    return np.asarray(v + change[..., 0])
+    if free is None:
+        change, _ = saddle.solve(
+            "range-space", M, G, np.zeros((*v.shape, 1)), -constraints.velocity(q, v)[..., None], least=True
+        )  # fmt: skip
+        return np.asarray(v + change[..., 0])
+    return np.asarray(v + _stopped(constraints, q, v, M, G, free, redundant)[0])
+
+
+def _stopped(
+    constraints: ConstraintSet, q: Array, v: Array, M: Array, G: Array, free: NDArray[np.int64], redundant: bool
+) -> tuple[Array, Array]:  # fmt: skip
+    """Change of speeds, (..., n), zero of prescribed ones, and impulses, (..., m), of (2)."""
+    parts = M[..., free[:, None], free], G[..., free]
+    sides = np.zeros((*v.shape[:-1], len(free), 1)), -constraints.velocity(q, v)[..., None]
+    some, impulses = solve_dense(constraints, q, "range-space", *parts, *sides, least=redundant, free=free)
+    change = np.zeros(v.shape)
+    change[..., free] = some[..., 0]
+    return change, impulses[..., 0]
+
+
+def still_slopes(
+    constraints: ConstraintSet, q: Array, v: Array, after: Array, dq: Array, dv: Array, design: Design | None,
+    free: NDArray[np.int64],
+) -> Array:  # fmt: skip
+    """dv′ of (2), (..., n, k), from dq and dv, (..., n, k), where some speeds are prescribed; parameters as of
+    :func:`closed_slopes`."""
+    model, rest, change = constraints.model, np.zeros(constraints.model.nv), after - v
+    M, G = mass_matrix(model, q), constraints.jacobian(q)
+    _, impulses = _stopped(constraints, q, v, M, G, free, True)
+    inertial = inverse_dynamics_derivatives(engine.inertial(model), q, rest, change)
+    right = (constraints.curvature(q, impulses) - np.asarray(inertial.dtau_dq)) @ dq
+    moved = -(np.asarray(constraints.derivatives(q, after).dvelocity_dq) @ dq) - G @ dv
+    if design is not None and design.p:
+        by_mass, at_rest = (
+            inverse_dynamics_design_derivatives(design, q, rest, x, loads=Loads()) for x in (change, rest)
+        )
+        dG = constraint_jacobian_design_derivatives(design, constraints, q)
+        right[..., -design.p :] += (dG * impulses[..., :, None, None]).sum(axis=-3) - by_mass + at_rest
+        rates = constraint_design_derivatives(design, constraints, q, after)
+        moved[..., -design.p :] -= np.asarray(rates.dvelocity_dp)
+    parts = M[..., free[:, None], free], G[..., free]
+    some, _ = solve_dense(constraints, q, "range-space", *parts, right[..., free, :], moved, least=True, free=free)
+    found = np.array(np.broadcast_to(dv, (*some.shape[:-2], *dv.shape[-2:])))
+    found[..., free, :] += some
+    return found
 
 
 def closed_slopes(
-    constraints: ConstraintSet, placed: Placed, dq: Array, design: Design | None = None, kept: Array | None = None
+    constraints: ConstraintSet, placed: Placed, dq: Array, design: Design | None = None, kept: Array | None = None,
+    free: Free = None,
 ) -> Array:  # fmt: skip
     """dq′ of (1), (..., n, k), from dq, (..., n, k); with a design, whose p parameters are the last p of k columns.
 
     `kept`, (m, k): what derivatives of φ are meant to be, of rows that hold a point where it landed.
     """
     model, q, s, still = constraints.model, placed.before, placed.s, np.zeros(constraints.model.nv)
-    B, G = weights(constraints, q), constraints.jacobian(placed.q)
+    B, G = weights(constraints, q, free), constraints.jacobian(placed.q)
     inertial = inverse_dynamics_derivatives(engine.inertial(model), q, still, s)
     bend = constraints.curvature(q, placed.multipliers) - np.asarray(inertial.dtau_dq)
     right, moved = bend @ dq, np.zeros((*G.shape[:-1], dq.shape[-1]))
@@ -139,20 +193,21 @@ def closed_slopes(
         right[..., -design.p :] += (dG * placed.multipliers[..., :, None, None]).sum(axis=-3) - by_mass + at_rest
         moved[..., -design.p :] += constraint_design_derivatives(design, constraints, placed.q).derror_dp
     moved = moved if kept is None else moved - kept
-    found = dq + np.linalg.solve(mass_matrix(model, q), right)
+    found = dq + _solved(mass_matrix(model, q), right, free)
     return np.asarray(found - B @ saddle.pushed(G @ B, moved + G @ found))
 
 
 def linearised(
-    constraints: ConstraintSet, q: Array, v: Array, dq: Array, dv: Array, design: Design, kept: Array | None = None
-) -> tuple[Array, Array]:
+    constraints: ConstraintSet, q: Array, v: Array, dq: Array, dv: Array, design: Design, kept: Array | None = None,
+    free: Free = None,
+) -> tuple[Array, Array]:  # fmt: skip
     """Slopes, (..., n, p), on the linearised constraints, by the least change that masses allow.
 
     `kept`, (m, p): what derivatives of φ are meant to be, of rows that hold a point where it landed.
     """
     off, moving = slope_errors(constraints, q, v, dq, dv, design)
     off = off if kept is None else off - kept
-    B, rows = weights(constraints, q), constraints.derivatives(q, v)
+    B, rows = weights(constraints, q, free), constraints.derivatives(q, v)
     G = rows.derror_dq
     change = B @ saddle.pushed(G @ B, off)
     moving = moving - np.asarray(rows.dvelocity_dq) @ change
@@ -168,10 +223,12 @@ def slope_errors(
     return off, rows.derror_dq @ dv + np.asarray(rows.dvelocity_dq) @ dq + np.asarray(by_design.dvelocity_dp)
 
 
-def check_rank(constraints: ConstraintSet, q: Array) -> None:
+def check_rank(constraints: ConstraintSet, q: Array, free: Free = None) -> None:
     """Refuse states, (..., n), at which rows depend on each other that do not nearby: there, forces of least norm jump,
     and stages of a step, which are a little off the constraints, would find the mechanism locked."""
-    here, there = (saddle.rank(constraints.jacobian(x)) for x in (q, nearby(constraints.model, q)))
+    moving = slice(None) if free is None else free
+    near = nearby(constraints.model, q)
+    here, there = (saddle.rank(constraints.jacobian(x)[..., moving]) for x in (q, near))
     if (here < there).any():
         state = int(np.flatnonzero(here < there)[0])
         few, more = (int(x.reshape(-1)[state]) for x in (here, there))

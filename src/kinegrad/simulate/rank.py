@@ -54,11 +54,13 @@ class RankWatch:
     constraints : ConstraintSet
     q : ndarray, shape (states, nq)
         At the start.
+    free : ndarray of int, shape (f,), optional
+        Speeds that are not prescribed: G is then of these alone, so that dead points of drives are seen.
     """
 
-    def __init__(self, constraints: ConstraintSet, q: Array) -> None:
-        self.constraints = constraints
-        G = constraints.jacobian(q)
+    def __init__(self, constraints: ConstraintSet, q: Array, free: NDArray[np.int64] | None = None) -> None:
+        self.constraints, self.free = constraints, slice(None) if free is None else free
+        G = self.jacobian(q)
         length = np.sqrt((G**2).sum(axis=-1, keepdims=True))
         self.size = np.where(length > saddle.RANK * length.max(axis=-2, keepdims=True), length, 1.0)
         self.G = G / self.size
@@ -66,6 +68,10 @@ class RankWatch:
         self.full = bool((self.rank == constraints.m).all())
         self.best = self._measure(self.G)
         self.usual = np.array([self._sigma(x, k)[0] for k, x in enumerate(self.G)])
+
+    def jacobian(self, q: Array) -> Array:
+        """G of free speeds, (..., m, f)."""
+        return np.asarray(self.constraints.jacobian(q)[..., self.free])
 
     def look(self, path: Path, first: float, last: float, rate: float) -> dict[int, tuple[float, str]]:
         """Find states that reach a posture of lower rank between two times.
@@ -90,9 +96,9 @@ class RankWatch:
         good = np.isfinite(q).all(axis=(0, 2))
         G = np.repeat(self.G[None], len(t), axis=0)
         if good.all():
-            G[1:] = self.constraints.jacobian(q) / self.size
+            G[1:] = self.jacobian(q) / self.size
         else:
-            G[1:, good] = self.constraints.jacobian(q[:, good]) / self.size[good]
+            G[1:, good] = self.jacobian(q[:, good]) / self.size[good]
         measure = self._measure(G[1:])
         low = (measure < SUSPECT * self.best).any(axis=0)
         turned = self._turned(G[:-1], G[1:], self.rank).any(axis=0)
@@ -110,12 +116,12 @@ class RankWatch:
 
     def near(self, q: Array) -> bool:
         """Whether the first state is near a posture of lower rank at q."""
-        G = self.constraints.jacobian(q[None])[0] / self.size[0]
+        G = self.jacobian(q[None])[0] / self.size[0]
         return bool(self._sigma(G, 0)[0] < NEAR * self.usual[0])
 
     def say(self, t: float, q: Array, k: int) -> str:
         """A sentence on state k, which is near a posture of lower rank at q."""
-        G = self.constraints.jacobian(q[None])[0] / self.size[k]
+        G = self.jacobian(q[None])[0] / self.size[k]
         _, share = self._sigma(G, k)
         rows = np.flatnonzero(np.abs(share) > NAMED * np.abs(share).max())
         moved = np.flatnonzero(np.abs(self.constraints.jacobian(q[None])[0, rows]).max(axis=0) > 0)
@@ -164,7 +170,7 @@ def watch_rank(law: Law, q: Array) -> RankWatch | None:
     """What looks after the rank of the constraints of a law, if it has any, from states q, (..., nq), on."""
     if not isinstance(law, ConstrainedLaw) or not law.constraints.m:
         return None
-    return RankWatch(law.constraints, law.normalised(q).reshape(-1, q.shape[-1]))
+    return RankWatch(law.constraints, law.normalised(q).reshape(-1, q.shape[-1]), law.moving)
 
 
 def look_along(watch: RankWatch, cubic: Cubic, t: float) -> dict[int, tuple[float, str]]:
@@ -194,7 +200,7 @@ class Way:
         return self.path(t)[:, self.k]
 
     def _rows(self, t: float) -> Array:
-        return np.asarray(self.watch.constraints.jacobian(self._q(np.array([t])))[0] / self.watch.size[self.k])
+        return np.asarray(self.watch.jacobian(self._q(np.array([t])))[0] / self.watch.size[self.k])
 
     def _sigma(self, t: float) -> float:
         return self.watch._sigma(self._rows(t), self.k)[0]

@@ -100,7 +100,7 @@ class Integration:
             self.restless = 0 if calm else self.restless + 1
             t = event.t
             stretch = self.stretches[-1]
-            at = self._drawn(stretch(np.array([t]))[0]) if len(stretch.edges) > 1 else stretch.start
+            at = self._drawn(t, stretch(np.array([t]))[0]) if len(stretch.edges) > 1 else stretch.start
             try:
                 self.law, y = self.switching.follow(event, self.law, at)
             except SolveError as error:
@@ -124,7 +124,7 @@ class Integration:
     def _stretch(self, t: float, y: Array, tell: Callable[[float], None]) -> Any:
         """Integrate until an event, which is returned, or the end."""
         watched, edges, pieces, event = self.watched, [t], [], None
-        self.taken_over, self.ranks = None, watch_rank(self.law, state_of(self.law, y)[0])
+        self.taken_over, self.ranks = None, watch_rank(self.law, self.law.whole(t, *state_of(self.law, y))[0])
         solver = watched.unlimited(self.integrator, watched.rate, t, y, self.span[1], **self.options)
         while solver.status == "running" and not self.trouble and event is None:
             if not self._step(solver) or not self._draw(solver):
@@ -165,18 +165,22 @@ class Integration:
             return None
         law = self.law
 
-        def path(t: Array) -> Array:
-            return law.normalised(state_of(law, piece(t).T)[0])[:, None]
+        def whole(t: Array) -> tuple[Array, Array]:
+            states = map(law.whole, t.tolist(), *state_of(law, piece(t).T))
+            q, v = (np.array(x) for x in zip(*states, strict=True))
+            return q, v
 
-        q, v = state_of(law, piece(np.array([first, last])).T)
-        rate = float(turn_rate(law.model, law.normalised(q), v).max())
+        def path(t: Array) -> Array:
+            return whole(t)[0][:, None]
+
+        rate = float(turn_rate(law.model, *whole(np.array([first, last]))).max())
         return self.ranks.look(path, first, last, rate).get(0)
 
     def _posture(self, solver: Any) -> str | None:
         """A sentence if an integrator is near a posture of lower rank."""
         if self.ranks is None or not np.isfinite(solver.y).all():
             return None
-        q = self.law.normalised(state_of(self.law, solver.y)[0])
+        q, _ = self.law.whole(float(solver.t), *state_of(self.law, solver.y))
         return self.ranks.say(float(solver.t), q, 0) if self.ranks.near(q) else None
 
     def _is_stiff(self, solver: Any) -> bool:
@@ -201,7 +205,7 @@ class Integration:
         if not (isinstance(self.law, ConstrainedLaw) and self.law.projects):
             return True
         try:
-            solver.y = self._drawn(solver.y)
+            solver.y = self._drawn(solver.t, solver.y)
         except SolveError as error:
             v = state_of(self.law, solver.y)[1]
             self.status, self.trouble = -1, diverged(self.law.model, solver.t, v, str(error))
@@ -209,12 +213,13 @@ class Integration:
         solver.f = self.watched.unlimited(self.watched.rate, solver.t, solver.y)
         return True
 
-    def _drawn(self, y: Array) -> Array:
-        """The same of any y."""
+    def _drawn(self, t: float, y: Array) -> Array:
+        """Any y drawn onto the constraints."""
         law = self.law
         if not (isinstance(law, ConstrainedLaw) and law.projects):
             return y
-        q, v = law.drawn(*state_of(law, y))
+        q, v = law.drawn(*law.whole(t, *state_of(law, y)))
         if law.design is None:
-            return np.concatenate([q, v])
-        return pack(q, v, *law.drawn_slopes(q, v, *slopes_of(law, y)))
+            return np.concatenate([q[law.free_q], v[law.free]])
+        slopes = law.drawn_slopes(q, v, *law.whole_slopes(t, *slopes_of(law, y)))
+        return pack(q[law.free_q], v[law.free], *(x[law.free] for x in slopes))

@@ -5,7 +5,7 @@ da/dp of the law ([anderson2002] (4)–(5)): 1 + p rows of two numbers for each 
 
     y = [q v; dq/dp₁ dv/dp₁; …],    ẏ = [v a; dv/dp₁ da/dp₁; …].
 
-Only free joints are integrated; those of a prescribed motion have it at any time, and it does not follow the design.
+Only free joints are integrated; those of a prescribed motion, and its slopes, are known at any time.
 
 With quaternions there are four numbers of q to three speeds, and dq/dp is in the tangent: see
 :mod:`kinegrad.simulate.turning`.
@@ -35,7 +35,7 @@ def rate_of(law: Law, t: float, y: Array) -> Array:
     q_dot = rate(law.model, q, v)[law.free_q] if law.turning else v[free]
     if law.design is None:
         return np.concatenate([q_dot, law.acceleration(t, q, v)[0][free]])
-    dq, dv = (law.whole_slope(x) for x in slopes_of(law, y))
+    dq, dv = law.whole_slopes(t, *slopes_of(law, y))
     a, _, da, _ = law.with_sensitivity(t, q, v, dq, dv)
     dq_dot = tangent_rate(law.model, v, dq, dv) if law.turning else dv
     return np.concatenate([q_dot, a[free], np.concatenate([dq_dot[free], da[free]]).T.ravel()])
