@@ -220,6 +220,11 @@ def _calls() -> dict[str, tuple[str, Callable[[], Any]]]:
 CALLS = _calls()
 # functions whose kernels other functions have, too
 _SAME = {
+    "assemble_path": "assemble",
+    "constrained_hybrid_dynamics": "mass_matrix",
+    "constrained_hybrid_dynamics_derivatives": "inverse_dynamics_derivatives",
+    "constrained_hybrid_dynamics_design_derivatives": "inverse_dynamics_design_derivatives",
+    "hybrid_dynamics_derivatives": "inverse_dynamics_derivatives",
     "bias_forces": "inverse_dynamics",
     "inverse_dynamics_hessian_tensors": "inverse_dynamics_hessian",
     "gravity_forces": "inverse_dynamics",

@@ -127,7 +127,8 @@ class ConstrainedLaw(Law):
             return change.da_dp, dtau
         follow |= self._driven | {"da_dp": self._prescribed_slope(t)}
         given = self._prescribed_acceleration(t)
-        both = constrained_hybrid_dynamics_design_derivatives(self.design, self.constraints, *state, given, **follow)
+        q, v, tau = state
+        both = constrained_hybrid_dynamics_design_derivatives(self.design, self.constraints, q, v, tau, given, **follow)
         return both.da_dp, both.dtau_dp
 
     @engine.overflow_passes()
