@@ -330,6 +330,13 @@ def test_moving_bodies_of_mjcf(tmp_path):
     np.testing.assert_allclose(np.trace(found.inertia[0]), 3.3 + 6, rtol=1e-14)
 
 
+def test_older_mujoco_refuses_as_it_did(tmp_path, monkeypatch):
+    path = written(tmp_path, ARM.format(STATED["principal"]), "a.xml")
+    monkeypatch.delattr(mujoco, "MjSpec")
+    with pytest.raises(kg.FileError, match="MuJoCo refuses it: Error: inertia must satisfy"):
+        read_model(path)
+
+
 # --- bodies themselves ------------------------------------------------------------------------------------------------
 
 

@@ -155,9 +155,7 @@ class Bodies:
         impossible = [part for part, _ in parts if part.wrong]
         if impossible and self.inertia == "refuse":
             for part in impossible:
-                self.problems.append(
-                    (part, f"{part.wrong}; correct it, or read with {PROJECT} for the nearest possible one")
-                )
+                self._refuse(part, part.wrong)
             return Inertia.zero()
         whole = MassProperties.zero()
         for part, T in parts:
@@ -174,12 +172,14 @@ class Bodies:
     def note_fixed(self, part: Part) -> None:
         """Note, or refuse, an impossible part that is fixed in the world, where no inertia counts."""
         if part.wrong and self.inertia == "refuse":
-            self.problems.append(
-                (part, f"{part.wrong}; correct it, or read with {PROJECT} for the nearest possible one")
-            )
+            self._refuse(part, part.wrong)
         elif part.wrong:
             text = f"{self.what} {shown(part.name)}, which is fixed in the world, has an inertia that no body has"
             self.notes.append(Note("impossible inertia", f"{text}: {part.wrong}", part.line, matters=False))
+
+    def _refuse(self, part: Part, wrong: str, effect: str = "") -> None:
+        text = f"{wrong}; correct it, or read with {PROJECT} for the nearest possible one{effect}"
+        self.problems.append((part, text))
 
     def _note_parts(self, name: str, impossible: Sequence[Part]) -> None:
         for part in impossible:
@@ -195,8 +195,7 @@ class Bodies:
         if change > CLOSE and not asked:
             effect = f"which changes a moment of inertia by {_percent(change)}" if whole.mass else "which is none"
             for part in blamed:
-                hint = f"correct it, or read with {PROJECT} for the nearest possible one, {effect}"
-                self.problems.append((part, f"{part.wrong or wrong}; {hint}"))
+                self._refuse(part, part.wrong or wrong, f", {effect}")
             return Inertia.zero()
         moved = float(np.abs(nearest.inertia - whole.inertia).max())
         fixed = [shown(part.name) for part in blamed if part.name != name]

@@ -85,10 +85,13 @@ def compiled(path: Path, *, strict: bool = False) -> tuple[Any, list[str], dict[
             try:
                 return package.MjModel.from_xml_path(str(path)), warned, {}
             except ValueError as error:
-                if strict or _BALANCE not in str(error) or not hasattr(package, "MjSpec"):
+                if strict or _BALANCE not in str(error):
                     raise
                 warned.clear()
-                return _balanced(package, path, warned)
+                try:
+                    return _balanced(package, path, warned)
+                except AttributeError:  # MuJoCo before 3.3, whose specifications are none or have other names
+                    raise error from None
     except (ValueError, RuntimeError, MemoryError, package.FatalError) as error:
         text = " ".join(str(error).split()) or type(error).__name__
         line = _LINE.search(text)
