@@ -121,3 +121,35 @@ def test_terms_of_simulated_motions(term):
 def test_mistakes_are_named(make, message):
     with pytest.raises(kg.InputError, match=message):
         make()
+
+
+def test_numbers_without_smoothing():
+    """A motor is chosen by the largest torque, which a smooth maximum of a short peak is 10 % below."""
+    tau = kg.inverse_dynamics(ARM, MOTION.q, MOTION.v, MOTION.a)
+    assert PeakTorque(MOTION).unsmoothed(DESIGN) == np.abs(tau).max()
+    assert PeakTorque(MOTION, weight={"elbow": 2.0}).unsmoothed(DESIGN) == 2 * np.abs(tau[:, 1]).max()
+    assert PeakPower(MOTION).unsmoothed(DESIGN) == np.abs(tau * MOTION.v).max()
+    assert PeakTorque(MOTION)(DESIGN)[0] < 0.98 * PeakTorque(MOTION).unsmoothed(DESIGN)
+    power = (tau * MOTION.v)[:, 0]
+    assert Work(MOTION, weight=[1, 0]).unsmoothed(DESIGN) == pytest.approx(np.trapezoid(np.abs(power), T), rel=1e-12)
+    assert Work(MOTION, weight=[1, 0], net=True).unsmoothed(DESIGN) == pytest.approx(np.trapezoid(power, T), rel=1e-12)
+
+
+def test_an_optimum_reports_the_largest_torque_and_limits_that_it_leaves():
+    """A smooth maximum that keeps a limit does not keep it for the motor: the message has both numbers."""
+    peak, design = PeakTorque(MOTION), kg.Design(ARM, ["forearm.mass"])
+    limit = 0.9 * peak(design)[0]
+    mass = design.values[0]
+    found = optimize_design(
+        design, lambda d: (-float(d.values[0]), np.array([-1.0])), bounds={"forearm.mass": (0.1 * mass, 2 * mass)},
+        constraints=[Limit(peak, upper=limit)],
+    )  # fmt: skip
+    assert found.success
+    assert found.unsmoothed == found.value
+    largest = peak.unsmoothed(found.design)
+    assert largest > 1.02 * limit
+    assert (
+        f"constraints[0], PeakTorque, is {largest:.4g} without smoothing, above its limit {limit:.4g}" in found.message
+    )
+    least = optimize_design(design, peak, bounds={"forearm.mass": (0.5 * mass, mass)})
+    assert least.unsmoothed == peak.unsmoothed(least.design)

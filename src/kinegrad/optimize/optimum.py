@@ -38,6 +38,9 @@ class DesignOptimum(Result):
         Of the parameters, as the design that was given counts them.
     value : float
         J.
+    unsmoothed : float
+        The number that J stands for, where the objective is smoothed, as the largest torque of :class:`PeakTorque`;
+        else J.
     gradient : ndarray, shape (p,)
         dJ/dp; not zero where bounds or limits hold it.
     violation : float
@@ -53,7 +56,8 @@ class DesignOptimum(Result):
     status : int
         0 converged; 1 at the limit of iterations; 2 stopped for another reason; 3 nothing within the limits found.
     message : str
-        The method's own words; and if designs were tried that could not be evaluated, how many, and why the last.
+        The method's own words; if designs were tried that could not be evaluated, how many, and why the last; and
+        limits on smoothed numbers that the numbers themselves do not keep.
     iterations, evaluations, failures : int
         Iterations of the method, evaluations of the objective, and those that failed.
     """
@@ -61,6 +65,7 @@ class DesignOptimum(Result):
     design: Design
     values: Array
     value: float
+    unsmoothed: float
     gradient: Array
     violation: float
     stationarity: float
@@ -201,11 +206,31 @@ def _result(problem: Problem, end: Any, max_iterations: int) -> DesignOptimum:
         message = (
             f"{message}; {problem.failures} of {problem.evaluations} evaluations failed, the last: {problem.trouble}"
         )
+    for text in _left_by_numbers(problem, point):
+        message = f"{message}; {text}"
     violation = float(problem.violation(point).max(initial=0.0))
+    exactly = getattr(problem.objective, "unsmoothed", None)
+    number = point.value if exactly is None else float(exactly(point.design))
     return DesignOptimum(
-        point.design, point.values.copy(), point.value, point.gradient.copy(), violation, stationarity,
+        point.design, point.values.copy(), point.value, number, point.gradient.copy(), violation, stationarity,
         tuple(problem.history), status == 0, status, message, int(end.nit), problem.evaluations, problem.failures,
     )  # fmt: skip
+
+
+def _left_by_numbers(problem: Problem, point: Any) -> list[str]:
+    """Sentences about limits that smoothed numbers keep, and the numbers that they stand for do not."""
+    found = []
+    for k, limit in enumerate(problem.constraints):
+        exactly = getattr(limit.function, "unsmoothed", None)
+        if exactly is None:
+            continue
+        number, low, high = float(exactly(point.design)), np.min(limit.lower), np.max(limit.upper)
+        size = problem.doubt * max(abs(number), 1e-300)
+        if number > high + size or number < low - size:
+            side, edge = ("above", high) if number > high else ("below", low)
+            name = type(limit.function).__name__
+            found.append(f"constraints[{k}], {name}, is {number:.4g} without smoothing, {side} its limit {edge:.4g}")
+    return found
 
 
 def _check_arguments(

@@ -5,7 +5,8 @@ joints,
 
     J = ( 1/T ∫ Σᵢ |xᵢ|^k dt )^(1/k),    dJ/dx = (w/T) (|x|/J)^(k−1) sign x,                                       (1)
 
-which tends to the largest |x| as k grows: from above where several joints share it, from below where it is short.  The
+which tends to the largest |x| as k grows: from above where several joints share it, from below where it is short.  How
+large it is, max |x| at the given times, is ``unsmoothed``: a motor is chosen by that number, not by J.  The
 integral is the trapezoidal rule on the given times, whose weights w are positive.  All is divided by the largest |x|
 before it is raised to a power, so that nothing overflows.
 
@@ -59,13 +60,7 @@ class _OfTorques(Result):
 
     def __call__(self, design: Design) -> tuple[float, Array]:
         """J and dJ/dp, shape (p,), of one design."""
-        if not isinstance(design, Design):
-            raise InputError(f"`design` is a {type(design).__name__}; expected a Design")
-        x = self.motion
-        if design.model.speed_names != x.model.speed_names:
-            raise InputError("`motion` is of a model with other speeds than the design's; expected the same names")
-        loads = loads_of(design, self.loads)
-        tau = inverse_dynamics(design.model, x.q, x.v, x.a, loads=loads)
+        x, (tau, loads) = self.motion, self._torques(design)
         with np.errstate(all="ignore"):  # what overflows is found in the end
             value, slope = self._of(tau, x.v, trapezoidal(x.t))
             check_sums(np.asarray(value), slope)
@@ -73,14 +68,48 @@ class _OfTorques(Result):
         check_sums(np.asarray(value), gradient)
         return float(value), gradient
 
+    def unsmoothed(self, design: Design) -> float:
+        """The number that J stands for, at the given times: N·m, N, W or J, times `weight`.
+
+        Examples
+        --------
+        >>> from kinegrad import Design, samples
+        >>> arm, t = samples.two_link(gravity=(0, -10, 0)), np.linspace(0, 1, 101)
+        >>> q = np.outer(np.pi * t, [1, 0])
+        >>> peak, design = PeakTorque(Motion(arm, t, q, 0 * q, 0 * q)), Design(arm, ["forearm.mass"])
+        >>> round(peak(design)[0], 2), round(peak.unsmoothed(design), 2)  # N·m
+        (3.76, 4.0)
+        """
+        tau, _ = self._torques(design)
+        with np.errstate(all="ignore"):
+            value = self._exactly(tau, self.motion.v, trapezoidal(self.motion.t))
+        check_sums(np.asarray(value))
+        return float(value)
+
+    def _torques(self, design: Design) -> tuple[Array, Loads | None]:
+        if not isinstance(design, Design):
+            raise InputError(f"`design` is a {type(design).__name__}; expected a Design")
+        x = self.motion
+        if design.model.speed_names != x.model.speed_names:
+            raise InputError("`motion` is of a model with other speeds than the design's; expected the same names")
+        loads = loads_of(design, self.loads)
+        return inverse_dynamics(design.model, x.q, x.v, x.a, loads=loads), loads
+
     def _of(self, tau: Array, v: Array, w: Array) -> tuple[float, Array]:
         """The number, and its slope by τ, (m, nv), with weights w of the times."""
+        raise NotImplementedError
+
+    def _exactly(self, tau: Array, v: Array, w: Array) -> float:
+        """The number without smoothing."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
 class PeakTorque(_OfTorques):
     """The largest torque of a given motion, smoothly: (1), as a function of the design.
+
+    The smoothed number can be some 10 % below the largest torque where this is short; :meth:`unsmoothed` returns the
+    largest torque itself, and so does the `unsmoothed` of :class:`DesignOptimum`.
 
     Parameters
     ----------
@@ -115,6 +144,9 @@ class PeakTorque(_OfTorques):
         value, slope = smooth_peak(self.weight * tau, w, self.sharpness)
         return value, slope * self.weight
 
+    def _exactly(self, tau: Array, v: Array, w: Array) -> float:
+        return float(np.abs(self.weight * tau).max(initial=0.0))
+
 
 @dataclass(frozen=True, eq=False)
 class PeakPower(_OfTorques):
@@ -142,6 +174,9 @@ class PeakPower(_OfTorques):
     def _of(self, tau: Array, v: Array, w: Array) -> tuple[float, Array]:
         value, slope = smooth_peak(self.weight * tau * v, w, self.sharpness)
         return value, slope * self.weight * v
+
+    def _exactly(self, tau: Array, v: Array, w: Array) -> float:
+        return float(np.abs(self.weight * tau * v).max(initial=0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,6 +222,10 @@ class Work(_OfTorques):
             return float((weight * power).sum()), weight * v
         size = np.hypot(power, self.smoothing)
         return float((weight * (size - self.smoothing)).sum()), weight * power / size * v
+
+    def _exactly(self, tau: Array, v: Array, w: Array) -> float:
+        power = self.weight * tau * v
+        return float((w @ (power if self.net else np.abs(power))).sum())
 
 
 def smooth_peak(x: Array, w: Array, k: float) -> tuple[float, Array]:
