@@ -155,6 +155,9 @@ def test_damaged_urdf(tmp_path, seed):
         inner = rng.random() < 0.8
         content = damage_elements(rng, sound) if inner else damage(np.random.default_rng([seed, case]), sound)
         found = attempt(path, content, massless=True)
+        strictly = attempt(path, content, massless=True, strict=True)
+        assert strictly is None or (found is not None and strictly.model == found.model), (seed, case)
+        assert strictly is None or not (strictly.report.repairs or found.report.repairs), (seed, case)
         if found is not None:
             good += 1
             check_sound(found)
