@@ -145,6 +145,22 @@ def test_a_plate_of_unknown_names(tmp_path: Path) -> None:
     assert np.abs(found - walk.motion.tau).max() < 1e-9 * np.abs(walk.motion.tau).max()
 
 
+def test_hidden_markers_are_said_with_times(tmp_path: Path) -> None:
+    """In the command and on the page; bars of the ankle are wider there."""
+    walk = synthetic_walk()
+    x = walk.noisy().position.copy()
+    x[25:55, [name.startswith("calcn_r") for name in walk.markers.names]] = np.nan
+    walk.write(tmp_path, Markers(walk.markers.t, walk.markers.names, x))
+    files = "--markers", str(tmp_path / "walk.trc"), "--forces", str(tmp_path / "grf.xml")
+    code, text = run(tmp_path, *files, "--lowpass", "6", "--mass-error", "0", "--length-error", "0")
+    assert code == 0, text
+    for said in (" ".join(text.split()), (tmp_path / "out" / "index.html").read_text().replace("&#x27;", "'")):
+        assert "markers do not determine 'ankle_angle_r' from 0.25 to 0.54 s: its errors there are taken to be" in said
+    with xarray.open_dataset(tmp_path / "out" / "analysis.nc", engine="h5netcdf") as data:
+        bars = data["tau_error_total"].sel(joint="subtalar_angle_r").values
+    assert bars[35:45].max() > 5 * bars[90:].max()
+
+
 def test_another_axis_is_up(tmp_path: Path) -> None:
     """Files with z upwards and --up z: the torques of those with y upwards; without it, doubts in command and page."""
     walk, options = synthetic_walk(), ("--lowpass", "6")

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = ["Analysis", "analyze_recording", "root_speeds", "smoother"]
 
 Array = NDArray[np.float64]
+SHOWN = 4  # gaps of a coordinate in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,11 +190,12 @@ def analyze_recording(
     loads = plate_loads(model, motion.q, at)
     tau = inverse_dynamics(model, motion.q, motion.v, motion.a, loads=loads)
     covariance = _covariance(model, len(times), kinematics, marker_error, coordinate_error)
-    known = check_prior(model, prior)
-    gaps = [] if kinematics is None or covariance is None else _gaps(model, kinematics, motion, covariance, known)
+    known, gaps = check_prior(model, prior), list[Gap]()
+    if kinematics is not None and covariance is not None:
+        gaps, covariance = _gaps(model, kinematics, motion, covariance, known)
     errors = torque_errors(model, motion, loads, at, covariance, smooth, times, relative[0], relative[1], gaps)
     torques, root = dataclasses.replace(motion, tau=tau), root_speeds(model)
-    doubts = [*doubts_about(model, motion, at, tau, root), *map(_of_gap, gaps)]
+    doubts = [*doubts_about(model, motion, at, tau, root), *_of_gaps(gaps)]
     for text in doubts:
         warnings.warn(text, RecordingWarning, stacklevel=2)
     return Analysis(torques, at, tau * motion.v, root, errors, tuple(doubts))
@@ -201,20 +203,29 @@ def analyze_recording(
 
 def _gaps(
     model: Model, kinematics: InverseKinematics, motion: Motion, covariance: Array, prior: dict[str, float]
-) -> list[Gap]:
-    """What markers do not determine, with how wrong it may be."""
+) -> tuple[list[Gap], Array]:
+    """What markers do not determine, with how wrong it may be; and the covariance of the rest."""
     if model.nq != model.nv:
-        return []
+        return [], covariance
     problem, q = kinematics._problem, kinematics.q
     projection = problem.null_projection(q, np.arange(len(q)))
+    some = np.flatnonzero(np.abs(projection).max(axis=(1, 2), initial=0.0))
+    rest, covariance = np.eye(model.nv) - projection[some], np.array(covariance)
+    covariance[some] = rest @ covariance[some] @ rest.transpose(0, 2, 1)
     limits = problem.lower, problem.upper
-    return error_gaps(model, kinematics.t, q, motion.a, projection, covariance, limits, prior)
+    return error_gaps(model, kinematics.t, q, motion.a, projection, covariance, limits, prior), covariance
 
 
-def _of_gap(gap: Gap) -> str:
-    when = f"from {gap.start:.4g} to {gap.end:.4g} s"
-    error = f"{gap.error:.2g} {gap.unit}"
-    return f"markers do not determine {shown(gap.name)} {when}: its errors there are taken to be {error}"
+def _of_gaps(gaps: Sequence[Gap]) -> list[str]:
+    """A sentence for each coordinate."""
+    found = []
+    for name in dict.fromkeys(gap.name for gap in gaps):
+        mine = [gap for gap in gaps if gap.name == name]
+        when = ", ".join(f"from {gap.start:.4g} to {gap.end:.4g} s" for gap in mine[:SHOWN])
+        when += f" and {len(mine) - SHOWN} more times" if len(mine) > SHOWN else ""
+        error = f"{max(gap.error for gap in mine):.2g} {mine[0].unit}"
+        found.append(f"markers do not determine {shown(name)} {when}: its errors there are taken to be {error}")
+    return found
 
 
 def root_speeds(model: Model) -> tuple[str, ...]:

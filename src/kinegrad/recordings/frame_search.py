@@ -93,9 +93,11 @@ class FrameSearch:
         if not len(rows):
             return
         step = (null @ (wanted[rows] - self.q[rows])[..., None])[..., 0]
-        again = self._solve(rows, problem.moved(self.q[rows], step), TRUSTED)
-        better = again.done & (again.cost <= self.cost[rows] * (1 + 1e-6) + TINY)
-        self._take(rows[better], again, better)
+        guess = problem.moved(self.q[rows], step)
+        again = problem.drawn(wanted).solve(rows, guess, self.tolerance, self.most, TRUSTED)
+        self.steps[rows] += again.steps
+        self._take(rows[again.done], again, again.done)
+        self.cost[rows] = problem.derivatives(self.q[rows], rows, exact=False)[0]
 
     def _solve(self, rows: Integers, guess: Array, how: tuple[float, int] = CAREFUL) -> engine.FittedMarkers:
         found = self.problem.solve(rows, guess, self.tolerance, self.most, how)

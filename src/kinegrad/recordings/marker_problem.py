@@ -6,6 +6,7 @@ gives it, how far coordinates may move, and the covariance of what is found.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +18,7 @@ from kinegrad.configuration import integrate
 from kinegrad.errors import InputError, shown
 from kinegrad.model import Model
 from kinegrad.model.coordinates import CoupledCoordinate
-from kinegrad.recordings.undetermined import null_projection
+from kinegrad.recordings.undetermined import WEAK, null_projection
 
 __all__ = ["MarkerProblem", "coordinate_limits"]
 
@@ -133,15 +134,34 @@ class MarkerProblem:
         return np.asarray(loose.derivatives(q[rows], *self._given(rows, weights), exact=False)[3])
 
     def null_projection(self, q: Array, rows: NDArray[np.int64]) -> Array:
-        """N Nᵀ of frames `rows` at q, (rows, nq): what seen markers do not determine, and no limit holds."""
+        """What seen markers do not determine in frames `rows` at q, (rows, nq), and no limit holds: (rows, nv, nv)."""
         found = np.empty((len(rows), self.model.nv, self.model.nv))
+        least = np.where(self.seen[rows].all(axis=1), 0.0, self.weak)
         for start in range(0, len(rows), BLOCK):
             some = slice(start, start + BLOCK)
             _, g, H = self.derivatives(q[some], rows[some], exact=False)
             held = ~self.free(q[some], g)
             H = np.where(held[:, :, None] | held[:, None, :], np.nan, H)
-            found[some] = null_projection(self.model, H)
+            found[some] = null_projection(self.model, H, least[some])
         return found
+
+    @property
+    def weak(self) -> float:
+        """Σ w |J|² of a direction that errors of markers leave open, m²: by their weights and their extent."""
+        x = self._measured.reshape(len(self._measured), -1, 3)
+        x = np.where(self._seen[..., None], x, np.nan)[int(np.argmax(self._seen.sum(axis=1)))] if len(x) else x
+        size = float(np.nanmax(np.nanmax(x, axis=0) - np.nanmin(x, axis=0))) if x.size else 0.0
+        return WEAK * min(1.0, size * size) * float(self.weights.max(initial=0.0))
+
+    def drawn(self, reference: Array) -> MarkerProblem:
+        """The problem in which coordinates are drawn to others, (N, nv), unless they are drawn already: hardly at all,
+        but for directions that markers do not determine."""
+        other = copy.copy(self)
+        mine = self._pull > 0
+        other._pull = np.where(mine, self._pull, self.weak)
+        other._reference = np.where(mine, self._reference, reference)
+        other._task = other._of(other._pull)
+        return other
 
     def moved(self, q: Array, step: Array) -> Array:
         """q ⊕ step, within limits."""

@@ -1,9 +1,10 @@
 """What markers do not determine: coordinates without a visible marker, for how long, and how wrong they may be.
 
-Let H = Σ w JᵀJ of one frame, in units in which coordinates are comparable (1 rad ~ 0.3 m), and N its null space:
-nothing that was measured changes if coordinates move along N.  The coordinate j is *undetermined* where (N Nᵀ)_jj is
-not zero.  There it is a cubic between the frames around the gap, with their slopes; held at the ends of a recording;
-and where it is never determined, it stays where the search began.
+Let H = Σ w JᵀJ of one frame, in units in which coordinates are comparable (1 rad ~ 0.3 m), and N the directions in
+which nothing that was measured changes: eigenvalues of zero, or, in frames with hidden markers, so small that errors of
+2 mm turn a coordinate by 0.1 rad.  Where (N Nᵀ)_jj is not zero, the coordinate j is *undetermined*.  There it is drawn,
+with as little force as such errors have, to a cubic between the frames around the gap, with their slopes; held at the
+ends of a recording; and where it is never determined, drawn to where the search began.
 
 What is not measured is wrong by what the coordinate does meanwhile.  Errors of neighbouring frames are alike, unlike
 those of markers: an error is a sum of slow waves across the gap of duration D,
@@ -39,6 +40,7 @@ Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 METRES = 0.3  # m that count as much as a radian
 RANK = 1e-9  # of the largest eigenvalue: below, nothing is measured
+WEAK, WEAKEST = 4e-4, 1e-3  # m², and part of the largest: below, errors of 2 mm are 0.1 rad where markers are hidden
 PART = 1e-3  # of a coordinate in the null space, squared, that counts
 LEAST = {"prismatic": 0.01, "revolute": 0.05}  # m, rad: half range at least
 ANYWHERE = {"prismatic": 0.1, "revolute": 1.0}  # m, rad: standard deviation without limits
@@ -74,17 +76,29 @@ class Gap:
     waves: Array
 
 
-def null_projection(model: Model, H: Array) -> Array:
-    """N Nᵀ of each frame, (N, nv, nv), from Σ w JᵀJ; coordinates whose rows are NaN are held, and not in N."""
+def null_projection(model: Model, H: Array, least: Array | None = None) -> Array:
+    """The projection onto what is not determined in each frame, (N, nv, nv), from Σ w JᵀJ: its columns are moves.
+
+    Parameters
+    ----------
+    model : Model
+    H : ndarray, shape (N, nv, nv)
+        NaN in the rows of coordinates that are held.
+    least : ndarray, shape (N,), optional
+        Eigenvalues below are of directions that count as undetermined, m².
+    """
     held = np.isnan(np.diagonal(H, axis1=1, axis2=2))
     unit = _units(model, {"prismatic": METRES, "revolute": 1.0})
     scaled = np.where(held[:, :, None] | held[:, None, :], 0.0, H * unit[:, None] * unit)
     values, vectors = np.linalg.eigh(scaled)
-    loose = values <= RANK * np.maximum(values[:, -1:], np.finfo(float).tiny)
+    most = np.maximum(values[:, -1:], np.finfo(float).tiny)
+    loose = values <= RANK * most
+    if least is not None:
+        loose |= values < np.minimum(least[:, None], WEAKEST * most)
     null = vectors * loose[:, None, :]
     found = null @ null.transpose(0, 2, 1)
     found[held[:, :, None] | held[:, None, :]] = 0.0  # their unit vectors are in the null space of zeros
-    return np.asarray(found)
+    return np.asarray(found * unit[:, None] / unit)
 
 
 def spans(t: Array, names: Sequence[str], undetermined: Flags) -> tuple[tuple[str, float, float], ...]:
@@ -175,7 +189,7 @@ def error_gaps(
             s = (t[first:end] - left) / max(right - left, np.finfo(float).tiny)
             waves = np.zeros((count, len(t), model.nv))
             for m in range(1, count + 1):
-                waves[m - 1, first:end] = (error / m**2 * _wave(m, s, closed))[:, None] * projection[first:end, j]
+                waves[m - 1, first:end] = (error / m**2 * _wave(m, s, closed))[:, None] * projection[first:end, :, j]
             found.append(Gap(name, float(t[first]), float(t[end - 1]), error, unit, waves))
     return found
 
