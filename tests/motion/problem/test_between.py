@@ -238,6 +238,14 @@ def test_clearances_can_be_asked_for_at_instants_of_ones_own():
             Phase(clear_at=wrong)
 
 
+def test_a_clearance_at_one_instant():
+    """It is looked at, though there is no interval."""
+    above = Above("c", 0.1, normal=(0, 1, 0), during=(0.45, 0.45))
+    found = MotionProblem(plane(), Phase(duration=1.0, segments=3), [*ENDS, above], Effort()).solve()
+    (one,) = (one for one in found.between if one.family == "clearance")
+    assert (one.s, one.within) == (0.45, True)
+
+
 def machine():
     """Hinges, sliders, a screw, a coupling by a spline, frames: whatever can be on the way to a point."""
     builder = kg.ModelBuilder("machine")

@@ -44,6 +44,8 @@ def test_forces_that_pass_through_joints_that_follow(couple):
     found = problem.solve()
     assert found.success
     assert 2 * np.sqrt(10) < found.duration < 2 * np.sqrt(10) * 1.01
+    change = found.sensitivity()
+    assert change["limit of b"][1] == pytest.approx(-found.duration / 2, rel=1e-4)  # T is as 1/√F
     if couple:
         found = fastest(gripper(couple, leader={"effort_limits": 0.05})).solve()
         assert 2 * np.sqrt(1 / 0.05) < found.duration < 2 * np.sqrt(1 / 0.05) * 1.01

@@ -46,7 +46,7 @@ def points_between(program: MotionProgram, p: int, x: Array, s: Array, tolerance
         first, last = watch.during
         corners = np.array(watch.corners)
         at = np.unique(np.concatenate([s[(s >= first) & (s <= last)], [first, last], corners]))
-        if len(at) > 1 and np.isfinite(tolerances[family]):
+        if np.isfinite(tolerances[family]):
             yield Seen(family, watch.name, *largest_excess(path, watch, at, tolerances[family]))
 
 
