@@ -169,6 +169,10 @@ def test_inertial_parameters():
 
 PARTS = {kg.mass_matrix: "q", kg.bias_forces: "qv"}
 PARTS |= dict.fromkeys((kg.inverse_dynamics, kg.forward_dynamics, kg.constrained_dynamics), "qva")
+PARTS |= {kg.impact: "qv", kg.hybrid_dynamics: "qvaa", kg.jacobian: "q"}
+PARTS |= {kg.ConstraintSet.jacobian: "q", kg.ConstraintSet.drift: "qv"}
+OF_ROWS = (kg.constrained_dynamics, kg.impact, kg.ConstraintSet.jacobian, kg.ConstraintSet.drift)
+MATRICES = (kg.mass_matrix, kg.jacobian, kg.ConstraintSet.jacobian)
 MODES = ("structured", "tangent", "forward", "central")
 
 
@@ -197,8 +201,12 @@ def test_directional():
         state, D = directions_of(case, function)
         case.arguments = {"function": function, "model": case.model, "state": state, "D": D}
         case.arguments["mode"] = case.rng.choice(MODES)
-        if function is kg.constrained_dynamics:
+        if function in OF_ROWS:
             case.arguments["constraints"] = some_constraints(case.rng, case.model)
+        if function is kg.hybrid_dynamics:
+            case.arguments["prescribed"] = [case.rng.choice(case.model.speed_names)]
+        if function is kg.jacobian:
+            case.arguments["link"] = case.rng.choice(case.model.link_names)
         try:
             result = case.call()
             assert bits(case.call(threads=1)) == bits(case.call(threads=2)) == bits(result)
@@ -206,7 +214,7 @@ def test_directional():
                 continue
             good += 1
             assert all(np.isfinite(x).all() for x in leaves(result).values())
-            shape = result.value.shape[: result.value.ndim - (2 if function is kg.mass_matrix else 1)]
+            shape = result.value.shape[: result.value.ndim - (2 if function in MATRICES else 1)]
             assert result.derivative.shape[:-1] == result.value.shape
             if 0 not in shape:
                 at = tuple(case.rng.randrange(size) for size in shape)

@@ -3,7 +3,9 @@
 function      directional, what it returns, and what its modes are
 sweep         its arguments, checked
 differences   forward and central
-algorithms    both exact modes of each function
+slopes        along directions, by duals and by products with matrices
+algorithms    both exact modes of each function; those of impacts, G and γ in constrained, of hybrid dynamics and
+              Jacobians in motion
 """
 
 from kinegrad.directional.function import MODES, STEPS, Directional, directional

@@ -9,10 +9,14 @@ from typing import Any
 import numpy as np
 
 from kinegrad import _engine as engine
-from kinegrad._kernels import constraint_rows, dual_states
+from kinegrad._kernels import dual_states
 from kinegrad.constrained.derivatives import constrained_dynamics_derivatives
-from kinegrad.constrained.dynamics import constrained_dynamics
+from kinegrad.constrained.dynamics import constrained_dynamics, impact
+from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
+from kinegrad.directional.constrained import ImpactSpeeds, RowDrift, RowJacobian
+from kinegrad.directional.motion import PointJacobian, PrescribedMotion
+from kinegrad.directional.slopes import TORQUES, contracted, duals, pairs, row_slopes, saddle_matrix, torque_slopes
 from kinegrad.directional.sweep import Algorithm, Array, Found, Sweep
 from kinegrad.dynamics import (
     FORWARD,
@@ -25,6 +29,8 @@ from kinegrad.dynamics import (
 )
 from kinegrad.dynamics_derivatives import JVP, inverse_dynamics_derivatives
 from kinegrad.forward_derivatives import forward_dynamics_derivatives
+from kinegrad.hybrid import hybrid_dynamics
+from kinegrad.kinematics import jacobian
 from kinegrad.loads import Loads
 from kinegrad.model import Model
 
@@ -43,13 +49,13 @@ class _MassMatrix(Algorithm):
     def tangent(self, sweep: Sweep) -> Found:
         if sweep.model.coordinates:
             return self._by_columns(sweep)
-        [(M, slopes)] = _duals(sweep, self.dual, sweep.x, sweep.along)
+        [(M, slopes)] = duals(sweep, self.dual, sweep.x, sweep.along)
         return M, sweep.directions_last(slopes)
 
     def structured(self, sweep: Sweep) -> Found:
         if sweep.model.coordinates:
             return self._by_columns(sweep)
-        batch, [(q, dq)], _ = _pairs(sweep, MASS_MATRIX, sweep.x, sweep.along)
+        batch, [(q, dq)], _ = pairs(sweep, MASS_MATRIX, sweep.x, sweep.along)
         assert dq is not None
         values, slopes = engine.run_mass_tangents(batch, q, dq, sweep.threads)
         batch.results = [values]
@@ -71,7 +77,6 @@ class _MassMatrix(Algorithm):
 class _InverseDynamics(Algorithm):
     names = ("inverse_dynamics", "RNEA")
     state: tuple[str, ...] = ("q", "v", "a")
-    dual = replace(METHODS["spatial"], function=dual_states.inverse_dynamics)
 
     def motion(self, sweep: Sweep, state: Sequence[Array]) -> Sequence[Array]:
         """q, v and a of a state."""
@@ -84,16 +89,16 @@ class _InverseDynamics(Algorithm):
     def tangent(self, sweep: Sweep) -> Found:
         motion = self.motion(sweep, sweep.x)
         if sweep.plain:
-            [(tau, slopes)] = _duals(sweep, self.dual, motion, sweep.along)
+            [(tau, slopes)] = duals(sweep, TORQUES, motion, sweep.along)
         else:
             tau = self.value(sweep, sweep.x, sweep.loads)
-            slopes = _torque_slopes(sweep, motion, [sweep.along_or_zero(k) for k in range(3)])
+            slopes = torque_slopes(sweep, motion, [sweep.along_or_zero(k) for k in range(3)])
         return tau, sweep.directions_last(slopes)
 
     def structured(self, sweep: Sweep) -> Found:
         motion = self.motion(sweep, sweep.x)
         found = inverse_dynamics_derivatives(sweep.model, *motion, loads=sweep.given_loads, threads=sweep.threads)
-        return found.tau, _contracted(sweep, found.dtau_dq, found.dtau_dv, found.dtau_da)
+        return found.tau, contracted(sweep, found.dtau_dq, found.dtau_dv, found.dtau_da)
 
 
 class _BiasForces(_InverseDynamics):
@@ -115,33 +120,23 @@ class _ForwardDynamics(Algorithm):
 
     def tangent(self, sweep: Sweep) -> Found:
         if sweep.plain:
-            [(a, slopes)] = _duals(sweep, self.dual, sweep.x, sweep.along)
+            [(a, slopes)] = duals(sweep, self.dual, sweep.x, sweep.along)
             return a, sweep.directions_last(slopes)
         a = self.value(sweep, sweep.x, sweep.loads)
         changes = [sweep.along_or_zero(0), sweep.along_or_zero(1), np.zeros(sweep.model.nv)]
         M = mass_matrix(sweep.model, sweep.x[0], threads=sweep.threads)
         with np.errstate(all="ignore"):  # what overflows is found in the end
-            right = sweep.along_or_zero(2) - _torque_slopes(sweep, [*sweep.x[:2], a], changes)
+            right = sweep.along_or_zero(2) - torque_slopes(sweep, [*sweep.x[:2], a], changes)
             return a, np.ascontiguousarray(np.linalg.solve(M, right.swapaxes(-1, -2)))  # [kudruss2019] prop. 3
 
     def structured(self, sweep: Sweep) -> Found:
         found = forward_dynamics_derivatives(sweep.model, *sweep.x, loads=sweep.given_loads, threads=sweep.threads)
-        return found.a, _contracted(sweep, found.da_dq, found.da_dv, found.da_dtau)
+        return found.a, contracted(sweep, found.da_dq, found.da_dv, found.da_dtau)
 
 
 class _ConstrainedDynamics(Algorithm):
     names = ("constrained_dynamics", "FDCONT")
     state: tuple[str, ...] = ("q", "v", "tau")
-    dual = engine.Kernel(
-        dual_states.constraints,
-        engine.QVA,
-        (
-            engine.Result("jacobian", (engine.Axis.POINT, engine.Axis.PER_POSITION)),
-            engine.Result("acceleration", (engine.Axis.POINT,)),
-        ),
-        tables=lambda model, loaded, stream: ((), constraint_rows.slots(model.n)),
-        with_elements=engine.indifferent,
-    )
 
     def checked(self, model: Model, constraints: Any) -> Any:
         check_set(model, constraints)
@@ -161,9 +156,9 @@ class _ConstrainedDynamics(Algorithm):
         a, f = value[..., : model.n], value[..., model.n :]
         dq = sweep.along[0] if sweep.along[0] is not None else np.zeros((*sweep.shape, sweep.count, model.n))
         motion, changes = (*sweep.x[:2], a), (dq, sweep.along[1], None)
-        [(_, dtau)] = _duals(sweep, _InverseDynamics.dual, motion, changes)
-        (G, dG), (_, curve) = _duals(sweep, self.dual, motion, changes, (rows.m,), [tuple(rows._tables)])
-        K = _saddle(mass_matrix(model, sweep.x[0], threads=sweep.threads), G)
+        [(_, dtau)] = duals(sweep, TORQUES, motion, changes)
+        (G, dG), (_, curve) = row_slopes(sweep, rows, motion, changes)
+        K = saddle_matrix(mass_matrix(model, sweep.x[0], threads=sweep.threads), G)
         with np.errstate(all="ignore"):  # what overflows is found in the end
             pull = (f[..., None, :, None] * dG).sum(axis=-2)
             right = np.concatenate([sweep.along_or_zero(2) - dtau + pull, -curve], axis=-1)
@@ -174,8 +169,8 @@ class _ConstrainedDynamics(Algorithm):
             sweep.model, sweep.constraints, *sweep.x, loads=sweep.given_loads, threads=sweep.threads
         )
         by_parts = (
-            _contracted(sweep, d.da_dq, d.da_dv, d.da_dtau),
-            _contracted(sweep, d.dforces_dq, d.dforces_dv, d.dforces_dtau),
+            contracted(sweep, d.da_dq, d.da_dv, d.da_dtau),
+            contracted(sweep, d.dforces_dq, d.dforces_dv, d.dforces_dtau),
         )
         return np.concatenate([d.a, d.forces], axis=-1), np.concatenate(by_parts, axis=-2)
 
@@ -186,65 +181,9 @@ ALGORITHMS: dict[Callable[..., Any], Algorithm] = {
     bias_forces: _BiasForces(),
     forward_dynamics: _ForwardDynamics(),
     constrained_dynamics: _ConstrainedDynamics(),
+    impact: ImpactSpeeds(),
+    hybrid_dynamics: PrescribedMotion(),
+    jacobian: PointJacobian(),
+    ConstraintSet.jacobian: RowJacobian(),
+    ConstraintSet.drift: RowDrift(),
 }
-
-
-# --- along directions -----------------------------------------------------------------------------------------
-
-
-def _pairs(
-    sweep: Sweep, kernel: engine.Kernel, state: Sequence[Array], changes: Sequence[Array | None]
-) -> tuple[engine.Batch, list[tuple[Array, Array | None]], Sequence[Array]]:
-    """The batch; values, (states, n), with slopes, (states, k, n) or None; loads."""
-    batch, rows, loads = engine.checked(
-        kernel, sweep.model.without_elements, state, sweep.loads if kernel.loads else None
-    )
-    batch.check_finite()
-    shape = (batch.states, sweep.count, batch.n)
-    slopes = [None if d is None else d.reshape(shape) for d in changes]
-    slopes += [None] * (len(rows) - len(slopes))
-    values = [engine.kernel_array(np.broadcast_to(x, (batch.states, batch.n))) for x in rows]
-    return batch, list(zip(values, slopes, strict=True)), loads
-
-
-def _duals(
-    sweep: Sweep,
-    kernel: engine.Kernel,
-    state: Sequence[Array],
-    changes: Sequence[Array | None],
-    points: engine.Shape | None = None,
-    options: Sequence[Any] = (),
-) -> list[tuple[Array, Array]]:
-    """What a kernel of ``_kernels/dual_states.py`` finds: values, (..., *core), and slopes, (..., k, *core)."""
-    batch, pairs, loads = _pairs(sweep, kernel, state, changes)
-    both = engine.run_duals(kernel, batch, pairs, loads, sweep.threads, points, options)
-    batch.results = both[0]
-    batch.check_results()
-    return [
-        (value.reshape(*sweep.shape, *core), slope.reshape(*sweep.shape, sweep.count, *core))
-        for value, slope, core in zip(*both, kernel.cores(sweep.model, points), strict=True)
-    ]
-
-
-def _contracted(sweep: Sweep, *matrices: Any) -> Array:
-    """Derivatives, (..., r, nv) each, times the changes of the parts of the state, (..., nv, k)."""
-    with np.errstate(all="ignore"):  # what overflows is found in the end
-        products = [m @ d for m, d in zip(matrices, sweep.D, strict=False) if d is not None]
-        total: Array = products[0]
-        for product in products[1:]:
-            total += product
-    return total
-
-
-def _torque_slopes(sweep: Sweep, motion: Sequence[Array], changes: Sequence[Array]) -> Array:
-    """Slopes of torques, (..., k, nv), where coordinates are not joints or force elements act."""
-    given = (*sweep.abreast(motion), *changes)
-    return engine.evaluate(JVP, sweep.model, given, sweep.loads_abreast, threads=sweep.threads)[0]
-
-
-def _saddle(M: Array, G: Array) -> Array:
-    """K = [M −Gᵀ; G 0]."""
-    n, m = M.shape[-1], G.shape[-2]
-    K = np.zeros((*M.shape[:-2], n + m, n + m))
-    K[..., :n, :n], K[..., :n, n:], K[..., n:, :n] = M, -G.swapaxes(-1, -2), G
-    return K

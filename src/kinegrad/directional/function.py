@@ -9,13 +9,14 @@ With a state x and directions D = (d_1 … d_k), one call gives f(x) and the k d
 
 The first two are there to be compared with; the last is the one to use.  Of the mass matrix it is algorithm 3 of the
 paper, with what does not depend on the direction taken out of its loops; of torques and accelerations, the matrices of
-derivatives that topology leaves (``rnea_derivatives.py`` and its like), times D.  Constrained dynamics is the solution
-of a linear system: in both exact modes its matrix is factored once for all directions (proposition 3, algorithm 4).
+derivatives that topology leaves (``rnea_derivatives.py`` and its like), times D.  Constrained dynamics, impacts and
+hybrid dynamics are solutions of linear systems: in both exact modes their matrices are factored once for all directions
+(proposition 3, algorithm 4).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,10 @@ def directional(
     *,
     mode: str = "structured",
     constraints: ConstraintSet | None = None,
+    restitution: ArrayLike | None = None,
+    prescribed: Iterable[str] | None = None,
+    link: str | Sequence[str] | None = None,
+    point: ArrayLike | None = None,
     loads: Loads | None = None,
     step: float | None = None,
     threads: int | None = None,
@@ -73,7 +78,10 @@ def directional(
     function : callable
         One of :func:`mass_matrix`, of (q,); :func:`bias_forces`, of (q, v); :func:`inverse_dynamics`, of (q, v, a);
         :func:`forward_dynamics`, of (q, v, tau); :func:`constrained_dynamics`, of (q, v, tau), whose value is the
-        accelerations and then the forces of the constraints, (..., n + m).
+        accelerations and then the forces of the constraints, (..., n + m); :func:`impact`, of (q, v): speeds and then
+        impulses, (..., n + m); :func:`hybrid_dynamics`, of (q, v, tau, a): accelerations and then torques, (..., 2 n);
+        :func:`jacobian`, of (q,): linear and then angular rows, (..., 6, n), or (..., k, 6, n) of k points;
+        ``ConstraintSet.jacobian``, G of (q,); ``ConstraintSet.drift``, γ of (q, v).
     model : Model
     state : sequence of array_like, shape (..., n) each
         What `function` takes of the state, in its order and units.
@@ -90,7 +98,7 @@ def directional(
     constraints : ConstraintSet, optional
         Of constrained dynamics, and of nothing else.
     loads : Loads, optional
-        External forces and torques on links, held fixed; not for the mass matrix.
+        External forces and torques on links, held fixed; not for what does not depend on them.
     step : float, optional
         Of finite differences: how far the state is moved, its largest number relative to max(1, \\|x\\|), where \\|x\\|
         is the largest of the state's.  By default ε^(1/2) = 1.5e-8 for ``forward`` and ε^(1/3) = 6.1e-6 for
@@ -124,7 +132,8 @@ def directional(
     algorithm = _algorithm(function)
     engine.one_of("mode", mode, MODES)
     size = _step(mode, step)
-    sweep = Sweep(algorithm, model, state, D, constraints, loads, threads)
+    options = {"restitution": restitution, "prescribed": prescribed, "link": link, "point": point}
+    sweep = Sweep(algorithm, model, state, D, constraints, loads, threads, options)
     if not sweep.count:
         value = algorithm.value(sweep, sweep.x, sweep.loads)
         return Directional(value, np.zeros((*value.shape, 0)))

@@ -26,6 +26,11 @@ class Algorithm:
     names: tuple[str, str]
     state: tuple[str, ...]
     loads = True
+    takes: tuple[str, ...] = ()  # besides the state
+
+    def prepared(self, model: Model, given: dict[str, Any]) -> dict[str, Any]:
+        """What the function takes besides states, constraints and loads, checked."""
+        return given
 
     def checked(self, model: Model, constraints: Any) -> Any:
         """The constraints, if there are any where there are to be some."""
@@ -51,10 +56,15 @@ class Sweep:
     """Checked arguments: states x, (*shape, nq or nv) each, and directions D, (*shape, nv, k) each or None for zero."""
 
     def __init__(
-        self, algorithm: Algorithm, model: Model, state: Any, D: Any, constraints: Any, loads: Any, threads: int | None
-    ) -> None:
+        self, algorithm: Algorithm, model: Model, state: Any, D: Any, constraints: Any, loads: Any, threads: int | None,
+        options: dict[str, Any],
+    ) -> None:  # fmt: skip
         self.algorithm, self.model, self.threads, self.given_loads = algorithm, model, threads, loads
         self.constraints = algorithm.checked(model, constraints)
+        for name, x in options.items():
+            if x is not None and name not in algorithm.takes:
+                raise InputError(f"`{name}` is given; {algorithm.names[0]} does not take it, so expected None")
+        self.options = algorithm.prepared(model, options)
         if loads is not None and not algorithm.loads:
             raise InputError(f"`loads` are given; {algorithm.names[0]} does not depend on loads, so expected None")
         self.loads = named_loads(model, loads)
