@@ -9,7 +9,7 @@ import pytest
 
 import kinegrad as kg
 from kinegrad import InputError, samples
-from kinegrad.samples import human_limits
+from kinegrad.samples import human_limits, meanings
 
 NECK_AND_ARMS = ("neck", "shoulder", "elbow", "wrist", "clavicle")
 
@@ -109,12 +109,14 @@ def test_limits_are_kept_by_copies_and_files():
 WEIGHT, CLAVICLE = 77.5, 0.17  # kg of human43, and m
 SOURCES = {  # degrees in two directions, as printed; None is an estimate
     "pelvis": (None, None), "hip.z": (45, 45), "hip.y": (45, 30), "hip.x": (125, 15), "knee": (0, 130),
-    "ankle.x": (35, 50), "ankle.y": (25, 35), "toes": (80, 30), "lumbar": (30, 30), "clavicle.y": (45, 10),
+    "ankle.x": (35, 50), "ankle.y": (25, 35), "toes": (80, 30), "lumbar": (30, 30), "lumbar.x": (29, 72),
+    "clavicle.y": (45, 10),
     "clavicle.z": (30, 30), "shoulder.z": (90, 70), "shoulder.y": (120, None), "shoulder.x": (180, 60),
     "elbow.x": (150, 0), "elbow.z": (80, 80), "wrist.x": (20, 30), "wrist.y": (70, 80), "neck.y": (45, 45),
     "neck.z": (80, 80), "neck.x": (45, 45),
 }  # fmt: skip
 TORQUES = {  # N·m as printed, or from N·m/kg or N
+    "lumbar.x": 234,
     "hip.z": 0.46 * WEIGHT, "hip.y": 1.29 * WEIGHT, "hip.x": 190, "knee": 168, "ankle.x": 126, "ankle.y": 34.6,
     "toes": 14.2, "clavicle.y": 1101 / 2 * CLAVICLE, "clavicle.z": 1117 / 2 * CLAVICLE, "shoulder.z": 50.522,
     "shoulder.y": 67.9, "shoulder.x": 92, "elbow.x": 77, "elbow.z": 16.2, "wrist.x": 11.0, "wrist.y": 12.2,
@@ -129,7 +131,7 @@ def test_limits_are_the_numbers_of_their_sources(joint):
     for found, printed in ((-lower, SOURCES[joint][0]), (upper, SOURCES[joint][1])):
         assert printed is None or found == printed
     assert strength == pytest.approx(TORQUES.get(joint, 143), rel=5e-3)
-    human = samples.human43()
+    human = samples.human43(lumbar_flexion=True)
     clavicle = abs(human.tip[human.link_index("right_clavicle"), 0, 3])
     assert (human.total_mass, clavicle) == pytest.approx((WEIGHT, CLAVICLE))
     i = human.joint_index(joint if joint in human.joint_names else f"right_{joint}")
@@ -189,6 +191,93 @@ def test_sagittal_human_bends_as_people_do(joint, frame, axis, sign):
 def test_sagittal_human_refuses(arguments):
     with pytest.raises(kg.KinegradError, match=next(iter(arguments))):
         samples.human_sagittal(**arguments)
+
+
+# --- a low back that bends ----------------------------------------------------------------------------------
+
+LOAD = 10.0 * 9.81  # N, ten kilograms
+
+
+def by_statics(model, q, below, point, force=0.0, at=None):
+    """Moment of the weights above a joint about a point, N·m, forwards positive: Σ m g (x − x₀), link by link."""
+    T = kg.forward_kinematics(model, q).transform
+    above = [i for i in range(model.n) if below in (*model.topology.ancestors(i), i)]
+    ahead = np.array([0.0, 1.0, 0.0]) if model.name.startswith("human43") else np.array([1.0, 0.0, 0.0])
+    arms = [(T[i, :3, :3] @ model.com[i] + T[i, :3, 3] - point) @ ahead for i in above]
+    moment = sum(9.81 * model.mass[i] * arm for i, arm in zip(above, arms, strict=True))
+    return moment + (force * (at - point) @ ahead if force else 0.0)
+
+
+def test_sagittal_low_back_holds_ten_kilograms_in_front():
+    """By hand: the grip is 0.186 + 0.146 + 0.054 of the height before the shoulder, L5/S1 0.0312 behind it."""
+    human = samples.human_sagittal(lumbar_flexion=True)
+    q = kg.neutral(human)
+    q[human.coordinate_index("shoulder")] = np.pi / 2
+    k = human.speed_index("lumbar")
+    reach = human.frames["grip"].placement[:3, 3]
+    box = kg.Loads(force={"forearm": [0, 0, -LOAD]}, point={"forearm": reach})
+    free, held = (kg.inverse_dynamics(human, q, 0 * q, 0 * q, loads=x)[k] for x in (None, box))
+    lever = (0.186 + 0.146 + 0.054 + 0.24 * 0.13) * 1.75
+    assert free - held == pytest.approx(LOAD * lever)  # 72 N·m more: backwards, as the back muscles pull
+    joint = kg.point_motion(human, q, link="trunk").position
+    grip = kg.point_motion(human, q, link="grip").position
+    assert held == pytest.approx(-by_statics(human, q, human.link_index("trunk"), joint, LOAD, grip))
+    assert 100 < -held < 160  # of 234 N·m
+    assert human.position_limits[human.joint_index("lumbar")] == pytest.approx(np.radians([-29, 72]))
+
+
+def test_human43_low_back_holds_ten_kilograms_in_front():
+    """`lumbar` bends to the side and feels nothing of it; `lumbar.x` feels load and arms."""
+    human = samples.human43(lumbar_flexion=True)
+    q = kg.neutral(human)
+    for side in ("right", "left"):
+        q[human.coordinate_index(f"{side}_shoulder.x")] = -np.pi / 2
+    hands = [f"{side}_hand" for side in ("right", "left")]
+    box = kg.Loads(force={hand: [0, 0, -LOAD / 2] for hand in hands})
+    tau = kg.inverse_dynamics(human, q, 0 * q, 0 * q, loads=box)
+    assert tau[human.speed_index("lumbar")] == pytest.approx(0, abs=1e-9)
+    joint = np.array([0.0, 0.0, 0.153 * 0.49])
+    grip = kg.point_motion(human, q, link="right_hand").position
+    assert grip[1] == pytest.approx(0.28 + 0.26 + 0.19)
+    expected = by_statics(human, q, human.link_index("trunk"), joint, LOAD, grip)
+    assert tau[human.speed_index("lumbar.x")] == pytest.approx(-expected)
+    assert 70 < expected < 110
+
+
+@pytest.mark.parametrize("name", ["human43", "human_sagittal"])
+def test_a_low_back_that_is_held_straight_changes_nothing(name):
+    """Torques of all other joints are those of the body without it, in any motion that leaves it at zero."""
+    make = getattr(samples, name)
+    plain, bends = make(), make(lumbar_flexion=True)
+    extra = "lumbar.x" if name == "human43" else "lumbar"
+    names = [x.replace("pelvis.t", "trunk.t").replace("pelvis.r", "trunk.r") if name == "human_sagittal" else x
+             for x in bends.joint_names]  # fmt: skip
+    assert set(names) - set(plain.joint_names) == {extra}
+    q, v, a = np.random.default_rng(0).uniform(-1, 1, (3, plain.nv))
+    order = [plain.joint_index(x) if x != extra else -1 for x in names]
+    state = [np.where(np.array(order) < 0, 0.0, x[order]) for x in (q, v, a)]
+    found = kg.inverse_dynamics(bends, *state)
+    expected = kg.inverse_dynamics(plain, q, v, a)
+    for k, j in enumerate(order):
+        assert j < 0 or found[k] == pytest.approx(expected[j], abs=1e-10 * abs(expected).max())
+    assert bends.total_mass == pytest.approx(plain.total_mass)
+    frame = "head" if name == "human43" else "crown"
+    np.testing.assert_allclose(place(bends, state[0], frame), place(plain, q, frame), atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["human43_lumbar", "human_sagittal_lumbar"])
+def test_a_low_back_bends_forwards(name):
+    model = samples.SAMPLES[name]()
+    assert model.name == name
+    q = np.zeros(model.nv)
+    q[model.joint_index("lumbar.x" if name.startswith("human43") else "lumbar")] = 0.5
+    head, ahead = ("head", 1) if name.startswith("human43") else ("crown", 0)
+    moved = place(model, q, head) - place(model, 0 * q, head)
+    assert moved[ahead] > 0.2
+    assert moved[2] < 0
+    assert set(meanings.coordinate_meanings(model)) == set(model.joint_names)
+    assert not meanings.missing_motion(model)
+    assert name in meanings.missing_motion(samples.SAMPLES[name.removesuffix("_lumbar")]())
 
 
 # --- the five-bar arm ---------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from rich.text import Text
 import kinegrad as kg
 from kinegrad.cli.console import find_file, open_console, plain, print_section, text_table
 from kinegrad.cli.meanings import meaning_table
+from kinegrad.samples.meanings import missing_motion
 
 if TYPE_CHECKING:
     from kinegrad.io import ModelFile
@@ -63,6 +64,8 @@ def info(
     print_section(console, "joints, each axis in its joint's frame", _joint_table(mechanism))
     title = "what is positive: right-handed turns about axes of the world, where all joints are zero"
     print_section(console, title, meaning_table(mechanism))
+    if missing := missing_motion(mechanism):
+        console.print(plain(missing))
     if (limits := _limit_table(mechanism)) is not None:
         print_section(console, "limits of joints", limits)
     if mechanism.coordinates:

@@ -16,6 +16,9 @@
 :func:`random_tree`         any number of joints, for tests and timings
 ==========================  =========================================================================
 
+Both humans have a low back that bends, L5/S1, with ``lumbar_flexion=True``; ``SAMPLES`` has these, too, as
+``human43_lumbar`` and ``human_sagittal_lumbar``.
+
 ``SAMPLES`` names open mechanisms that need no argument, ``CLOSED`` those that come with constraints:
 
 >>> SAMPLES["human43"]().n
@@ -26,6 +29,7 @@
 """
 
 from collections.abc import Callable
+from functools import partial
 
 from kinegrad.constraints import ConstraintSet
 from kinegrad.model import Model
@@ -58,7 +62,9 @@ __all__ = [
 
 SAMPLES: dict[str, Callable[[], Model]] = {
     "human43": human43,
+    "human43_lumbar": partial(human43, lumbar_flexion=True),
     "human_sagittal": human_sagittal,
+    "human_sagittal_lumbar": partial(human_sagittal, lumbar_flexion=True),
     "two_link": two_link,
     "puma560": puma560,
     "double_pendulum": double_pendulum,

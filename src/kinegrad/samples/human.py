@@ -13,7 +13,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.model import DH, Inertia, Model
 from kinegrad.model.model import STANDARD_GRAVITY
 from kinegrad.model.names import find_name
-from kinegrad.model.numbers import real_number
+from kinegrad.model.numbers import flag, real_number
 from kinegrad.samples.human_limits import limits_of
 
 __all__ = ["human43"]
@@ -37,6 +37,9 @@ MASSES = {
 # Φ and Ψ, [zhakatayev2023] (19), (20), from 0: root, right leg, left leg, trunk, right arm, left arm, head.
 PHI = [-1, 0, 0, 0, 3, 3, 3]
 PSI = [[0, 4], [5, 12], [13, 20], [21, 21], [22, 30], [31, 39], [40, 42]]
+PSI_LUMBAR = [[0, 4], [5, 12], [13, 20], [21, 22], [23, 31], [32, 40], [41, 43]]  # with a low back
+# L5/S1 above the middle of the hips, by the length of the trunk: 0.075 m, as of human_sagittal of 1.71 m
+LUMBAR = 0.153
 
 
 class _Row(NamedTuple):
@@ -54,6 +57,7 @@ def human43(
     lengths: Mapping[str, float] | None = None,
     masses: Mapping[str, float] | None = None,
     thickness: float = 0.0,
+    lumbar_flexion: bool = False,
     gravity: ArrayLike = STANDARD_GRAVITY,
 ) -> Model:
     """The human body of [zhakatayev2023], Tables 1 and 2: 43 joints, 20 limbs, 77.5 kg.
@@ -65,7 +69,8 @@ def human43(
     called x (also of knees and toes) are about −x: a positive knee bends, a positive hip swings back.  The
     twist of a forearm, ``right_elbow.z``, is about −z.  The whole body turns by ``pelvis.rx`` and
     ``pelvis.rz``; the third, about y, is a joint of its own in each of the three branches: ``right_pelvis``,
-    ``left_pelvis``, ``lumbar``.
+    ``left_pelvis``, ``lumbar``.  No joint of the paper's body bends the trunk forwards against the pelvis: ``lumbar``
+    bends it to the side, and its torque is zero for a load that is held in front.  `lumbar_flexion` adds that joint.
 
     Joints have anatomical ranges and strengths, ``position_limits`` and ``effort_limits``:
     :mod:`kinegrad.samples.human_limits` says which, and where they are from.  The six freedoms of the whole body have
@@ -80,6 +85,10 @@ def human43(
         The same for the mass of one limb, kg.
     thickness : float
         Radius of each limb by its length: 0 makes slender rods, more makes solid cylinders.
+    lumbar_flexion : bool
+        Whether the low back bends: a hinge ``lumbar.x``, positive forwards, at the height of L5/S1, 0.153 of the
+        trunk's length above the middle of the hips.  The trunk below it is a limb of its own, ``lower_trunk``, with its
+        share of the trunk's mass, so that the body is the same at ``lumbar.x`` = 0.  44 joints; ``human43_lumbar``.
     gravity : array_like, shape (3,)
         World, m/s².
 
@@ -106,15 +115,19 @@ def human43(
     >>> human43(lengths={"thigh": 0.50}).tip[8, :3, 3].tolist()
     [0.5, 0.0, 0.0]
     """
-    rows = list(_table(_changed("lengths", LENGTHS, lengths)))
+    bends = flag("`lumbar_flexion`", lumbar_flexion)
+    rows = list(_table(_changed("lengths", LENGTHS, lengths), bends))
     table = [DH(row.theta, row.d, row.a, row.alpha, row.variable) for row in rows]
     thickness = real_number("`thickness`", thickness)
     kilograms = _changed("masses", MASSES, masses)
+    if bends:
+        trunk = kilograms["trunk"]
+        kilograms |= {"lower_trunk": LUMBAR * trunk, "trunk": (1 - LUMBAR) * trunk}
     ranges, strengths = limits_of([row.joint for row in rows])
     return Model.from_dh(
         table,
-        branches=(PHI, PSI),
-        name="human43",
+        branches=(PHI, PSI_LUMBAR if bends else PSI),
+        name="human43_lumbar" if bends else "human43",
         joint_names=[row.joint for row in rows],
         link_names=[row.limb or row.joint for row in rows],
         inertias=[_limb(kilograms, thickness, row.limb, dh) for row, dh in zip(rows, table, strict=True)],
@@ -124,7 +137,7 @@ def human43(
     )
 
 
-def _table(L: Mapping[str, float]) -> Iterator[_Row]:
+def _table(L: Mapping[str, float], bends: bool) -> Iterator[_Row]:
     """[zhakatayev2023] Table 1."""
     #          joint        θ   d  a   α
     yield _Row("pelvis.tz", 0, 0, 0, -Q, "d")
@@ -134,7 +147,11 @@ def _table(L: Mapping[str, float]) -> Iterator[_Row]:
     yield _Row("pelvis.rz", Q, 0, 0, -Q)
     yield from _leg("right", +1, L)
     yield from _leg("left", -1, L)
-    yield _Row("lumbar", Q, 0, -L["trunk"], 0, limb="trunk")
+    if bends:
+        yield _Row("lumbar", Q, 0, -LUMBAR * L["trunk"], -Q, limb="lower_trunk")
+        yield _Row("lumbar.x", 0, 0, -(1 - LUMBAR) * L["trunk"], Q, limb="trunk")
+    else:
+        yield _Row("lumbar", Q, 0, -L["trunk"], 0, limb="trunk")
     yield from _arm("right", +1, L)
     yield from _arm("left", -1, L)
     yield _Row("neck.y", -Q, 0, 0, Q)

@@ -34,6 +34,8 @@ angles and speeds.
 - The trunk bends to its side with 143 N·m, an estimate: with as much as it bends forwards [robert2013], the weaker of
   the two directions (backwards 234 N·m).  No measured torque to the side was found.  The two joints of the pelvis carry
   the same trunk and have the same number.
+- ``lumbar.x``, the low back of bodies that bend there, has the flexion and extension of the whole lumbar spine of the
+  youngest group of [troke2001] in one joint, and the torque of the trunk backwards [robert2013].
 
 The pelvis moves in space without motors, so it has neither ranges nor strengths there.
 
@@ -69,6 +71,7 @@ LIMITS = {
     "ankle.y": JointLimits(-25, 35, 34.6),  # eversion, inversion [merck2013]; [dafonseca2025]
     "toes": JointLimits(-80, 30, 14.2),  # extension, flexion [merck2013]; [goldmann2012]
     "lumbar": JointLimits(-30, 30, 143),  # trunk to the side [cfr471a]; estimate
+    "lumbar.x": JointLimits(-29, 72, 234),  # extension, flexion [troke2001]; [robert2013]
     "clavicle.y": JointLimits(-45, 10, 94),  # elevation, depression [sternoclavicular]; [garner2008]
     "clavicle.z": JointLimits(-30, 30, 95),  # backwards, forwards [sternoclavicular]; [garner2008]
     "shoulder.z": JointLimits(-90, 70, 50.5),  # lateral, medial rotation [norkin2016]; [millard2019]

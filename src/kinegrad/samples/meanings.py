@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from kinegrad.model import Model
 
-__all__ = ["coordinate_meanings"]
+__all__ = ["coordinate_meanings", "missing_motion"]
 
 _RIGHT = {
     "pelvis": ("pelvis side down", "up"),
@@ -58,12 +58,39 @@ def _left() -> dict[str, tuple[str, str]]:
     return {name: (pair[1], pair[0]) if name.endswith(_MIRRORED) else pair for name, pair in _RIGHT.items()}
 
 
-_MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
-    "human43": _MIDDLE
+_HUMAN = (
+    _MIDDLE
     | {f"right_{name}": pair for name, pair in _RIGHT.items()}
-    | {f"left_{name}": pair for name, pair in _left().items()},
+    | {f"left_{name}": pair for name, pair in _left().items()}
+)
+_MEANINGS: dict[str, dict[str, tuple[str, str]]] = {
+    "human43": _HUMAN,
+    "human43_lumbar": _HUMAN | {"lumbar.x": ("flexion, trunk forwards", "extension")},
     "human_sagittal": _SAGITTAL,
+    "human_sagittal_lumbar": {
+        **{name.replace("trunk.t", "pelvis.t"): pair for name, pair in _SAGITTAL.items() if name != "trunk.ry"},
+        "pelvis.ry": ("pelvis tilts forwards", "backwards"),
+        "lumbar": ("flexion, trunk forwards", "extension"),
+    },
 }
+
+
+_MISSING = {
+    "human43": "no joint bends the low back forwards: lumbar bends it to the side; human43_lumbar has a joint at L5/S1",
+    "human_sagittal": "no joint bends the low back: trunk is one piece; human_sagittal_lumbar has a joint at L5/S1",
+}
+
+
+def missing_motion(model: Model) -> str:
+    """Return what a sample model cannot do that its names may suggest, and which sample can; empty for others.
+
+    Examples
+    --------
+    >>> from kinegrad.samples import human_sagittal
+    >>> missing_motion(human_sagittal())
+    'no joint bends the low back: trunk is one piece; human_sagittal_lumbar has a joint at L5/S1'
+    """
+    return _MISSING.get(model.name, "") if coordinate_meanings(model) else ""
 
 
 def coordinate_meanings(model: Model) -> Mapping[str, tuple[str, str]]:
