@@ -25,6 +25,7 @@ from kinegrad.motion import (
     Time,
 )
 from kinegrad.motion.problem import problem as module
+from kinegrad.motion.problem import verification
 from tests.motion.problem import problems
 from tests.motion.problem.test_two_link import lifting, time_optimal
 
@@ -36,6 +37,59 @@ def test_torques_applied_forwards_move_the_arm_as_predicted():
     assert proof.departure < 1e-6  # what errors of the polynomial through torques grow to in half a second
     assert proof.in_segments < 1e-10
     assert proof.mujoco < 1e-9  # segment by segment: no step crosses a corner of the torques
+
+
+def test_verification_names_units_and_counts_segments():
+    """A cart departs by metres, an arm by radians; what is done is told after each segment."""
+    cart = kg.samples.cart_pendulum()
+    ends = [Boundary("start", q=[0, 0], v=0), Boundary("end", q=[1, 0.1], v=0)]
+    problem = MotionProblem(cart, Phase(segments=4, duration=1.0), ends, Effort())
+    assert problem.model.layout.coordinate_kinds[0] == "prismatic"
+    told = []
+    proof = problem.solve().verify(mujoco=False, progress=lambda done, of: told.append((done, of)))
+    assert told == [(4, 8), (5, 8), (6, 8), (7, 8), (8, 8)]
+    assert proof.unit == ("m" if proof.coordinate == cart.coordinate_names[0] else "rad")
+    assert f"by {proof.in_segments:.2g} {proof.segment_unit}; all at once by {proof.departure:.2g} {proof.unit} (" in (
+        proof.message
+    )
+    with pytest.raises(kg.InputError, match=r"`progress` is 3; expected True, or a function \(done, of\)"):
+        problem.solve().verify(progress=3)
+
+
+def test_segments_side_by_side_depart_as_those_simulated_alone():
+    """The batch of all segments against the adaptive integrator on each, on feet with forces between nodes."""
+    found = problems.five_bar().replaced(phases=Phase(segments=6, duration=0.5)).solve()
+    torques, rows = verification._torques(found, 0), verification._rows(found, 0)
+    edges = verification._edges(found, 0)
+    at, alone = found.phases[0](edges), []
+    for k in range(6):
+        one = verification._simulated(found, 0, torques, rows, at.q[k], at.v[k], edges[k : k + 2])
+        alone.append(np.abs(one.q[-1] - at.q[k + 1]))
+    together = verification._in_segments(found, 0, torques, rows)
+    np.testing.assert_allclose(together, np.max(alone, axis=0), rtol=1e-3, atol=1e-9)
+
+
+def test_a_lost_motion_ends_its_simulation(monkeypatch):
+    """What is 1 rad off by itself says nothing of the prediction any more, and takes long."""
+    monkeypatch.setattr(verification, "LOST", 1e-300)
+    told = []
+    proof = lifting(2).solve().verify(mujoco=False, progress=lambda *done: told.append(done))
+    assert "the simulation all at once was ended there, at t = " in proof.message
+    assert len(told) == 2
+    assert np.isfinite(proof.departure)
+
+
+def test_ctrl_c_leaves_what_was_simulated():
+    """The segments are known by then, and the message says what is not."""
+    found = lifting(2).solve()
+
+    def stop(done, of):
+        if done > of // 2:
+            raise KeyboardInterrupt
+
+    proof = found.verify(mujoco=False, progress=stop)
+    assert proof.in_segments < 1e-10
+    assert "stopped by Ctrl-C after " in proof.message
 
 
 def test_a_closed_loop_is_proved_under_its_constraint():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -104,7 +105,10 @@ class MotionSolution(Result):
                 said += f". Between the nodes tolerances are exceeded: {each}"
         return ". Note: ".join([said, *self.problem.parts.at_rest])
 
-    def verify(self, *, segments: bool = True, mujoco: bool | None = None, whole: bool = True) -> Verification:
+    def verify(
+        self, *, segments: bool = True, mujoco: bool | None = None, whole: bool = True,
+        progress: bool | Callable[[int, int], None] | None = None,
+    ) -> Verification:  # fmt: skip
         """Apply the predicted torques to the mechanism, and see how far it departs from the predicted motion.
 
         Parameters
@@ -114,7 +118,14 @@ class MotionSolution(Result):
         mujoco : bool, optional
             Whether to simulate with MuJoCo as well; if not given, where it is installed.
         whole : bool
-            Simulate the motion all at once, too: without control a body on its feet falls, which takes long to compute.
+            Simulate the motion all at once, too, until it departs by more than 1 rad or m.
+        progress : bool or callable, optional
+            True shows how many segments are simulated on stderr; a function is called with how many are, and of how
+            many.
+
+        Notes
+        -----
+        Ctrl-C ends the simulation; what was found until then is returned, and the message says so.
 
         Examples
         --------
@@ -130,7 +141,7 @@ class MotionSolution(Result):
                 raise InputError(f"`{name}` is {shown(value)}; expected True or False")
         if not (whole or segments):
             raise InputError("`whole` and `segments` are both False; expected at least one to simulate")
-        return verify(self, mujoco=mujoco, segments=segments, whole=whole)
+        return verify(self, mujoco=mujoco, segments=segments, whole=whole, progress=progress)
 
     def sensitivity(self, parameters: Any = None, *, limits: bool = True, boundary: bool = False) -> Sensitivity:
         """How the optimum changes with masses, lengths, loads, limits and conditions at ends, from its multipliers.

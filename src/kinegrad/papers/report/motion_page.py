@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -123,9 +124,12 @@ def predict(
         solution = solve_to_the_end(problem, guess, solver=solver, progress=progress, **prediction.options)
         seconds = perf_counter() - begin
         stands = any(isinstance(one, Foot) for one in problem.requirements)
-        say("simulating the predicted torques", 0, 1)
+        step = "simulating the predicted torques"
+        say(step, 0, 1)
         try:
-            verification = solution.verify(whole=not stands)  # without control, who stands falls
+            verification = solution.verify(
+                whole=not stands, progress=partial(say, step)
+            )  # without control, who stands falls
         except KeyboardInterrupt:  # the motion is there, and its page is to be
             verification = None
         report = PredictionReport(
