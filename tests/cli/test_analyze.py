@@ -143,6 +143,8 @@ def test_a_plate_of_unknown_names(tmp_path: Path) -> None:
     assert "no plate uses: &#x27;sync&#x27;" in (tmp_path / "out" / "index.html").read_text()
     found = read_storage(tmp_path / "out" / "torques.sto").values
     assert np.abs(found - walk.motion.tau).max() < 1e-9 * np.abs(walk.motion.tau).max()
+    code, text = run(tmp_path, *given, "--columns", "none")
+    assert (code, "no plate uses: 'K.x'" in text, "is a plate missing" in text) == (0, True, True), text
 
 
 def test_hidden_markers_are_said_with_times(tmp_path: Path) -> None:

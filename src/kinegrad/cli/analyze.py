@@ -65,7 +65,8 @@ def analyze(
         list[str] | None,
         typer.Option(
             metavar="PLATE=FORCE,POINT,TORQUE",
-            help="A plate of unusual names in .mot or .sto: what the names of its columns begin with. Repeatable.",
+            help="A plate of unusual names in .mot or .sto: what the names of its columns begin with. Repeatable. "
+            "Or none: what is not recognised is no plate.",
         ),
     ] = None,
     units: Annotated[
@@ -275,7 +276,7 @@ def _plates(
 def _mapped(columns: list[str]) -> dict[str, dict[str, str]]:
     """``PLATE=FORCE,POINT,TORQUE`` as `columns` of plates_of."""
     found = dict[str, dict[str, str]]()
-    for text in columns:
+    for text in [] if columns == ["none"] else columns:
         plate, equals, names = text.partition("=")
         parts = [part.strip() for part in names.split(",")]
         if not (plate and equals and len(parts) in (2, 3) and all(parts)):

@@ -23,6 +23,7 @@ from kinegrad.model.units import joint_units
 from kinegrad.motion import Motion
 from kinegrad.recordings.force_plates import ForcePlate, assign_links, plate_loads
 from kinegrad.recordings.inverse_kinematics import InverseKinematics
+from kinegrad.recordings.marker_problem import coordinate_limits
 from kinegrad.recordings.motion_from_positions import motion_from_positions
 from kinegrad.recordings.opensim_filter import motion_as_opensim
 from kinegrad.recordings.torque_errors import TorqueErrors, torque_errors
@@ -152,7 +153,7 @@ def analyze_recording(
     marker_error : float, optional
         Standard deviation of markers in each direction, m; by default estimated from their distances from the model.
     coordinate_error : float, optional
-        Standard deviation of each coordinate, rad or m, if q does not come from markers.
+        Standard deviation of each coordinate, rad or m, if q does not come from markers; larger where q is NaN.
     mass_error, length_error : float
         Relative standard deviations of the mass of each body and of the length of each bone.
     prior : dict of str to float, optional
@@ -193,9 +194,13 @@ def analyze_recording(
     known, gaps = check_prior(model, prior), list[Gap]()
     if kinematics is not None and covariance is not None:
         gaps, covariance = _gaps(model, kinematics, motion, covariance, known)
+    elif covariance is not None and model.nq == model.nv and np.isnan(samples).any():
+        lost = np.isnan(samples)[:, :, None] * np.eye(model.nv)
+        gaps = error_gaps(model, times, samples, motion.a, lost, covariance, coordinate_limits(model), known)
     errors = torque_errors(model, motion, loads, at, covariance, smooth, times, relative[0], relative[1], gaps)
     torques, root = dataclasses.replace(motion, tau=tau), root_speeds(model)
-    doubts = [*doubts_about(model, motion, at, tau, root), *_of_gaps(gaps)]
+    lacking = "missing and filled in is" if kinematics is None else "markers do not determine"
+    doubts = [*doubts_about(model, motion, at, tau, root), *_of_gaps(gaps, lacking)]
     for text in doubts:
         warnings.warn(text, RecordingWarning, stacklevel=2)
     return Analysis(torques, at, tau * motion.v, root, errors, tuple(doubts))
@@ -216,7 +221,7 @@ def _gaps(
     return error_gaps(model, kinematics.t, q, motion.a, projection, covariance, limits, prior), covariance
 
 
-def _of_gaps(gaps: Sequence[Gap]) -> list[str]:
+def _of_gaps(gaps: Sequence[Gap], what: str) -> list[str]:
     """A sentence for each coordinate."""
     found = []
     for name in dict.fromkeys(gap.name for gap in gaps):
@@ -224,7 +229,7 @@ def _of_gaps(gaps: Sequence[Gap]) -> list[str]:
         when = ", ".join(f"from {gap.start:.4g} to {gap.end:.4g} s" for gap in mine[:SHOWN])
         when += f" and {len(mine) - SHOWN} more times" if len(mine) > SHOWN else ""
         error = f"{max(gap.error for gap in mine):.2g} {mine[0].unit}"
-        found.append(f"markers do not determine {shown(name)} {when}: its errors there are taken to be {error}")
+        found.append(f"{what} {shown(name)} {when}: its errors there are taken to be {error}")
     return found
 
 

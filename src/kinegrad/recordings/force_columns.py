@@ -127,7 +127,7 @@ def check_unused(names: Sequence[str], found: Sequence[PlateColumns], mapped: bo
     if lost or len(unused) >= PLATE:
         plates = ", ".join(shown(plate.name) for plate in found)
         what = f"{len(unused)} columns belong to no plate that is found ({plates})"
-        raise InputError(f"{what}: {listed(unused)}; {MAP}")
+        raise InputError(f"{what}: {listed(unused)}; {MAP}; or `columns={{}}` (--columns none) if they are no plate")
     return unused
 
 
