@@ -170,6 +170,15 @@ def test_a_saddle_is_no_success(solver):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
+def test_a_saddle_beside_something_steep_is_no_success(solver):
+    """Two programs in one: a curvature of −2 is not small because another one has 2e6."""
+    steep = Symbolic(3, lambda x: x[0] ** 2 - x[1] ** 2 + x[1] ** 4 + 1e6 * x[2] ** 2, scale=(1, 1, 1))
+    found = solve(steep, [1.0, 0.0, 1.0], solver=solver)
+    assert found.status == "saddle"
+    assert found.curvature == pytest.approx(-2, abs=1e-3)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_iteration_limit(solver):
     program, x0, *_ = hs(38)
     found = solve(program, x0, solver=solver, max_iterations=3)

@@ -155,11 +155,12 @@ def estimated_multipliers(
 
 def curvature(
     scaled: Any, x: Array, g: Array, jacobian: Array, hessian: Array, near: float,
-    multipliers: tuple[Array, Array] | None = None, least: float = -1e-3,
+    multipliers: tuple[Array, Array] | None = None, least: float = -1e-3, among: NDArray[np.bool_] | None = None,
 ) -> float:  # fmt: skip
     """The least eigenvalue of the Lagrangian's Hessian along directions that keep all active limits.
 
-    Of large programs, where it is below `least`, some curvature that is.  NaN where numbers overflow.
+    Of large programs, where it is below `least`, some curvature that is.  NaN where numbers overflow.  If `among` is
+    given, variables that are not among these stay where they are.
 
     An interior point stays away from limits, by the barrier parameter divided by the multiplier, and near a switch it
     is not clear which limits are active.  With multipliers, limits that are not near count as the barrier does, by
@@ -169,7 +170,9 @@ def curvature(
     from scipy.sparse import diags_array
 
     rows, bounds = active(scaled, x, g, near)
-    free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0))
+    free = np.flatnonzero((scaled.lower < scaled.upper) & (bounds == 0) & (True if among is None else among))
+    if not len(free):
+        return np.inf
     dense = len(free) <= DENSE  # at which sparse matrices cost more than their zeros save
     diagonal = np.diag if dense else diags_array
     both = matrix(hessian, scaled.hessian_pattern, (scaled.n, scaled.n)), scaled.jacobian_matrix(jacobian)
@@ -192,3 +195,24 @@ def curvature(
     if not basis.shape[1]:
         return np.inf
     return float(eigvalsh(basis.T @ full @ basis).min())
+
+
+def separate(scaled: Any, jacobian: Array, hessian: Array) -> list[tuple[NDArray[np.bool_], float]]:
+    """Variables that neither rows nor curvature join, (n,) each, and the largest entry of the Hessian among them.
+
+    What is small in one program is not small beside another one, so that each is judged by its own numbers.  Programs
+    whose largest entries have the same power of ten are judged together.
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    n, (rows, columns) = scaled.n, scaled.hessian_pattern
+    J = scaled.jacobian_matrix(jacobian).tocoo()
+    there = hessian != 0
+    i, j = np.concatenate([rows[there], n + J.row[J.data != 0]]), np.concatenate([columns[there], J.col[J.data != 0]])
+    size = n + scaled.m
+    _, label = connected_components(coo_array((np.ones(len(i)), (i, j)), shape=(size, size)), directed=False)
+    largest = np.zeros(size)
+    np.maximum.at(largest, label[rows], np.abs(hessian))
+    power = np.ceil(np.log10(np.maximum(largest[label[:n]], 1.0)))
+    return [(power == p, float(largest[label[:n]][power == p].max())) for p in np.unique(power)]

@@ -127,9 +127,12 @@ class _Judged:
             return
         near = max(SLACK * tolerance, 1e-8)
         multipliers = (self.g_multipliers, self.x_multipliers)
-        least = -np.sqrt(tolerance) * max(1.0, float(np.abs(hessian).max(initial=0.0)))
-        self.curvature = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near, multipliers, least)
-        self.is_minimum = not self.curvature < least
+        self.curvature = np.inf
+        for among, size in kkt.separate(exact, jacobian, hessian):
+            least = -np.sqrt(tolerance) * max(1.0, size)
+            found = kkt.curvature(exact, self.x, self.g, jacobian, hessian, near, multipliers, least, among)
+            self.curvature = found if np.isnan(found) else min(self.curvature, found)
+            self.is_minimum = self.is_minimum and not found < least
 
     def fulfilled(self, tolerance: float) -> bool:
         return self.conditions.worst <= SLACK * tolerance
