@@ -5,9 +5,12 @@
 
 Three formulations that share nothing but the matrices:
 
-    range-space   M = C Cᵀ,  A = C⁻¹ Gᵀ = U Σ Vᵀ:   y = V Σ⁻² Vᵀ (s − Aᵀ C⁻¹ r),   x = C⁻ᵀ (C⁻¹ r + A y)
+    range-space   M = C Cᵀ,  A = C⁻¹ Gᵀ = Q R:   y = R⁻¹ (R⁻ᵀ s − Qᵀ C⁻¹ r),   x = C⁻ᵀ (C⁻¹ r + Q R y)
     null-space    Gᵀ = Q₁ R,  Q₂ ⊥ Q₁:   x = Q₁ R⁻ᵀ s + Q₂ (Q₂ᵀ M Q₂)⁻¹ Q₂ᵀ (r − M Q₁ R⁻ᵀ s),   y = R⁻¹ Q₁ᵀ (M x − r)
     direct        the matrix as it stands
+
+(With rows that depend on each other A = U Σ Vᵀ takes the place of Q R.  The compiled range-space method factors AᵀA,
+which is faster and loses twice as many digits; the caller leaves nearly dependent rows to the one here.)
 
 The last two in units of x in which the diagonal of M is one.  Where rows of G depend on each other, singular values
 that are rounding are left out.  x is the same for any of the y that remain; that of least norm is returned.
@@ -20,6 +23,7 @@ is nearest to s where rows contradict each other; and of all y that act alike, y
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,13 +34,14 @@ from kinegrad._engine.reduction import factor_pivot
 from kinegrad.errors import SingularError
 
 __all__ = [
-    "METHODS", "T", "check_independent", "least_norm", "loose_ends", "pushed", "rank", "solve", "source", "tilted",
-    "unit_rows", "unresisted",
+    "METHODS", "T", "check_independent", "in_masses", "least_norm", "loose_ends", "pulled", "pushed", "rank", "solve",
+    "source", "tilted", "unit_rows", "unresisted",
 ]  # fmt: skip
 
 Array = NDArray[Any]  # float64
 METHODS = ("range-space", "null-space", "direct")
 RANK = 1e-9  # singular values below this part of the largest are rounding
+SQUARED = 1e-13  # the same of G M⁻¹ Gᵀ
 LINK, ALIKE = 1e-10, 1e2  # entries of projectors that are more than rounding; sizes of rows that may be mixed
 
 
@@ -68,6 +73,11 @@ def check_independent(G: Array) -> None:
     found = factor_pivot(Gram[..., ::-1, ::-1], np.ones(G.shape[:-1]))  # rows are judged by those before them
     if found is not None:
         raise DependentRow(G.shape[-2] - 1 - found[0], found[1], G.shape[:-2])
+
+
+def in_masses(M: Array, G: Array) -> Array:
+    """Rows G C⁻ᵀ, (..., m, n), with M = C Cᵀ: those of which the range-space method judges which are independent."""
+    return T(np.linalg.solve(np.linalg.cholesky(M), T(G)))
 
 
 def unresisted(M: Array, G: Array) -> tuple[int, int] | None:
@@ -212,10 +222,28 @@ def least_norm(B: Array, right: Array) -> Array:
 
 def pushed(W: Array, right: Array) -> Array:
     """Some y, (..., m, j), with W y = right, for W = G M⁻¹ Gᵀ, or nearly so, (..., m, m), of rows of any size."""
+    return pusher(W)(right)
+
+
+def pusher(W: Array) -> Callable[[Array], Array]:
+    """:func:`pushed` of one W; singular values of W are squares, of which less is rounding."""
     diagonal = np.abs(np.diagonal(W, axis1=-2, axis2=-1))
     size = np.sqrt(np.where(diagonal > 0, diagonal, 1.0))[..., None]
     U, S, Vt = np.linalg.svd(W / size / T(size))
-    return np.asarray(T(Vt) @ (_inverse(S)[..., None] * (T(U) @ (right / size)))) / size
+    inverse = _inverse(S, SQUARED)[..., None]
+    return lambda right: np.asarray(T(Vt) @ (inverse * (T(U) @ (right / size)))) / size
+
+
+def pulled(G: Array, B: Array, right: Array) -> Array:
+    """x = B y, (..., n, j), with G x = right, for B = M⁻¹ Gᵀ, or nearly so, (..., n, m).
+
+    Two refinements take back what G B loses where rows nearly depend on each other.
+    """
+    push = pusher(G @ B)
+    x = B @ push(right)
+    for _ in range(2):
+        x = x + B @ push(right - G @ x)
+    return x
 
 
 def rank(G: Array) -> NDArray[np.int64]:
@@ -228,14 +256,14 @@ def T(x: Array) -> Array:
     return x.swapaxes(-1, -2)
 
 
-def _some(S: Array) -> Array:
-    """1 for singular values that are more than rounding, 0 for the others."""
-    noise = RANK * S.max(axis=-1, keepdims=True, initial=0.0)
+def _some(S: Array, part: float = RANK) -> Array:
+    """1 for singular values that are more than rounding, a part of the largest, 0 for the others."""
+    noise = part * S.max(axis=-1, keepdims=True, initial=0.0)
     return np.asarray(noise < S, dtype=np.float64)
 
 
-def _inverse(S: Array) -> Array:
-    some = _some(S)
+def _inverse(S: Array, part: float = RANK) -> Array:
+    some = _some(S, part)
     return np.asarray(some / np.where(some > 0, S, 1.0))
 
 
@@ -267,8 +295,9 @@ def _range_space(M: Array, G: Array, r: Array, s: Array, least: bool) -> tuple[A
         along = by.inverse[..., None] * met - (by.inverse > 0)[..., None] * (T(U) @ z)  # of U, what constraints add
         y = V @ (by.inverse[..., None] * along) / by.size[..., None]
         return np.linalg.solve(T(C), z + U @ along), y - by.loose(y)
-    y = np.linalg.solve(T(A) @ A, s - T(A) @ z)
-    return np.linalg.solve(T(C), z + A @ y), y
+    Q, R = np.linalg.qr(A)
+    along = np.linalg.solve(T(R), s) - T(Q) @ z
+    return np.linalg.solve(T(C), z + Q @ along), np.linalg.solve(R, along)
 
 
 def _null_space(M: Array, G: Array, r: Array, s: Array, least: bool) -> tuple[Array, Array]:

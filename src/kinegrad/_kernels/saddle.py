@@ -12,7 +12,8 @@ With the factors M = LᵀDL of ``tree_solve.py``, which keep the zeros of the tr
 
 Column c of Y is zero but at the joints on the paths from the links of constraint c to the root, its *path*, which is
 short in a wide tree.  Γ = C E Cᵀ with a unit triangle C.  E_c is what remains of Γ_cc once the constraints before c are
-met: where nothing but rounding remains, constraint c follows from those before it.
+met.  Digits are lost as of Γ_cc/E_c, the square of what orthogonal factors of Y lose: where less remains than the part
+WEAK, nothing is computed, and the caller takes those, or finds that constraint c follows from those before it.
 
 Glossary
     M       entries of M, then its factors, packed as in tree_solve.py
@@ -44,6 +45,8 @@ from kinegrad._kernels.tree_solve import (
     scale_row,
     store_row,
 )
+
+WEAK = 1e-4  # of Γ_cc: four digits, of which orthogonal factors lose two
 
 
 class Saddle(NamedTuple):
@@ -83,10 +86,10 @@ def slots(n: int, m: int, pairs: int) -> int:
 
 
 @inline
-def noise_lane(remains, whole):
-    """The first lane in which no more than rounding noise remains of a whole, or −1."""
+def lane_below(part, remains, whole):
+    """The first lane in which no more than a part remains of a whole, or −1."""
     for w in range(lane_count()):
-        if not pick(remains, w) > NOISE * pick(whole, w):
+        if not pick(remains, w) > part * pick(whole, w):
             return w
     return -1
 
@@ -100,7 +103,7 @@ def factor_mass_matrix(tree, s, scratch):
         store(scratch, s.whole + k, load(scratch, s.M + first[k]))
     factor(tree, s.M, scratch)
     for k in range(n - 1, -1, -1):  # from the leaves: what fails first spoils all above it
-        w = noise_lane(1.0 / load(scratch, s.M + first[k]), load(scratch, s.whole + k))
+        w = lane_below(NOISE, 1.0 / load(scratch, s.M + first[k]), load(scratch, s.whole + k))
         if w >= 0:
             return k, w
     return -1, -1
@@ -119,7 +122,7 @@ def more(u, c, v):
 
 @inline
 def reduce_constraints(tree, paths, reach, s, m, scratch):
-    """Y from Gᵀ, and Γ, factored.  Returns a constraint that follows from others and the lane, or (−1, −1)."""
+    """Y from Gᵀ, and Γ, factored.  Returns a constraint of which too little remains and the lane, or (−1, −1)."""
     first = tree[0]
     begin, joints, _, _ = paths
     for p in range(s.wide // PANEL):
@@ -153,7 +156,7 @@ def factor_constraints(s, m, scratch):
             ratio = entry * load(scratch, s.gamma + d * s.wide + d)
             remains = remains - entry * ratio
             store(scratch, row + d, ratio)
-        w = noise_lane(remains, whole)
+        w = lane_below(WEAK, remains, whole)
         if w >= 0:
             return c, w
         store(scratch, row + c, 1.0 / remains)

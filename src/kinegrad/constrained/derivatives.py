@@ -18,11 +18,11 @@ from kinegrad.constrained.system import (
     inelastic,
     kept_model,
     kernel_of,
-    naming_rows,
     quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
+    state_by_state,
     unmet,
     unstopped,
 )
@@ -173,13 +173,22 @@ def constrained_dynamics_derivatives(
         return ConstrainedDynamicsDerivatives(d.a, f, d.da_dq, d.da_dv, d.da_dtau, none, none.copy(), none.copy())
     if method != "range-space" or least or engine.mapped(model):
         return _dense(model, constraints, (q, v, tau), loads, method, law, least, threads)
-    given = None if loads is None else named_loads(model, loads)
     kernel = kernel_of(constraints, "derivatives", law, _dynamics_kernel)
 
-    def solve() -> tuple[Array, ...]:
-        return engine.evaluate(kernel, kept_model(constraints), (q, v, tau), given, None, threads)
+    def compiled(state: tuple[Any, ...], loads: Loads | None) -> tuple[Array, ...]:
+        named = None if loads is None else named_loads(model, loads)
+        return engine.evaluate(kernel, kept_model(constraints), state, named, None, threads)
 
-    a, f, f_q, f_v, f_tau, a_q, a_v, a_tau = naming_rows(constraints, q, solve)
+    def dense(state: tuple[Any, ...], loads: Loads | None) -> tuple[Array, ...]:
+        d = _dense(model, constraints, (state[0], state[1], state[2]), loads, method, law, least, threads)
+        return d.a, d.forces, d.dforces_dq, d.dforces_dv, d.dforces_dtau, d.da_dq, d.da_dv, d.da_dtau
+
+    try:
+        found = compiled((q, v, tau), loads)
+    except engine.DependentRow:
+        found = ()
+    found = found or state_by_state(constraints, {"q": q, "v": v, "tau": tau}, loads, compiled, dense)
+    a, f, f_q, f_v, f_tau, a_q, a_v, a_tau = found
     return ConstrainedDynamicsDerivatives(a, f, a_q, a_v, a_tau, f_q, f_v, f_tau)
 
 
@@ -226,12 +235,21 @@ def impact_derivatives(
     without = kernel_of(constraints, "inelastic impact_derivatives", None, _inelastic_kernel)
     bare = kept_model(constraints, moving=False)
 
-    def solve() -> tuple[Array, ...]:
+    def compiled(state: tuple[Any, ...], _: Any) -> tuple[Array, ...]:
         if not e.any():
-            return engine.evaluate(without, bare, (q, v), threads=threads)
-        return engine.evaluate_with(kernel, bare, (q, v), threads=threads, options=[e])
+            return engine.evaluate(without, bare, state, threads=threads)
+        return engine.evaluate_with(kernel, bare, state, threads=threads, options=[e])
 
-    after, impulses, l_q, l_v, v_q, v_v = naming_rows(constraints, q, solve)
+    def dense(state: tuple[Any, ...], _: Any) -> tuple[Array, ...]:
+        d = _dense_impact(model, constraints, state[0], state[1], e, method, least, threads)
+        return d.v, d.impulses, d.dimpulses_dq, d.dimpulses_dv, d.dv_dq, d.dv_dv
+
+    try:
+        found = compiled((q, v), None)
+    except engine.DependentRow:
+        found = ()
+    found = found or state_by_state(constraints, {"q": q, "v": v}, None, compiled, dense)
+    after, impulses, l_q, l_v, v_q, v_v = found
     return ImpactDerivatives(after, impulses, v_q, v_v, l_q, l_v)
 
 

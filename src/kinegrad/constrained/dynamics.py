@@ -17,11 +17,11 @@ from kinegrad.constrained.system import (
     inelastic,
     kept_model,
     kernel_of,
-    naming_rows,
     quietly,
     restitution_rows,
     solve_dense,
     stabilisation_law,
+    state_by_state,
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
@@ -103,7 +103,8 @@ def constrained_dynamics(
     loads : Loads, optional
         External forces and torques on links.
     method : {"range-space", "null-space", "direct"}
-        By the sparse factors of M, compiled (fastest; M must be regular); by a basis of the motions that the
+        By the sparse factors of M, compiled (fastest; M must be regular; dense in states in which rows nearly depend on
+        each other, so that no more digits are lost than by the others); by a basis of the motions that the
         constraints allow; or by solving the whole system.  The last two are dense; they serve for comparison, and for
         links without mass that are held by constraints only.  If coordinates are not joints, all three are dense.
     stabilisation : float or (float, float), optional
@@ -147,13 +148,24 @@ def constrained_dynamics(
         return ConstrainedDynamics(a, np.zeros((*a.shape[:-1], 0)))
     if method != "range-space" or least or engine.mapped(model):
         return _dense_dynamics(model, constraints, (q, v, tau), loads, method, law, least, threads)
-    given = None if loads is None else named_loads(model, loads)
     kernel = kernel_of(constraints, "dynamics", law, _dynamics_kernel)
 
-    def solve() -> tuple[Array, ...]:
-        return engine.evaluate(kernel, kept_model(constraints), (q, v, tau), given, None, threads)
+    try:
+        named = None if loads is None else named_loads(model, loads)
+        return ConstrainedDynamics(
+            *engine.evaluate(kernel, kept_model(constraints), (q, v, tau), named, None, threads)
+        )  # fmt: skip
+    except engine.DependentRow:
+        pass
 
-    return ConstrainedDynamics(*naming_rows(constraints, q, solve))
+    def compiled(state: tuple[Any, ...], loads: Loads | None) -> tuple[Array, ...]:
+        return engine.evaluate(kernel, kept_model(constraints), state, named_loads(model, loads), None, threads)
+
+    def dense(state: tuple[Any, ...], loads: Loads | None) -> tuple[Array, ...]:
+        found = _dense_dynamics(model, constraints, (state[0], state[1], state[2]), loads, method, law, least, threads)
+        return found.a, found.forces
+
+    return ConstrainedDynamics(*state_by_state(constraints, {"q": q, "v": v, "tau": tau}, loads, compiled, dense))
 
 
 def impact(
@@ -218,12 +230,21 @@ def impact(
     kernel = kernel_of(constraints, "impact", None, _impact_kernel)
     without = kernel_of(constraints, "inelastic impact", None, _inelastic_kernel)
 
-    def solve() -> tuple[Array, ...]:
+    def compiled(state: tuple[Any, ...], _: Any) -> tuple[Array, ...]:
         if not e.any():
-            return engine.evaluate(without, kept_model(constraints), (q, v), threads=threads)
-        return engine.evaluate_with(kernel, kept_model(constraints), (q, v), threads=threads, options=[e])
+            return engine.evaluate(without, kept_model(constraints), state, threads=threads)
+        return engine.evaluate_with(kernel, kept_model(constraints), state, threads=threads, options=[e])
 
-    return Impact(*naming_rows(constraints, q, solve))
+    try:
+        return Impact(*compiled((q, v), None))
+    except engine.DependentRow:
+        pass
+
+    def dense(state: tuple[Any, ...], _: Any) -> tuple[Array, ...]:
+        found = _dense_impact(model, constraints, state[0], state[1], e, method, least, threads)
+        return found.v, found.impulses
+
+    return Impact(*state_by_state(constraints, {"q": q, "v": v}, None, compiled, dense))
 
 
 def _dynamics_kernel(tables: engine.SaddleTables, law: tuple[float, float]) -> engine.Kernel:

@@ -3,6 +3,7 @@ matrices, and errors that name rows."""
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 from collections.abc import Callable
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from kinegrad import _engine as engine
 from kinegrad._engine import saddle
 from kinegrad.constraints import ConstraintSet
+from kinegrad.dynamics import mass_matrix
 from kinegrad.errors import InputError, SingularError, shown
+from kinegrad.loads import Loads, named_loads
 from kinegrad.model import Model
 
 Array = NDArray[np.float64]
@@ -23,6 +26,7 @@ REDUNDANT = ("error", "least-squares")
 NAMED = 1e-6  # parts of other rows that are worth a name
 CONTRADICTS = 1e-9  # part of its terms by which a row may be off without contradicting others
 quietly = np.errstate(all="ignore")  # what overflows is found in the end
+Compute = Callable[[tuple[Any, ...], Loads | None], tuple[Array, ...]]
 Stabilisation = float | tuple[float, float] | None
 
 
@@ -98,6 +102,55 @@ def inelastic(kernel: engine.Kernel, m: int) -> engine.Kernel:
     return dataclasses.replace(kernel, tables=arguments)
 
 
+# --- compiled, or dense where digits would be lost ---------------------------------------------------------------
+
+
+def state_by_state(
+    constraints: ConstraintSet, state: dict[str, Any], loads: Loads | None, compiled: Compute, dense: Compute
+) -> tuple[Array, ...]:  # fmt: skip
+    """Results where a compiled kernel has stopped because rows nearly depend on each other in some state.
+
+    The kernel factors G M⁻¹ Gᵀ, and stops at a state in which little of its diagonal remains: see
+    ``_kernels/saddle.py``.  Results of such states are those of dense matrices.  Each state is judged by itself, so
+    that it has the same bits in any batch.
+
+    Parameters
+    ----------
+    state : dict
+        Arguments of shape (..., nq) or (..., nv) by name, `q` first.
+    compiled, dense : callable
+        Results from such arguments and loads.
+    """
+    model, named = constraints.model, named_loads(constraints.model, loads)
+    given, shape = engine.check_arguments(model, state, named)
+    flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(-1, x.shape[-1]) for x in given.values()]
+    parts = {
+        name.removeprefix("loads."): np.broadcast_to(x, (*shape, *x.shape[-2:])).reshape(-1, *x.shape[-2:])
+        for name, x in (named or {}).items()
+    }
+
+    def some(states: Any) -> tuple[tuple[Array, ...], Loads | None]:
+        return tuple(x[states] for x in flat), Loads(
+            **{name: x[states] for name, x in parts.items()}
+        ) if parts else None
+
+    G = np.broadcast_to(constraints.jacobian(given["q"]), (*shape, constraints.m, model.nv))
+    M = mass_matrix(model, given["q"])
+    naming_rows(constraints, given["q"], lambda: saddle.check_independent(saddle.in_masses(M, G)))
+    found: list[tuple[Array, ...] | None] = []
+    for k in range(len(flat[0])):
+        found.append(None)
+        with contextlib.suppress(engine.DependentRow):
+            found[k] = compiled(*some(k))
+    weak = [k for k, x in enumerate(found) if x is None]
+    columns = dense(*some(weak))
+    whole = [np.empty((len(found), *x.shape[1:])) for x in columns]
+    for k, x in enumerate(found):
+        for out, column in zip(whole, columns if x is None else x, strict=True):
+            out[k] = column[weak.index(k)] if x is None else column
+    return tuple(x.reshape(*shape, *x.shape[1:]) for x in whole)
+
+
 # --- dense ------------------------------------------------------------------------------------------------------
 
 
@@ -116,7 +169,7 @@ def solve_dense(
     def solve() -> tuple[Array, Array]:
         stuck = engine.factor_pivot(M, M.diagonal(axis1=-2, axis2=-1)) if method == "range-space" and M.size else None
         if stuck is None and not least:
-            saddle.check_independent(G)
+            saddle.check_independent(saddle.in_masses(M, G) if method == "range-space" else G)
         if stuck is None and method != "range-space":
             stuck = saddle.unresisted(M, G)
         if stuck is not None:

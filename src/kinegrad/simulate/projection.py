@@ -194,7 +194,7 @@ def closed_slopes(
         moved[..., -design.p :] += constraint_design_derivatives(design, constraints, placed.q).derror_dp
     moved = moved if kept is None else moved - kept
     found = dq + _solved(mass_matrix(model, q), right, free)
-    return np.asarray(found - B @ saddle.pushed(G @ B, moved + G @ found))
+    return np.asarray(found - saddle.pulled(G, B, moved + G @ found))
 
 
 def linearised(
@@ -209,9 +209,9 @@ def linearised(
     off = off if kept is None else off - kept
     B, rows = weights(constraints, q, free), constraints.derivatives(q, v)
     G = rows.derror_dq
-    change = B @ saddle.pushed(G @ B, off)
+    change = saddle.pulled(G, B, off)
     moving = moving - np.asarray(rows.dvelocity_dq) @ change
-    return np.asarray(dq - change), np.asarray(dv - B @ saddle.pushed(G @ B, moving))
+    return np.asarray(dq - change), np.asarray(dv - saddle.pulled(G, B, moving))
 
 
 def slope_errors(
