@@ -100,9 +100,9 @@ class RankWatch:
         else:
             G[1:, good] = self.jacobian(q[:, good]) / self.size[good]
         measure = self._measure(G[1:])
-        low = (measure < SUSPECT * self.best).any(axis=0)
+        low = (measure < self.best + np.log(SUSPECT)).any(axis=0)
         turned = self._turned(G[:-1], G[1:], self.rank).any(axis=0)
-        more = measure.max(axis=0) > 2.0 * self.best
+        more = measure.max(axis=0) > self.best + np.log(2.0)
         for k in np.flatnonzero(more).tolist():
             at = int(measure[:, k].argmax())
             self.best[k], self.usual[k] = measure[at, k], max(self.usual[k], self._sigma(G[at + 1, k], k)[0])
@@ -140,24 +140,25 @@ class RankWatch:
         )
 
     def _measure(self, G: Array) -> Array:
-        """What is zero where the rank is lower: det(G Gᵀ), or σ² of redundant rows."""
+        """Logarithm of what is zero where the rank is lower: det(G Gᵀ), or σ² of redundant rows."""
         if self.full:
-            return np.asarray(np.linalg.det(G @ saddle.T(G)))
+            return np.asarray(np.linalg.slogdet(G @ saddle.T(G))[1])
         S = np.linalg.svd(G, compute_uv=False)
         at = np.broadcast_to(self.rank - 1, S.shape[:-1])[..., None]
-        return np.asarray(np.take_along_axis(S, np.maximum(at, 0), axis=-1)[..., 0] ** 2)
+        with np.errstate(divide="ignore"):
+            return np.asarray(2.0 * np.log(np.take_along_axis(S, np.maximum(at, 0), axis=-1)[..., 0]))
 
     def _turned(self, G: Array, H: Array, rank: Any) -> NDArray[np.bool_]:
         """Whether the orientation changes from G to H, (..., m, n), of a rank (...): (1)."""
         if self.full:
-            return np.asarray(np.linalg.det(G @ saddle.T(H)) < 0.0)
+            return np.asarray(np.linalg.slogdet(G @ saddle.T(H))[0] < 0.0)
         few = min(G.shape[-2:])
         keep = (np.arange(few) < np.asarray(rank)[..., None]).astype(float)
         (U, _, Vt), (X, _, Yt) = (np.linalg.svd(x, full_matrices=False) for x in (G, H))
         pair = keep[..., :, None] * keep[..., None, :]
         rest = np.eye(few) * (1.0 - keep)[..., None, :]
         left, right = pair * (saddle.T(U) @ X) + rest, pair * (Vt @ saddle.T(Yt)) + rest
-        return np.asarray(np.linalg.det(left) * np.linalg.det(right) < 0.0)
+        return np.asarray(np.linalg.slogdet(left)[0] * np.linalg.slogdet(right)[0] < 0.0)
 
     def _sigma(self, G: Array, k: int) -> tuple[float, Array]:
         """σ of state k, and the combination of rows, (m,), that it belongs to."""
