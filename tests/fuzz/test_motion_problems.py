@@ -27,6 +27,7 @@ GOOD = {
     motion.Apart: {"link": "forearm", "distance": 0.1},
     motion.Kept: {"constraint": kg.Contact("forearm", directions="x", other_point=(0.3, 0, 0))},
     motion.Foot: {"link": "forearm", "sole": (0.8, 0, 0)},
+    motion.Rests: {"link": "forearm", "at": (0.3, 0.3, 0.0), "phase": "motion"},
     motion.Time: {},
     motion.Effort: {},
     motion.Power: {},

@@ -19,7 +19,8 @@ from kinegrad.motion.motion import Motion, check_times
 # names, by the module that has them: SciPy's splines and sparse matrices take longer to import than all of kinegrad
 _PROBLEM = (
     "Above", "Acceleration", "Apart", "Boundary", "Effort", "Fixed", "Follow", "Foot", "Guided", "Held", "Jerk", "Kept",
-    "Limits", "MotionProblem", "MotionSolution", "Periodic", "Phase", "Posture", "Power", "Reach", "Symmetric", "Time",
+    "Limits", "MotionProblem", "MotionSolution", "Periodic", "Phase", "Posture", "Power", "Reach", "Rests", "Symmetric",
+    "Time",
     "UserTerm",
 )  # fmt: skip
 _LAZY = {

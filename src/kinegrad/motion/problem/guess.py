@@ -21,6 +21,7 @@ from kinegrad.motion.motion import Motion
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.program import MotionProgram
 from kinegrad.motion.problem.rest import given_posture
+from kinegrad.motion.problem.resting import Rests
 from kinegrad.motion.problem.transcription import Transcription
 
 Array = NDArray[np.float64]
@@ -60,12 +61,16 @@ def fill_forces(parts: Transcription, p: int, x: Array) -> None:
     part = parts.parts[p]
     if not part.feet:
         return
-    weight = part.model.total_mass * float(np.linalg.norm(part.model.gravity))
-    for _, name in part.feet:
+    g = float(np.linalg.norm(part.model.gravity))
+    load = sum(mass for mass, _ in part.phase.attached.values())
+    resting = sum(isinstance(one, Rests) for one, _ in part.feet)
+    standing = part.model.total_mass - (load if resting else 0.0)
+    for one, name in part.feet:
         assert part.forced is not None
         normal = part.forced.rows(name).start + 2
         if normal in part.forced_rows:
-            x[parts.variables.forces[p][:, part.forced_rows.index(normal)]] = weight / len(part.feet)
+            share = load / resting if isinstance(one, Rests) else standing / (len(part.feet) - resting)
+            x[parts.variables.forces[p][:, part.forced_rows.index(normal)]] = share * g
 
 
 def _hints(parts: Transcription, postures: Any) -> list[Array]:

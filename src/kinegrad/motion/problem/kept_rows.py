@@ -30,6 +30,8 @@ from kinegrad.model import Model
 from kinegrad.motion.bspline import SplineBasis
 from kinegrad.motion.problem import checks
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
+from kinegrad.motion.problem.resting import Rests, resting_contact
+from kinegrad.motion.problem.upright import axes_with_z
 
 Array = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -96,6 +98,8 @@ def constraint_of(model: Model, one: Any) -> Constraint:
         return one.constraint
     if isinstance(one, Foot):
         return foot_constraint(model, one)
+    if isinstance(one, Rests):
+        return resting_contact(one, axes_with_z(np.asarray(one.normal)))
     if isinstance(one, Guided):
         return Contact(one.link, one.point, one.directions)
     if one.other is not None:

@@ -50,7 +50,7 @@ class MotionProblem:
         Models with quaternions are refused, because a spline of the components is not a rotation.
     phases : Phase, or sequence of Phase
     requirements : sequence
-        Boundary, Limits, Fixed, Symmetric, Periodic, Held, Reach, Guided, Above, Apart, Kept, Foot.
+        Boundary, Limits, Fixed, Symmetric, Periodic, Held, Reach, Guided, Above, Apart, Kept, Foot, Rests.
         The limits of the model (`position_limits`, `velocity_limits`, `effort_limits`) always hold.
     objective : Term, or sequence of Term
         Time, Effort, Power, Acceleration, Jerk, Posture, Follow, UserTerm; by default the time.
@@ -101,7 +101,7 @@ class MotionProblem:
         names = [phase.name for phase in self.phases]
         if len(set(names)) < len(names):
             raise InputError(f"`phases` are called {shown(names)}; expected different names")
-        kinds = "Boundary, Limits, Fixed, Symmetric, Periodic, Held, Reach, Guided, Above, Apart, Kept or Foot"
+        kinds = "Boundary, Limits, Fixed, Symmetric, Periodic, Held, Reach, Guided, Above, Apart, Kept, Foot or Rests"
         self.requirements = checks.all_of("requirements", requirements, (Requirement,), kinds)
         for k, one in enumerate(self.requirements):
             if isinstance(one, Term | Phase):

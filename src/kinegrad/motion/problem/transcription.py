@@ -31,6 +31,7 @@ from kinegrad.motion.problem.measured import soft_start, soften_rows
 from kinegrad.motion.problem.places import Foot, Guided, Held, Kept, Reach
 from kinegrad.motion.problem.requirements import Periodic, Phase
 from kinegrad.motion.problem.rest import check_clear, check_rates, torques_at_rest
+from kinegrad.motion.problem.resting import Rests, lifted, sudden_loads, with_floors
 from kinegrad.motion.problem.row_sizes import carried_weights
 from kinegrad.motion.problem.upright import upright
 from kinegrad.motion.problem.variables import (
@@ -57,7 +58,7 @@ class PhaseParts:
     nodes: Array  # parts of the phase where dynamics is looked at
     forced: ConstraintSet | None
     forced_rows: tuple[int, ...]
-    feet: tuple[tuple[Foot, str], ...]
+    feet: tuple[tuple[Any, str], ...]  # Foot or Rests, and the name of its constraint
     kept: tuple[Selected, ...]
     items: tuple[Item, ...]
 
@@ -72,7 +73,9 @@ class Transcription:
         self.problem = problem
         self.model: Model = problem.model
         self.phases: tuple[Phase, ...] = problem.phases
-        self.requirements, self.notes = upright(self.model, problem.requirements)
+        requirements, self.notes = upright(self.model, problem.requirements)
+        self.requirements = with_floors(self.model, self.phases, requirements)
+        self.notes += sudden_loads(self.phases, requirements)
         self.terms = problem.objective
         self.actuators: Actuators = actuators_of(self.model, problem.actuated)
         self.where: Coordinates = coordinates_of(self.model, self.requirements)
@@ -242,11 +245,11 @@ class Transcription:
                                      f"{phase.name!r}; expected a combination of constants instead")  # fmt: skip
         return model, Design(model, design.parameters, design.loads)
 
-    def _items(self, p: int, model: Model) -> tuple[list[Item], list[tuple[Foot, str]]]:
+    def _items(self, p: int, model: Model) -> tuple[list[Item], list[tuple[Any, str]]]:
         phase, items, feet = self.phases[p], [], []
         ends = (self.derivative_conditions(p, 0), self.derivative_conditions(p, 1))
         for number, one in enumerate(self.requirements):
-            if not isinstance(one, Held | Reach | Guided | Kept | Foot):
+            if not isinstance(one, Held | Reach | Guided | Kept | Foot | Rests):
                 continue
             if isinstance(one, Reach):
                 last = phase_numbers(self.phases, one.phase, "Reach")
@@ -258,7 +261,9 @@ class Transcription:
                 if p not in phase_numbers(self.phases, one.phase, type(one).__name__):
                     continue
                 during = getattr(one, "during", (0.0, 1.0))
-                instants = kept_instants(phase.basis, ends, during)
+                leaves = isinstance(one, Rests) and lifted(self.model, self.phases, self.requirements, p, one)
+                # what moves on freely need not leave a control point for going on: it rests until it leaves
+                instants = kept_instants(phase.basis, (ends[0], 0) if leaves else ends, during)
                 if (one.phase is None and p > 0) or (p > 0 and self._same_before(one, p)):
                     instants = tuple(s for s in instants if s > 0)
                 ending = p == len(self.phases) - 1
@@ -268,9 +273,9 @@ class Transcription:
             label = self.label_of(one, number)
             constraint = ConstraintSet(model, [named(constraint, constraint.name or label)]).constraints[0]
             lower, upper = bounds_of(one, len(constraint.rows), instants)
-            forces = isinstance(one, Foot) or (isinstance(one, Kept) and bool(one.forces))
+            forces = isinstance(one, Foot | Rests) or (isinstance(one, Kept) and bool(one.forces))
             items.append(Item(label, constraint, one, p, instants, lower, upper, forces))
-            if isinstance(one, Foot):
+            if isinstance(one, Foot | Rests):
                 feet.append((one, constraint.name))
         return items, feet
 
@@ -296,7 +301,15 @@ class Transcription:
         nodes = [len(part.nodes) for part in self.parts]
         scales = [self.force_scales(part) for part in self.parts]
         forces = [len(part.forced_rows) for part in self.parts]
-        return self.builder.build(nodes, forces, scales, self.problem.design, self.problem.design_bounds)
+        found = self.builder.build(nodes, forces, scales, self.problem.design, self.problem.design_bounds)
+        for p, part in enumerate(self.parts):
+            for one, name in part.feet:
+                if isinstance(one, Rests) and lifted(self.model, self.phases, self.requirements, p, one):
+                    assert part.forced is not None
+                    own = range(part.forced.m)[part.forced.rows(name)]
+                    last = found.forces[p][-1, [k for k, row in enumerate(part.forced_rows) if row in own]]
+                    found.lower[last] = found.upper[last] = 0.0
+        return found
 
     def force_scales(self, part: PhaseParts) -> Array:
         """Sizes of forces and moments."""

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from kinegrad.model import Model
 from kinegrad.motion.problem.places import Above, Foot
+from kinegrad.motion.problem.resting import Rests
 
 __all__ = ["axes_with_z", "up_of", "upright"]
 
@@ -47,10 +48,11 @@ def upright(model: Model, requirements: Sequence[Any]) -> tuple[tuple[Any, ...],
     for one in requirements:
         if isinstance(one, Foot):
             found.append(_foot(one, up, notes))
-        elif isinstance(one, Above) and one.normal is None:
+        elif isinstance(one, Above | Rests) and one.normal is None:
             if up is None:
-                notes.append(f"above {one.link}: model {model.name!r} has no gravity, and z is taken for up; "
-                             "Above(normal=…) says otherwise")  # fmt: skip
+                name = type(one).__name__
+                notes.append(f"{name.lower()} {one.link}: model {model.name!r} has no gravity, and z is taken for up; "
+                             f"{name}(normal=…) says otherwise")  # fmt: skip
             found.append(replace(one, normal=(0.0, 0.0, 1.0) if up is None else tuple(up.tolist())))
         else:
             found.append(one)
