@@ -109,6 +109,28 @@ class Mixed:
         return {"q0": state[0], "v0": state[1], "step": step, "steps": self.steps, "tau": tau, "loads": self.loads(),
                 "method": method, "design": self.design}  # fmt: skip
 
+    def drive(self):
+        """A prescribed motion of some joint, which may follow the design, and initial states that leave it open."""
+        model, number, name = self.model, self.odd(0.3), self.rng.choice(self.model.coordinate_names)
+        motion = lambda t: (0.3 * t, number, 0.0)  # noqa: E731
+        if self.design is not None and self.rng.random() < 0.5:
+            motion = sim.DesignMotion(
+                lambda t, p: (0.3 * t + np.sin(p[0]) * t * t, 0.3 + 2 * np.sin(p[0]) * t, 2 * np.sin(p[0]))
+            )
+        q0, v0 = kg.neutral(model), np.zeros(model.nv)
+        q0[model.coordinate_index(name)] = np.nan
+        if name in model.speed_names:
+            v0[model.speed_index(name)] = np.nan
+        return {"prescribed": {name: motion}, "q0": q0, "v0": v0}
+
+    def driven(self, arguments):
+        """Arguments of steps, now and then with a prescribed motion."""
+        if self.model.nv < 2 or self.rng.random() < 0.8:
+            return arguments
+        if isinstance(arguments["method"], str) and self.rng.random() < 0.9:
+            arguments["method"] = self.rng.choice(EXPLICIT)
+        return arguments | self.drive() | ({"dq0_dp": None, "dv0_dp": None} if "dq0_dp" in arguments else {})
+
     def ties(self):
         """Nothing, or a constraint that holds at all times; it has to be met first."""
         if self.rng.random() < 0.75:
@@ -171,14 +193,14 @@ def simulate_fixed(mix):
         arguments["model"] = mix.model
     every = mix.rng.choice([k for k in range(1, mix.steps + 1) if mix.steps % k == 0])
     follow = {"dq0_dp": mix.follow(()), "dv0_dp": mix.follow(mix.batch)} if mix.design is not None else {}
-    return sim.simulate_fixed, mix.switching(mix.oddly(**arguments, every=every, **follow))
+    return sim.simulate_fixed, mix.driven(mix.switching(mix.oddly(**arguments, every=every, **follow)))
 
 
 def adjoint_gradient(mix):
     arguments = mix.fixed()
     segment = mix.rng.choice([None, 1, 2, 100])
     named = mix.oddly(model=mix.model, objective=mix.objective(), segment=segment, **arguments)
-    return sim.adjoint_gradient, mix.switching(named)
+    return sim.adjoint_gradient, mix.driven(mix.switching(named))
 
 
 def simulate(mix):
@@ -186,12 +208,7 @@ def simulate(mix):
     times = np.cumsum(np.abs(mix.numbers.normal(size=rng.randint(2, 5)))) * rng.choice([0.01, 0.1])
     q0, v0, prescribed = mix.place(), mix.normal(model.nv), None
     if model.nv > 1 and rng.random() < 0.2:
-        number, name = mix.odd(0.3), rng.choice(model.coordinate_names)
-        prescribed = {name: lambda t: (0.3 * t, number, 0.0)}
-        q0, v0 = kg.neutral(model), np.zeros(model.nv)
-        q0[model.coordinate_index(name)] = np.nan
-        if name in model.speed_names:
-            v0[model.speed_index(name)] = np.nan
+        prescribed, q0, v0 = mix.drive().values()
     ties = mix.ties()
     if rng.random() < 0.2:
         ties |= mix.floors()

@@ -172,3 +172,12 @@ def test_many_impacts_at_one_time_are_not_without_end(monkeypatch):
     ):
         assert motion.success
         assert len(motion.impacts) == 6
+
+
+def test_a_motion_without_bounds_does_not_take_all_memory():
+    """Speeds of 1e12 rad/s in a step that diverges once asked for billions of instants of it, 21 GB."""
+    from kinegrad.simulate.crossings import MOST, instants, parts_of
+
+    assert len(instants(0.0, 1.0, 1e12, 1)) == 4 * MOST + 1
+    assert parts_of(1.0, 1) == 4
+    assert parts_of(float("inf"), 3) == 3

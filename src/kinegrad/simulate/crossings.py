@@ -23,10 +23,11 @@ from numpy.typing import NDArray
 from kinegrad import _engine as engine
 from kinegrad.model import Model
 
-__all__ = ["Fall", "first_fall", "instants", "turn_rate"]
+__all__ = ["Fall", "first_fall", "instants", "parts_of", "turn_rate"]
 
 Array = NDArray[np.float64]
 TURN = 0.25  # largest angle by which joints may turn between two instants, rad
+MOST = 10_000  # parts of a step that are looked at
 HALVINGS = 40  # of a part, at most
 RESOLVED = 1e-13  # part of the largest value: a smaller e is rounding
 BLOCK = 256  # parts that are evaluated in one call
@@ -175,6 +176,12 @@ def turn_rate(model: Model, q: Array, v: Array) -> Array:
 
 def instants(first: float, last: float, rate: float, least: int) -> Array:
     """Times from `first` to `last` in at least `least` parts, between which joints of a total `rate` turn by `TURN`."""
-    angle = rate * (last - first)
-    parts = max(least, int(np.ceil(angle / (4 * TURN)))) if np.isfinite(angle) else least
-    return np.linspace(first, last, 4 * parts + 1)
+    return np.linspace(first, last, 4 * parts_of(rate * (last - first) / 4, least) + 1)
+
+
+def parts_of(angle: float, least: int) -> int:
+    """Number of parts, `least` to `MOST`, in each of which joints turn by `TURN`, of an angle, rad.
+
+    A motion that turns further in a step is not resolved by it.
+    """
+    return min(max(least, int(np.ceil(angle / TURN))), MOST) if np.isfinite(angle) else least

@@ -14,9 +14,10 @@ from kinegrad import _engine as engine
 from kinegrad.configuration import CONJUGATE, times
 from kinegrad.design import Design
 from kinegrad.errors import InputError
+from kinegrad.model import Model
 from kinegrad.results import Result
 
-__all__ = ["BoundMotion", "DesignMotion"]
+__all__ = ["BoundMotion", "DesignMotion", "check_design"]
 
 Array = NDArray[np.float64]
 STEP = 1e-40  # of the complex step; its square is nothing beside 1
@@ -57,6 +58,13 @@ class DesignMotion(Result):
             if not (callable(part) or (part is None and name == "derivatives")):
                 found = type(part).__name__
                 raise InputError(f"`{name}` of a DesignMotion is a {found}; expected a function of (t, p)")
+
+
+def check_design(model: Model, design: Any) -> None:
+    """Refuse what is no design of this model."""
+    if design is not None and not (isinstance(design, Design) and (design.model is model or design.model == model)):
+        found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
+        raise InputError(f"`design` is a {found}; expected a Design of this model: Design(model, [...])")
 
 
 class BoundMotion:

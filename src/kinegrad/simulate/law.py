@@ -32,6 +32,7 @@ from kinegrad.loads import Loads
 from kinegrad.model import Model
 from kinegrad.motion.splines import SPLINES, within
 from kinegrad.results import Result, owned
+from kinegrad.simulate.design_motion import check_design
 from kinegrad.simulate.prescribed import Prescribed
 from kinegrad.simulate.torques import Constant, OneOf, Spline
 
@@ -104,9 +105,7 @@ class Law:
         prescribed: Prescribed | None = None,
     ) -> None:
         engine.check_model(model)
-        if design is not None and not (isinstance(design, Design) and (design.model is model or design.model == model)):
-            found = type(design).__name__ if not isinstance(design, Design) else "design of another model"
-            raise InputError(f"`design` is a {found}; expected a Design of this model: Design(model, [...])")
+        check_design(model, design)
         if design is not None:
             loads = loads_of(design, loads)
         if loads is not None:

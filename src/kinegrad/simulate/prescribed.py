@@ -22,7 +22,7 @@ from kinegrad.design import Design
 from kinegrad.errors import InputError
 from kinegrad.model import Model
 from kinegrad.motion.splines import SPLINES, knots, within
-from kinegrad.simulate.design_motion import BoundMotion, DesignMotion
+from kinegrad.simulate.design_motion import BoundMotion, DesignMotion, check_design
 
 __all__ = ["Prescribed"]
 
@@ -49,6 +49,7 @@ class Prescribed:
         if not isinstance(motions, Mapping):
             found = type(motions).__name__
             raise InputError(f"`prescribed` is a {found}; expected a dictionary from names of joints to their motions")
+        check_design(model, design)
         places = [_places(model, name) for name in motions]
         held_q, held = ([k for pair in places for k in pair[which]] for which in (0, 1))
         if len(held) == model.nv:

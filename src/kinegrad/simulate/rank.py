@@ -29,7 +29,7 @@ from scipy.optimize import minimize_scalar
 from kinegrad._engine import saddle
 from kinegrad.constraints import ConstraintSet
 from kinegrad.simulate.constrained_law import ConstrainedLaw
-from kinegrad.simulate.crossings import TURN, turn_rate
+from kinegrad.simulate.crossings import parts_of, turn_rate
 from kinegrad.simulate.explicit import Cubic
 from kinegrad.simulate.law import Law
 
@@ -91,7 +91,7 @@ class RankWatch:
             For each such state, a time before that posture, and a sentence.
         """
         angle = rate * (last - first)
-        t = np.linspace(first, last, 1 + max(1, int(np.ceil(angle / TURN)) if np.isfinite(angle) else 1))
+        t = np.linspace(first, last, 1 + parts_of(angle, 1))
         q = path(t[1:])
         good = np.isfinite(q).all(axis=(0, 2))
         G = np.repeat(self.G[None], len(t), axis=0)
