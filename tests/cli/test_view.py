@@ -73,3 +73,13 @@ def test_a_wrong_ending_is_told_by_the_option(option, walk):
     done = run("two_link", "--motion", walk, option, "x.abc")
     assert done.exit_code == 2
     assert f"{option} is 'x.abc'; expected a name that ends in ." in " ".join(done.output.split())
+
+
+def test_the_loops_of_a_file_are_closed_in_its_picture(tmp_path, monkeypatch):
+    """Without its constraints a four-bar would be drawn without its last bar."""
+    model, loop = kg.samples.four_bar()
+    kg.save(model, tmp_path / "bar.toml", constraints=loop)
+    given = {}
+    monkeypatch.setattr(kg.view, "save_picture", lambda *_, **options: given.update(options) or tmp_path / "bar.png")
+    assert run(tmp_path / "bar.toml", "--png", tmp_path / "bar.png").exit_code == 0
+    assert given["constraints"] == loop

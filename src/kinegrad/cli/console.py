@@ -61,8 +61,13 @@ def text_table(left: Sequence[str], right: Sequence[str] = ()) -> Table:
     return table
 
 
-def find_model(name: str, *, drawn: bool = False) -> kg.Model:
-    """The sample model of this name, or the model in the file of this name; says on stderr what is not in it.
+def find_model(name: str) -> kg.Model:
+    """Return the sample model of this name, or the model in the file of this name; what it lacks goes to stderr."""
+    return find_mechanism(name)[0]
+
+
+def find_mechanism(name: str, *, drawn: bool = False) -> tuple[kg.Model, kg.ConstraintSet | None]:
+    """Return a model as :func:`find_model`, and the constraints of its file.
 
     Meshes that are missing are mentioned only if the model is `drawn`.
     """
@@ -72,7 +77,7 @@ def find_model(name: str, *, drawn: bool = False) -> kg.Model:
         problems = [text.replace("use --", "use kinegrad convert --") for text in error.problems]
         raise kg.FileError(error.path, problems) from None
     if found is None:
-        return kg.samples.SAMPLES[name]()
+        return kg.samples.SAMPLES[name](), None
     left_out = found.left_out
     meshes = sum(note.what == "mesh not found" for note in found.report)
     left_out += [f"{meshes} × mesh not found"] if drawn and meshes else []
@@ -81,7 +86,7 @@ def find_model(name: str, *, drawn: bool = False) -> kg.Model:
     if said:
         text = f"[bold]note:[/] {plain('; '.join(said))}; see kinegrad info"
         open_console(stderr=True).print(text, soft_wrap=True)
-    return found.model
+    return found.model, found.constraints
 
 
 def find_file(name: str, **options: Any) -> ModelFile | None:

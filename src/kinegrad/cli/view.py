@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 import kinegrad as kg
-from kinegrad.cli.console import find_model, open_console, plain
+from kinegrad.cli.console import find_mechanism, open_console, plain
 from kinegrad.cli.info import ModelName
 from kinegrad.cli.inverse_dynamics import Missing, Units
 
@@ -54,24 +54,24 @@ def view(
         if path is not None and path.suffix.lower() not in endings:
             raise kg.InputError(f"{option} is '{plain(path)}'; expected a name that ends in {' or '.join(endings)}")
     check_kept([path for path in (png, gif, mp4, export) if path is not None], [Path(model), motion])
-    mechanism, console = find_model(model, drawn=True), open_console()
+    (mechanism, held), console = find_mechanism(model, drawn=True), open_console()
     played = None if motion is None else _played(motion, mechanism, units, missing)
     written = []
     try:
         if png is not None:
             first = None if played is None else played.q[0]
-            written.append(view.save_picture(mechanism, png, first, dark=dark))
+            written.append(view.save_picture(mechanism, png, first, constraints=held, dark=dark))
         for target in (gif, mp4):
             if target is not None:
                 if played is None:
                     raise kg.InputError("a film needs a motion; give its file with --motion")
-                written.append(view.film(mechanism, played, target, dark=dark))
+                written.append(view.film(mechanism, played, target, constraints=held, dark=dark))
         if export is not None:
-            written.append(view.export_page(mechanism, played, export, dark=dark or None))
+            written.append(view.export_page(mechanism, played, export, constraints=held, dark=dark or None))
         for path in written:
             console.print(f"wrote {plain(path)}")
         if not written:
-            _serve(view.Viewer(mechanism, played, port=port, dark=dark), console, browser, port)
+            _serve(view.Viewer(mechanism, played, constraints=held, port=port, dark=dark), console, browser, port)
     except ImportError as error:
         raise kg.InputError(str(error)) from error
 
