@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kinegrad import _engine as engine
-from kinegrad.dynamics import FORWARD
+from kinegrad.dynamics import FORWARD, forward_dynamics
+from kinegrad.errors import InputError, SingularError
 from kinegrad.simulate.explicit import Scheme
 from kinegrad.simulate.fixed_compiled import Run
 from kinegrad.simulate.law import Law, finite
@@ -49,7 +50,7 @@ def feedback_run(
     sure = True  # that the state is finite: so is the initial one
     for k in range(steps + 1):
         state, before, step = (other, one, back) if k % 2 else (one, other, there)
-        if not sure:
+        if not (sure or (np.isfinite(state.q).all() and np.isfinite(state.v).all())):
             new = ~finite(state.q, state.v) & (lost < 0)
             lost[new], speeds[new] = k, before.v[new]
             if lost.size and (lost >= 0).all():
@@ -76,7 +77,7 @@ class _Stage:
 def _evaluation(law: Law, q: Array, v: Array, a: Array) -> Callable[[float], tuple[Array, bool]]:
     """Return a function of t that fills in the accelerations.
 
-    It returns τ, which may be an array of the user's, and whether all is finite and of ordinary size.
+    It returns τ, which may be an array of the user's, and whether all is known to be finite and of ordinary size.
     """
     assert law.feedback is not None
     function, shape, flat, fill = law.feedback.function, v.shape, (v.size // v.shape[-1], v.shape[-1]), None
@@ -87,8 +88,15 @@ def _evaluation(law: Law, q: Array, v: Array, a: Array) -> Callable[[float], tup
         tau = function(t, q.copy(), v.copy())  # copies: a function may change what it is given
         if type(tau) is not np.ndarray or tau.dtype is not FLOAT64 or tau.shape != shape or not tau.flags.carray:
             tau = np.ascontiguousarray(law.as_torques(tau, t, shape))
-        if fill is not None and fill(tau.reshape(flat)):
-            return tau, True
+        if fill is not None:
+            if fill(tau.reshape(flat)):
+                return tau, True
+        elif v.size:
+            try:
+                a[...] = forward_dynamics(law.model, q, v, tau, loads=law.loads)
+                return tau, False
+            except (InputError, SingularError):  # not finite, or nothing resists a joint
+                pass
         a[...], tau = law.under(t, q, v, np.array(tau))  # state by state, with errors that say which
         return tau, False
 
