@@ -170,7 +170,7 @@ def analyze_recording(
         If the mean force of the plates is more than 30° from the vertical, a centre of pressure more than 1 m from
         its link, the root link more than 60° from upright, a torque above 10 N·m per kg of the model, or more than half
         of the weight unexplained by the plates at over 10 % of the instants.  See :func:`turn_upright`.  Also of
-            coordinates that markers do not determine, with times.
+        coordinates that markers do not determine, with times.
 
     Examples
     --------
