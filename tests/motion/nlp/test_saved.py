@@ -248,3 +248,8 @@ def test_files_that_are_no_checkpoints_are_not_replaced(tmp_path):
         with pytest.raises(InputError, match=text):
             solve(program, x0, checkpoint=path)
         assert path.read_bytes() == content
+    path.with_suffix(".refined1.npz").write_bytes(b"thesis")
+    path.unlink()
+    with pytest.raises(InputError, match=r"a.refined1.npz: is not a readable NPZ archive"):
+        arm().solve(checkpoint=path, refine=True)
+    assert not path.exists()  # before the solve

@@ -18,7 +18,7 @@ from kinegrad.errors import InputError, KinegradWarning, shown
 from kinegrad.io.whole_file import checked_path
 from kinegrad.model import Model
 from kinegrad.motion.motion import Motion
-from kinegrad.motion.nlp import Iterate, NonlinearSolution
+from kinegrad.motion.nlp import Iterate, NonlinearSolution, load_solution
 from kinegrad.motion.nlp.evaluation import Interrupts, Signals
 from kinegrad.motion.nlp.judgement import stopped
 from kinegrad.motion.problem import checks, guess
@@ -266,10 +266,14 @@ class MotionProblem:
             "solver": solver, "hessian": hessian, "gradient": gradient, "tolerance": tolerance,
             "max_iterations": max_iterations, "progress": progress, "keep_iterates": keep_iterates, "options": options,
         }  # fmt: skip
+        most = 3 if refine is True else min(int(refine), 60)  # halvings beyond any use
         how["checkpoint"] = file = None if checkpoint is None else checked_path(checkpoint, "checkpoint")
+        finer_files = [file and file.with_name(f"{file.stem}.refined{k + 1}{file.suffix}") for k in range(most)]
+        for each in finer_files:
+            if each is not None and each.exists():
+                load_solution(each)  # a file of another kind is refused before the work, not after it
         nonlinear, scale = solve_scaled(self.program, x0, guessed=guess is None, warm_start=warm, **how)
         found = self._understood(nonlinear, tolerances)
-        most = 3 if refine is True else int(refine)
         for count in range(1, most + 1):
             if found.status != "between-nodes":
                 break
@@ -277,7 +281,7 @@ class MotionProblem:
             x0 = carried(found.problem.program, found.x, finer.program)
             if solver in ("ipopt", "cyipopt"):
                 how["options"] = NEARBY | dict(options or {})
-            how["checkpoint"] = file and file.with_name(f"{file.stem}.refined{count}{file.suffix}")
+            how["checkpoint"] = finer_files[count - 1]
             nonlinear, scale = solve_scaled(finer.program, x0, scale, guessed=True, **how)
             found = finer._understood(nonlinear, tolerances, refinements=count)
         return found
