@@ -38,7 +38,9 @@ def check_rates(parts: Transcription) -> None:
             f"{parts.phases[p].name!r}"
         )
         if low > upper + TOUCH * abs(upper) or high < lower - TOUCH * abs(lower):
-            raise InputError(f"{asked}, and its limits are {_between(lower, upper)}; expected what is within them")
+            or_measured = ", or measured=True of that Boundary" if (p, end) == (0, 0) else ""
+            limits = f"its limits are {_between(lower, upper)}"
+            raise InputError(f"{asked}, and {limits}; expected what is within them{or_measured}")
         at, (least, most) = parts.conditions.get((p, end, 0, k)), parts.limits[p][0].get(k, (-np.inf, np.inf))
         if order == 1 and at is not None and at[0] == at[1] and least < most:
             outwards = (-high, low) if end == 0 else (low, -high)  # below the range, above it

@@ -118,8 +118,9 @@ class Transcription:
         for (p, end, order, k), (lower, upper) in sorted(self.conditions.items(), key=lambda x: x[0][2]):
             name = self.model.coordinate_names[self.where.leaders[k]]
             if order == 0:
+                hint = ", or measured=True of that Boundary" if (p, end) == (0, 0) else ""
                 what = f"q of {shown(name)} at the {'start' if end == 0 else 'end'} of phase {phases[p].name!r}"
-                builder.bound(int(builder.point(p, 0 if end == 0 else -1, k)), lower, upper, what)
+                builder.bound(int(builder.point(p, 0 if end == 0 else -1, k)), lower, upper, what, hint)
                 continue
             measured = self.soft is not None and (p, end) == (0, 0)  # speeds of zero are rows like others
             zero = not measured and lower == upper == 0 and self.rest.get((p, end, k), 0) == order - 1

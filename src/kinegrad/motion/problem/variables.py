@@ -251,13 +251,13 @@ class VariablesBuilder:
             a = int(self.parent[a])
         return a
 
-    def bound(self, a: int, lower: float, upper: float, what: str) -> None:
+    def bound(self, a: int, lower: float, upper: float, what: str, hint: str = "") -> None:
         """Narrow the bounds of a control point."""
         a = self.root(a)
         low, high = max(lower, self.lower[a]), min(upper, self.upper[a])
         if low > high + TOUCH * (1 + abs(low)):
             raise InputError(f"{what} is asked to be {_range(lower, upper)}, but its limits and other conditions leave "
-                             f"{_range(self.lower[a], self.upper[a])}; expected what can be met")  # fmt: skip
+                             f"{_range(self.lower[a], self.upper[a])}; expected what can be met{hint}")  # fmt: skip
         self.lower[a], self.upper[a] = min(low, high), max(low, high)
 
     def build(
