@@ -123,7 +123,7 @@ def constrained_hybrid_dynamics(
     redundant: str = "error",
     threads: int | None = None,
 ) -> ConstrainedHybridDynamics:
-    """What is not known of a and τ where the motion of some joints is prescribed and constraints hold: driven linkages.
+    """Solve for unknown accelerations, torques and constraint forces where the motion of some joints is prescribed.
 
     Between :func:`constrained_dynamics`, where all joints are free, and :func:`constrained_inverse_dynamics`, where all
     accelerations are given; in dense matrices.

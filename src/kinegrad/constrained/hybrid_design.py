@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedHybridDynamicsDesignDerivatives(Result):
-    """How accelerations, torques and forces of constraints change with each parameter.
+    """Derivatives of accelerations, torques and forces of constraints with respect to each parameter.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def constrained_hybrid_dynamics_design_derivatives(
     redundant: str = "error",
     threads: int | None = None,
 ) -> ConstrainedHybridDynamicsDesignDerivatives:
-    """da/dp, dτ/dp and dforces/dp: how all that :func:`constrained_hybrid_dynamics` returns follows each parameter.
+    """Differentiate the results of :func:`constrained_hybrid_dynamics` with respect to each parameter.
 
     Parameters
     ----------

@@ -251,7 +251,7 @@ def _path(
 def _told(
     model: Model, index: Any, trouble: str, before: Array, goal: Array, done: float, free: NDArray[np.bool_]
 ) -> str:  # fmt: skip
-    """Where a branch could not be followed, and what was done."""
+    """Return a sentence: where a branch could not be followed, and how the posture was found."""
     change = np.where(free, 0.0, difference(model, before, goal))
     lead = int(np.abs(change).argmax())
     place = f"{model.speed_names[lead]} {done:.0%} of the way from the posture before it, {change[lead]:+.3g}"

@@ -121,7 +121,7 @@ class Tracker:
         return found, there
 
     def _straight(self, q: Array, change: Array, left: float) -> tuple[float, Array] | None:
-        """How far a singular posture is passed, and where; None where the path does not go straight on."""
+        """Part of the way by which a singular posture is passed, and the posture there; None if the branch ends."""
         assert self.regular is not None
         weights = np.sqrt((self.regular.G * self.regular.G).sum(axis=0))
         size = 16 * SHORTEST
