@@ -221,6 +221,7 @@ def run(suffix: str, count: int, folder: Path) -> None:
         print(case, flush=True)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", kg.UnitsWarning)  # of damaged numbers
             try:
                 found = read_trajectory(path, model)
             except kg.KinegradError as error:

@@ -136,6 +136,16 @@ def test_angles_that_look_like_degrees_are_warned_about(tmp_path):
     assert abs(read_positions(path, model, units="deg").q[0, 1]) < 2
 
 
+def test_whole_trajectories_in_degrees_are_warned_about(tmp_path):
+    """With speeds and accelerations, too: they were radians without a word."""
+    model, path = kg.samples.two_link(), tmp_path / "reach.csv"
+    names = [f"{x}.{joint}" for x in "qva" for joint in ("shoulder", "elbow")]
+    path.write_text(",".join(["t", *names]) + "\n0,0,-90,0,0,0,0\n0.1,1,2,0,0,0,0\n", encoding="utf-8")
+    with pytest.warns(kg.UnitsWarning, match=r"'elbow' reaches 90 rad, which looks like degrees"):
+        kg.io.read_trajectory(path, model)
+    assert kg.io.read_trajectory(path, model, units="rad").q[0, 1] == -90
+
+
 def test_many_turns_are_no_degrees_where_the_file_says_so(tmp_path, recwarn):
     """A header with a unit, gaps in its column, and NetCDF as it is written here."""
     headed = written(tmp_path, "t,shoulder [rad],elbow [deg]\n0,30,720\n0.1,,900\n0.2,32,\n")

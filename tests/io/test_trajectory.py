@@ -22,6 +22,7 @@ def motion(model, count=5, seed=0):
 # --- round trips --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore::kinegrad.UnitsWarning")  # of random numbers
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("model", [ARM, CART, HUMAN], ids=lambda model: model.name)
 @pytest.mark.parametrize("timed", [True, False])

@@ -174,6 +174,11 @@ def read_trajectory(path: str | os.PathLike[str], model: Model, *, units: str | 
     InputError
         What in which file is wrong, and what was expected.
 
+    Warns
+    -----
+    UnitsWarning
+        If neither `units` nor the file says the unit of an angle beyond two full turns, as it would be in degrees.
+
     Examples
     --------
     >>> import tempfile
@@ -188,6 +193,8 @@ def read_trajectory(path: str | os.PathLike[str], model: Model, *, units: str | 
     place = checked_path(path)
     arrays, names = _read(place, model, "qva", check_units(units))
     motion = {x: _matrix(x, arrays[x], model, f"{place}: ") for x in "qva"}
+    if units is None:
+        _warn_of_degrees(place, model, motion["q"], False)
     rows = {x: len(values) for x, values in motion.items()}
     if len(set(rows.values())) > 1:
         found = ", ".join(f"`{x}` has {count}" for x, count in rows.items())
@@ -273,11 +280,11 @@ def _stored_positions(place: Path, model: Model, partly: bool, units: str | None
 def _warn_of_degrees(place: Path, model: Model, q: Array, partly: bool) -> None:
     """Of angles beyond two turns, unless the file says their unit: then they are the same whichever is assumed."""
     turning = np.array([kind == "revolute" for kind in model.layout.coordinate_kinds])
-    if not like_degrees(model.coordinate_names, np.where(turning, q, 0.0)):
+    if not like_degrees(model.coordinate_names, q, turning):
         return
     assumed = np.asarray(_read(place, model, "q", "deg", partly)[0]["q"])
     turning &= ~((assumed == q) | np.isnan(q)).all(axis=0)
-    found = like_degrees(model.coordinate_names, np.where(turning, q, 0.0))
+    found = like_degrees(model.coordinate_names, q, turning)
     if found:
         message = f"{place}: {found}; expected units 'deg', or 'rad' if it is right"
         warnings.warn(message, UnitsWarning, stacklevel=3)

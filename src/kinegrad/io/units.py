@@ -80,17 +80,22 @@ def check_units(units: Any) -> str | None:
     raise InputError(f"`units` is {shown(units)}; expected 'deg' or 'rad', of angles whose unit the file does not say")
 
 
-def like_degrees(names: Sequence[str], angles: NDArray[np.float64]) -> str:
+def like_degrees(names: Sequence[str], angles: NDArray[np.float64], which: Any = True) -> str:
     """The largest of some angles, (N, names), rad, if it is beyond two full turns, in words; "" if none is.
+
+    Columns count if they are in `which`, flags for all.
 
     >>> like_degrees(["knee"], np.array([[0.1], [-60.0]]))
     "'knee' reaches 60 rad, which looks like degrees"
     """
-    largest = np.fmax.reduce(np.abs(angles), axis=0, initial=0.0)
-    k = int(np.argmax(largest)) if len(largest) else 0
-    if not len(largest) or largest[k] <= LARGE_ANGLE:
+    if not angles.size:
         return ""
-    return f"{shown(names[k])} reaches {largest[k]:.4g} rad, which looks like degrees"
+    largest = np.fmax(np.fmax.reduce(angles, axis=0), -np.fmin.reduce(angles, axis=0))  # without a copy of them
+    largest = np.where(which, np.nan_to_num(largest), 0.0)
+    k = int(np.argmax(largest))
+    return (
+        f"{shown(names[k])} reaches {largest[k]:.4g} rad, which looks like degrees" if largest[k] > LARGE_ANGLE else ""
+    )
 
 
 def default_factor(kind: str, units: str) -> float:

@@ -90,13 +90,14 @@ def null_projection(model: Model, H: Array, least: Array | None = None) -> Array
     held = np.isnan(np.diagonal(H, axis1=1, axis2=2))
     unit = _units(model, {"prismatic": METRES, "revolute": 1.0})
     scaled = np.where(held[:, :, None] | held[:, None, :], 0.0, H * unit[:, None] * unit)
-    values, vectors = np.linalg.eigh(scaled)
+    values = np.linalg.eigvalsh(scaled)  # their vectors of few frames alone, because they take twice as long
     most = np.maximum(values[:, -1:], np.finfo(float).tiny)
-    loose = values <= RANK * most
-    if least is not None:
-        loose |= values < np.minimum(least[:, None], WEAKEST * most)
-    null = vectors * loose[:, None, :]
-    found = null @ null.transpose(0, 2, 1)
+    limit = RANK * most if least is None else np.maximum(RANK * most, np.minimum(least[:, None], WEAKEST * most))
+    found = np.zeros_like(scaled)
+    some = np.flatnonzero((values <= limit).sum(axis=1) > held.sum(axis=1))  # held ones are zeros
+    values, vectors = np.linalg.eigh(scaled[some])
+    null = vectors * (values <= limit[some])[:, None, :]
+    found[some] = null @ null.transpose(0, 2, 1)
     found[held[:, :, None] | held[:, None, :]] = 0.0  # their unit vectors are in the null space of zeros
     return np.asarray(found * unit[:, None] / unit)
 
