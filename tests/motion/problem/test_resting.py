@@ -48,7 +48,7 @@ def lifting(mass, segments=8):
 @pytest.mark.slow
 @pytest.mark.parametrize("mass", [35.0, 40.0])
 def test_heavy_boxes_neither_fall_nor_drag_the_hands(mass):
-    """At pick-up a box of 35 kg moved the hands with 9.6 m/s²; one of 40 kg fell through the floor."""
+    """At pick-up a box of 35 kg moved the hands with 9.6 m/s²; one of 40 kg fell with 9.8 m/s²."""
     found = lifting(mass).solve(refine=True)
     assert found.success, found.message
     take, lift = found.phases
