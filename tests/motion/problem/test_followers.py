@@ -182,3 +182,17 @@ def test_where_it_cannot_be_known_what_a_joint_transmits_a_note_says_so():
     fixed = [Fixed({"a": 0.0})]
     with pytest.raises(kg.InputError, match="all coordinates are Fixed"):
         MotionProblem(model, Phase(), fixed)
+
+
+@pytest.mark.parametrize(
+    ("function", "end"), [(1.0, 5.0), (2.0, 2.5), (-2.0, -2.5), (kg.PolynomialFunction([0, 1.0, 0.1]), 3.66)], ids=str
+)
+def test_the_limit_of_the_joint_with_the_name_of_its_coordinate(function, end):
+    """1 N moves 1 kg by 5 m in 2 √5 s, whatever the coordinate counts."""
+    builder = kg.ModelBuilder("slide", gravity=(0, 0, 0))
+    builder.add("a", None, kg.prismatic("x"), inertia=kg.Inertia.point(1.0, [0, 0, 0]), effort_limits=1.0)
+    builder.couple("a", {"a": function})
+    ends = [Boundary("start", q=0, v=0), Boundary("end", q=end, v=0)]
+    found = MotionProblem(builder.build(), Phase(duration=(0.1, 30.0), segments=16), ends, [Time()]).solve()
+    assert found.success
+    assert found.duration == pytest.approx(2 * 5**0.5, rel=5e-3)

@@ -26,7 +26,8 @@ from kinegrad.configuration import random_configuration
 from kinegrad.errors import InputError, shown
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.kinematics_derivatives import forward_kinematics_derivatives
-from kinegrad.model import Model
+from kinegrad.model import CoupledCoordinate, Model
+from kinegrad.model.functions import LinearFunction
 
 Array = NDArray[np.float64]
 
@@ -91,10 +92,21 @@ def _of_matrix(model: Model) -> Actuators:
 
 
 def _limits(model: Model) -> Array:
-    """Of joints; of coordinates that are not joints there are none."""
+    """Effort limits of motors, (nv,): of the joints with the names of speeds, infinite where there is none.
+
+    A joint that moves by c q with its coordinate q has a motor that acts on q with c times the joint's force.
+    """
     if model.nv == model.n and not model.coordinates:
         return np.array(model.effort_limits)
-    by_name = dict(zip(model.joint_names, model.effort_limits, strict=True))
+    by_name = dict(zip(model.joint_names, model.effort_limits.tolist(), strict=True))
+    for entry in model.coordinates:
+        if isinstance(entry, CoupledCoordinate) and entry.name in by_name:
+            functions = dict(zip(entry.joints, entry.functions, strict=True))
+            function = functions.get(model.joint_index(entry.name))
+            linear = isinstance(function, LinearFunction)
+            limit = by_name.pop(entry.name)  # other functions: a row of its own, see `followers`
+            if linear:
+                by_name[entry.name] = abs(function.multiplier) * limit if limit < np.inf else limit  # type: ignore[union-attr]
     return np.array([by_name.get(name, np.inf) for name in model.speed_names])
 
 

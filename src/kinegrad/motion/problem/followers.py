@@ -8,10 +8,11 @@ hold at all times.  Other functions make rows at the nodes,
 if the range of the coordinate does not exclude that they are exceeded.
 
 The motor of a coordinate supplies Σ_j f_j′ τ_j of the forces τ_j at its joints.  The effort limit of the joint that has
-the name of the coordinate is that of the motor.  The effort limit of another joint is how strong that joint is.  The
-force τ_j that the coupling passes through it is that of inverse dynamics if the joint is a coordinate of its own.  It
-is computed of a model in which two joints at the same place stand for such a joint: one that follows, and one that does
-not move, whose force is τ_j.  A limit of zero is that of a joint without a motor, as in URDF, and limits nothing.
+the name of the coordinate, if it is c q, times |c| is that of the motor.  The effort limit of another joint is how
+strong that joint is.  The force τ_j that the coupling passes through it is that of inverse dynamics if the joint is a
+coordinate of its own.  It is computed of a model in which two joints at the same place stand for such a joint: one that
+follows, and one that does not move, whose force is τ_j.  A limit of zero is that of a joint without a motor, as in
+URDF, and limits nothing.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def strong_joints(parts: Transcription, p: int) -> tuple[list[int], list[str]]:
     part, found, notes = parts.parts[p], [], []
     for _, entry, joint, function in _followed(part.model):
         name, limit = part.model.joint_names[joint], part.model.effort_limits[joint]
-        if name == entry.name or not (np.isfinite(limit) and limit > 0):
+        if (name == entry.name and isinstance(function, LinearFunction)) or not (np.isfinite(limit) and limit > 0):
             continue
         text = f"effort limit of joint {name!r}, which follows coordinate {entry.name!r}, "
         own = [what for what in ("stiffness", "damping", "armature") if getattr(part.model, what)[joint]]
