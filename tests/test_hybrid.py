@@ -176,7 +176,7 @@ def test_total_derivatives_equal_complex_step(seed):
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_derivatives_of_samples_equal_complex_step(name):
     """M_ff⁻¹ enlarges noise, as in test_design.py."""
-    model = samples.human43(thickness=0.1) if name == "human43" else samples.SAMPLES[name]()
+    model = samples.SAMPLES[name](thickness=0.1) if name.startswith("human43") else samples.SAMPLES[name]()
     state, loads, free, names = case(model, 4)
     constants = kinds_of_constants(model, np.random.default_rng(4))[:10]
     follow = slopes(model, len(constants), 4)

@@ -34,6 +34,7 @@ from kinegrad.constrained.system import (
 )
 from kinegrad.constraints import ConstraintSet
 from kinegrad.constraints.assembly import check_set
+from kinegrad.constraints.gauss_newton import times
 from kinegrad.dynamics import bias_forces, mass_matrix
 from kinegrad.dynamics_derivatives import inverse_dynamics_derivatives
 from kinegrad.errors import InputError
@@ -180,15 +181,15 @@ def constrained_hybrid_dynamics(
     x, speeds, torques, known_a = state.values()
     M, b = mass_matrix(model, x, threads=threads), bias_forces(model, x, speeds, loads=loads, threads=threads)
     phi, G = constraints.closure(x, threads=threads)
-    r = torques - b - (M @ known_a[..., None])[..., 0]
-    s = constraints.drift(x, speeds, threads=threads) - (G @ known_a[..., None])[..., 0]
+    r = torques - b - times(M, known_a)
+    s = constraints.drift(x, speeds, threads=threads) - times(G, known_a)
     if any(law):
         s = s - 2 * law[0] * constraints.velocity(x, speeds, threads=threads) - law[1] ** 2 * phi
     parts = M[..., free[:, None], free], G[..., free], r[..., free, None], s[..., None]
     a_x, f = (y[..., 0] for y in solve_dense(constraints, x, method, *parts, least=least, free=free))
     found = np.array(np.broadcast_to(known_a, (*a_x.shape[:-1], model.nv)))
     found[..., free] = a_x
-    needed = (M @ found[..., None])[..., 0] + b - (saddle.T(G) @ f[..., None])[..., 0]
+    needed = times(M, found) + b - (G * f[..., None]).sum(axis=-2)
     supplied = np.where(_held(model, free), needed, torques)
     engine.check_sums(supplied)
     return ConstrainedHybridDynamics(found, supplied, np.ascontiguousarray(f))

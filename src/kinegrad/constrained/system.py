@@ -164,6 +164,8 @@ def solve_dense(
     """
     shape = np.broadcast_shapes(M.shape[:-2], G.shape[:-2], r.shape[:-2], s.shape[:-2])
     M, G, r, s = (np.broadcast_to(x, (*shape, *x.shape[-2:])) for x in (M, G, r, s))
+    if free is not None:  # in one order of memory, so that a state gives the same bits in any batch
+        M, G, r, s = map(np.ascontiguousarray, (M, G, r, s))
     engine.check_sums(M, G, r, s)
 
     def solve() -> tuple[Array, Array]:
