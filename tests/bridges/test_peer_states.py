@@ -195,6 +195,8 @@ def test_wrong_states_are_refused():
         from_pinocchio(model, theirs, q[1:])
     with pytest.raises(kg.InputError, match="the quaternion of joint 'root_joint' has length 2; expected 1"):
         from_pinocchio(model, theirs, np.r_[q[:6], 2.0, q[7:]])
+    with pytest.raises(kg.InputError, match=r"`q` is None; expected the posture"):
+        from_pinocchio(model, theirs, None)
     with pytest.raises(kg.InputError, match=r"`a` is given without `v`"):
         from_pinocchio(model, theirs, q, a=np.zeros(38))
     angles, _ = talos(quaternion=False)

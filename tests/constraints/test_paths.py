@@ -58,6 +58,27 @@ def test_each_by_itself_if_asked_or_if_each_has_its_own_guess():
     assert turned(assemble(model, loop, both + np.array([0, 0.01, 0]), keep=["crank"]), both) < CLOSE
 
 
+@pytest.mark.parametrize("kind", ["noise", "swing", "two axes"])
+def test_branches_that_change_are_never_silent(kind):
+    """Guesses that are almost one, that vary, or in two axes: each is closed by itself, and the jump is named."""
+    model, loop = samples.four_bar()
+    q = guesses(TURN)
+    if kind == "noise":
+        q[:, 1:] += 1e-9 * np.random.default_rng(0).normal(size=(73, 2))
+    elif kind == "swing":
+        q[:, 1] = 0.1 * np.sin(TURN)
+    else:
+        q = np.stack([q, q])
+    with pytest.warns(BranchWarning, match=r"postures .* differ by .*they may be on two branches"):
+        assemble(model, loop, q, keep=["crank"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assemble(model, loop, q, keep=["crank"], continuation=False)
+        along = np.moveaxis(q, 0, 1) if q.ndim == 3 else q
+        followed = assemble(model, loop, along, keep=["crank"], continuation=True)
+    assert np.abs(np.diff(followed, axis=0)).max() < 0.5
+
+
 def test_paths_side_by_side():
     """The first axis is the path; each other batch axis has paths of its own."""
     model, loop = samples.four_bar()

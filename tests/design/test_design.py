@@ -62,8 +62,8 @@ def test_trees_have_massless_links_and_screws():
 
 @pytest.mark.parametrize("name", samples.SAMPLES)
 def test_samples_equal_complex_step(name):
-    model = samples.human43(thickness=0.1) if name == "human43" else samples.SAMPLES[name]()
-    row = name in ("human43", "puma560", "two_link")
+    model = samples.SAMPLES[name](thickness=0.1) if name.startswith("human43") else samples.SAMPLES[name]()
+    row = name in ("human43", "human43_lumbar", "puma560", "two_link")
     check(model, kinds_of_constants(model, np.random.default_rng(4), row), 2)
 
 

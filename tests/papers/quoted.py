@@ -18,4 +18,5 @@ def numbers_of(paper: str) -> list[str]:
 def missing(paper: str, html: str) -> list[str]:
     """Those that the text of a page does not say; a table must quote at least one."""
     numbers, text = numbers_of(paper), re.sub(r"<[^>]*>", "", html)
+    assert numbers
     return [x for x in numbers if not re.search(rf"(?<![\d.]){re.escape(x)}(?!\d)", text)]

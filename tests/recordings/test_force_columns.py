@@ -182,3 +182,19 @@ def test_a_force_without_a_point_is_refused(tmp_path: Path) -> None:
     (tmp_path / "grf.xml").write_text(text, encoding="utf-8")
     with pytest.raises(FileError, match="has a force and no point_identifier"):
         read_external_loads(tmp_path / "grf.xml")
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({k: {"force": "f_v", "point": "f_p"} for k in "ab"}, "'f_vx' is used for the force of plate 'a'"),
+        ({"a": {"force": "f_v", "point": "f_v"}}, "and for the point of plate 'a'; expected once"),
+        ({"a": {"force": ["f_vx"] * 3, "point": "f_p"}}, "is used for the force of plate 'a' and for the force"),
+        ({"f_": {"force": "g_1", "point": "g_2"}}, "two plates are called 'f_'"),
+    ],
+)  # fmt: skip
+def test_no_column_is_used_twice(columns, words):
+    """A plate that was mapped twice doubled its force, without a word."""
+    names = [f"f_{what}{x}" for what in "vp" for x in "xyz"] + [f"g_{k}{x}" for k in "12" for x in "xyz"]
+    with pytest.raises(InputError, match=words):
+        plates_of(StorageTable([0.0], tuple(names), np.ones((1, len(names)))), columns=columns)

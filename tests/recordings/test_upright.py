@@ -70,6 +70,13 @@ DOUBTS = {
         lambda walk: (walk.motion.q, moved(walk.plates, lambda p: replace(p, point=1000 * p.point))),
         r"the centre of pressure of plate 'plate_r' is 336 m from 'calcn_r' in the mean; is it in m",
     ),
+    "feet exchanged": (
+        lambda walk: (
+            walk.motion.q,
+            [replace(p, link=o.link) for p, o in zip(walk.plates, walk.plates[::-1], strict=True)],
+        ),
+        r"'plate_r' is 0\.\d+ m from 'calcn_l' in the mean, and 0\.\d+ m from 'calcn_r'; is that the foot on it\?",
+    ),
     "a plate is missing": (
         lambda walk: (walk.motion.q, walk.plates[:1]),
         r"the plates leave more than half of the weight unexplained at 5\d % of the instants",

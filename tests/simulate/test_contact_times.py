@@ -40,6 +40,16 @@ def test_no_impact_is_skipped_however_long_steps_become(speed, depth):
         assert motion.impacts[0].t == pytest.approx(exact, rel=1e-9)
 
 
+@pytest.mark.parametrize("count", [1, 3, 5, 50])
+def test_an_impact_where_a_step_begins(count):
+    """The edge arrives at the stop with the end of a step, and is inside it for a small part of the next."""
+    depth = 0.999999
+    stop = [UnilateralContact(kg.Contact("leaf", [1.0, 0, 0], directions="y", other_point=[0, -depth, 0]))]
+    exact = np.pi + np.arcsin(depth) - 0.01
+    motion = simulate_fixed(door(), [0.01], [1.0], step=exact / count, steps=2 * count, contacts=stop)
+    assert [impact.t for impact in motion.impacts][:1] == pytest.approx([exact], rel=1e-9)
+
+
 def test_no_release_is_skipped_between_long_steps():
     """A rotor out of balance pulls its base off the floor near the top of each turn, for a tenth of a turn."""
     builder = kg.ModelBuilder("shaker", gravity=(0, 0, 0))

@@ -306,6 +306,8 @@ def _given(
     q: Any, v: Any, a: Any, tau: Any, nq: int, nv: int, of: str
 ) -> tuple[Array, Array | None, Array | None, Array | None]:
     """Arguments as arrays of one batch shape."""
+    if q is None:
+        raise InputError("`q` is None; expected the posture, because speeds and forces turn with it")
     if a is not None and v is None:
         raise InputError("`a` is given without `v`; expected both, because speeds turn with the body")
     given = {"q": q, "v": v, "a": a, "tau": tau}

@@ -28,6 +28,7 @@ from kinegrad.results import Result
 __all__ = ["AssembledPath", "assemble", "assemble_path", "check_set", "free_speeds"]
 
 Array = NDArray[np.float64]
+JUMP = 0.5  # rad or m: between neighbours whose kept coordinates agree
 TOLERANCE = 1e-10  # m or rad
 
 
@@ -102,7 +103,8 @@ def assemble(
     Warns
     -----
     BranchWarning
-        If the branch could not be followed to some postures of a path, with their indices.
+        If the branch could not be followed to some postures of a path, with their indices; or if neighbours in a batch
+        are far apart although their guesses are not, and `continuation` is not given.
 
     Examples
     --------
@@ -123,6 +125,7 @@ def assemble(
     """
     free, guess, limit = _checked(model, constraints, q_guess, keep, tolerance)
     kept = _kept_coordinates(model, free)
+    asked = continuation is not None
     if continuation is None:
         continuation = _ordered(guess, kept)
     elif engine.flag("continuation", continuation):
@@ -138,7 +141,11 @@ def assemble(
     q = close(constraints, start, free, limit, threads)
     q[:, kept] = start[:, kept]
     _check(constraints, q, limit, shape)
-    return q.reshape(guess.shape)
+    found = q.reshape(guess.shape)
+    jump = "" if asked else _jump(model, guess, found, kept)
+    if jump:
+        warnings.warn(jump, BranchWarning, stacklevel=2)
+    return found
 
 
 def assemble_path(
@@ -207,6 +214,27 @@ def _ordered(guess: Array, kept: NDArray[np.bool_]) -> bool:
     """Whether guesses, (..., nq), are postures of a path: kept coordinates, and one guess of the others for all."""
     others = guess[..., ~kept]
     return bool(guess.ndim == 2 and len(guess) > 1 and kept.any() and not kept.all() and (others == others[0]).all())
+
+
+def _jump(model: Model, guess: Array, q: Array, kept: NDArray[np.bool_]) -> str:
+    """What to say of the first neighbours in a batch that seem to be on two branches; "" if there are none."""
+    if not kept.any() or kept.all():
+        return ""
+    for axis in range(q.ndim - 1):
+        step, meant = (np.abs(np.diff(x, axis=axis)) for x in (q, guess))
+        led, free = step[..., kept].max(axis=-1), np.where(kept, 0.0, step)
+        far = free.max(axis=-1) > JUMP + 10 * led + 2 * meant.max(axis=-1)
+        if far.any():
+            where = tuple(int(i) for i in np.argwhere(far)[0])
+            other = tuple(i + (k == axis) for k, i in enumerate(where))
+            name = model.coordinate_names[int(np.argmax(free[where]))]
+            one, two = (str(x[0] if len(x) == 1 else x) for x in (where, other))
+            text = f"postures {one} and {two} differ by {free[where].max():.3g} in {shown(name)}"
+            return (
+                f"{text}, and by {led[where]:.3g} in what is kept: they may be on two branches; continuation=True "
+                "follows one, continuation=False closes each by itself"
+            )
+    return ""
 
 
 def _check_path(guess: Array, free: NDArray[np.bool_]) -> None:

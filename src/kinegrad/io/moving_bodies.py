@@ -193,7 +193,11 @@ class Bodies:
         change = largest_change(whole.inertia, nearest.inertia)
         asked = self.inertia == "project"
         if change > CLOSE and not asked:
-            effect = f"which changes a moment of inertia by {_percent(change)}" if whole.mass else "which is none"
+            effect = (
+                f"which changes a moment of inertia by {_percent(change)}"
+                if whole.mass
+                else "which is zero, since the mass is zero"
+            )
             for part in blamed:
                 self._refuse(part, part.wrong or wrong, f", {effect}")
             return Inertia.zero()

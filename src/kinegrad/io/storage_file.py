@@ -42,7 +42,8 @@ __all__ = ["StorageTable", "coordinate_table", "read_storage", "write_storage"]
 Array = NDArray[np.float64]
 KINDS = (".mot", ".sto")
 SENTENCE = "Angles are in"  # in headers of OpenSim 1 and 2
-ANGLES = re.compile(r"Angles are in (degrees|radians)\b", re.IGNORECASE)
+ANGLES = re.compile(r"Angles are in (deg|rad|\w+)", re.IGNORECASE)
+UNITS = {"deg": "degrees", "rad": "radians"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,6 +273,10 @@ def _in_degrees(place: Path, header: dict[str, str]) -> bool | None:
     stated = None if given is None else given.strip().lower() == "yes"
     if sentence is None:
         return stated
+    if sentence not in UNITS.values():
+        found = f"'Angles are in {sentence}' names an unknown unit"
+        warnings.warn(f"{place}: {found}; expected degrees or radians", UnitsWarning, stacklevel=3)
+        return stated
     if stated is not None and stated != (sentence == "degrees"):
         found = f"inDegrees is {shown(given)}, and 'Angles are in {sentence}.'"
         warnings.warn(f"{place}: {found}; the former counts, as in OpenSim", UnitsWarning, stacklevel=3)
@@ -376,14 +381,14 @@ def _header(lines: Lines, text: Iterator[str]) -> tuple[str, dict[str, str]]:
             if kind.lower() != "double":
                 raise lines.wrong(f"the file holds {shown(kind)}; expected DataType=double: one number for each column")
             return title, header
-        sentence = ANGLES.match(words)
+        sentence = ANGLES.search(words)
         if sentence:
-            key, value = SENTENCE, sentence[1].lower()
+            key, value = SENTENCE, UNITS.get(sentence[1].lower(), sentence[1])
         elif "=" in words:
             key, value = words.split("=", 1)
         else:
             key, _, value = words.partition(" ")
-        key = key.strip()
+        key = "inDegrees" if key.strip().lower() == "indegrees" else key.strip()
         if key in ("nRows", "nColumns", "datarows", "datacolumns", "inDegrees", SENTENCE) and key in header:
             raise lines.wrong(f"{key} is declared twice; expected once")
         header[key] = value.strip()

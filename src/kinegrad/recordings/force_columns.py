@@ -70,13 +70,13 @@ class Stem:
 
     @property
     def three(self) -> Three:
-        """By axis."""
+        """Names of the columns of x, y, z; None where there is none."""
         x, y, z = (self.axes.get(axis) for axis in "xyz")
         return x, y, z
 
     @property
     def complete(self) -> bool:
-        """Whether all three axes are there."""
+        """True if all three axes are there."""
         return len(self.axes) == 3
 
 
@@ -129,6 +129,21 @@ def check_unused(names: Sequence[str], found: Sequence[PlateColumns], mapped: bo
         what = f"{len(unused)} columns belong to no plate that is found ({plates})"
         raise InputError(f"{what}: {listed(unused)}; {MAP}; or `columns={{}}` (--columns none) if they are no plate")
     return unused
+
+
+def check_apart(found: Sequence[PlateColumns]) -> None:
+    """Refuse plates of one name, and columns that are used twice."""
+    plates, columns = set[str](), dict[str, str]()
+    for plate in found:
+        if plate.name in plates:
+            raise InputError(f"two plates are called {shown(plate.name)}; expected another name in `columns`")
+        plates.add(plate.name)
+        for what, three in (("force", plate.force), ("point", plate.point), ("torque", plate.torque)):
+            for name in (name for name in three if name is not None):
+                use = f"the {what} of plate {shown(plate.name)}"
+                if name in columns:
+                    raise InputError(f"column {shown(name)} is used for {columns[name]} and for {use}; expected once")
+                columns[name] = use
 
 
 def mapped_plates(names: Sequence[str], columns: Any) -> list[PlateColumns]:

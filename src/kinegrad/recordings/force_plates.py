@@ -34,6 +34,7 @@ from kinegrad.model import Model
 from kinegrad.recordings.force_columns import (
     QUANTITIES,
     PlateColumns,
+    check_apart,
     check_unused,
     columns_of_identifier,
     listed,
@@ -46,6 +47,7 @@ from kinegrad.results import Result
 __all__ = ["ForcePlate", "assign_links", "plate_loads", "plates_of", "read_external_loads"]
 
 Array = NDArray[np.float64]
+FOOT = re.compile("calcn|foot|feet", re.IGNORECASE)  # links that stand, by their names
 STANDING = 20.0  # N: below, nobody stands on a plate
 
 
@@ -195,7 +197,7 @@ def assign_links(
     list of ForcePlate
     """
     engine.check_model(model)
-    usual = [name for name in model.link_names if re.search("calcn|foot|feet", name, re.IGNORECASE)]
+    usual = [name for name in model.link_names if FOOT.search(name)]
     names = (
         list(candidates)
         if candidates is not None
@@ -272,6 +274,7 @@ def plates_of(
     by_hand = [] if columns is None else mapped_plates(table.names, columns)
     taken = set[str]().union(*(plate.used for plate in by_hand))
     found = [*named_plates([name for name in table.names if name not in taken]), *by_hand]
+    check_apart(found)
     unused = check_unused(table.names, found, columns is not None)
     _warn_of_unused(unused)
     names = [plate.name for plate in found]

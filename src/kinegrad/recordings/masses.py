@@ -18,7 +18,6 @@ An instant is covered unless, within 50 ms of it,
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -30,7 +29,7 @@ from kinegrad.errors import InputError, shown
 from kinegrad.kinematics import point_motion
 from kinegrad.model import Model
 from kinegrad.recordings.analysis import Analysis
-from kinegrad.recordings.force_plates import STANDING
+from kinegrad.recordings.force_plates import FOOT, STANDING
 from kinegrad.results import Result
 
 __all__ = ["FittedMasses", "fit_masses"]
@@ -154,7 +153,8 @@ def fit_masses(
     least = float(np.linalg.eigvalsh(spread)[0]) / prior**2
     contradicted = [name for name, x in zip(bodies, s, strict=True) if abs(x) > FAR * prior]
     left = scale if (scale > FAR * expected).any() else None
-    message = _message(bodies, told, settled, least, contradicted, left, float(masses.sum()), total)
+    share = float(covered.mean())
+    message = _message(share, bodies, told, settled, least, contradicted, left, float(masses.sum()), total)
     new = model.replace(
         mass=dict(zip(bodies, masses.tolist(), strict=True)),
         inertia={name: x * model.inertia[model.link_index(name)] for name, x in zip(bodies, factor, strict=True)},
@@ -228,7 +228,7 @@ def _beside(analysis: Analysis) -> Flags:
     found = np.zeros(len(motion.t), dtype=bool)
     if strength == 0:
         return found
-    feet = [name for name in model.link_names if re.search("calcn|foot|feet", name, re.IGNORECASE)]
+    feet = [name for name in model.link_names if FOOT.search(name)]
     feet = list(dict.fromkeys([*feet, *(model.link_names[model.locate(plate.link)[0]] for plate in analysis.plates)]))
     moving = point_motion(model, motion.q, motion.v, link=feet)
     assert moving.velocity is not None
@@ -297,10 +297,10 @@ def _nothing_covered(analysis: Analysis) -> str:
 
 
 def _message(
-    bodies: Sequence[str], told: Array, settled: bool, least: float, contradicted: list[str],
+    share: float, bodies: Sequence[str], told: Array, settled: bool, least: float, contradicted: list[str],
     left: Array | None, mass: float, error: float,
 ) -> str:  # fmt: skip
-    said = f"total mass {mass:.2f} ± {error:.2f} kg"
+    said = f"total mass {mass:.2f} ± {error:.2f} kg, from {100 * share:.0f} % of the instants"
     if not settled:
         return f"{said}; the search did not converge"
     if contradicted:

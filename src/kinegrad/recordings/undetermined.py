@@ -137,7 +137,7 @@ def filled_gaps(t: Array, q: Array, undetermined: Flags) -> Array:
 
 
 def _slope(t: Array, x: Array, rows: Flags, at: float) -> float:
-    """Of the straight line, or the parabola, that fits best."""
+    """Return the slope of the straight line, or the parabola, that fits best."""
     count = int(rows.sum())
     if count < 2:
         return 0.0

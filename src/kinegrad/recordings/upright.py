@@ -23,7 +23,7 @@ from kinegrad.io.trc_file import Markers
 from kinegrad.kinematics import forward_kinematics
 from kinegrad.model import Model
 from kinegrad.motion import Motion
-from kinegrad.recordings.force_plates import STANDING, ForcePlate
+from kinegrad.recordings.force_plates import FOOT, STANDING, ForcePlate
 
 __all__ = ["doubts_about", "turn_upright", "up_axis"]
 
@@ -35,6 +35,7 @@ ACROSS = 30.0  # degrees from the vertical to the mean force of all plates, that
 LYING = 60.0  # degrees from the vertical to the mean direction of what is up in the neutral posture
 STRONG = 10.0  # N·m per kg of the whole body
 UNEXPLAINED, OFTEN = 0.5, 0.1  # part of the weight that plates leave to the root, and of the instants
+NEARER = 0.7  # part of the distance to its own foot that another foot may be away
 AWAY = 1.0  # m, from a link to the centre of pressure on it, in the mean
 
 
@@ -94,7 +95,7 @@ def turn_upright(model: Model, recording: Recorded, *, up: str) -> Recorded:
 def doubts_about(
     model: Model, motion: Motion, plates: Sequence[ForcePlate], tau: Array, root: Sequence[str]
 ) -> list[str]:
-    """What of a recording contradicts what bodies do, a sentence each.
+    """Return a sentence for each physically implausible property of a recording.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def doubts_about(
     if plates and vertical.any():
         found += _across(plates, vertical)
     for plate in plates:
-        found += _away(model, motion, plate)
+        found += _away(model, motion, plate) or _swapped(model, motion, plate)
     if root and vertical.any():
         found += _lying(model, motion, vertical)
         if plates:
@@ -142,6 +143,24 @@ def _away(model: Model, motion: Motion, plate: ForcePlate) -> list[str]:
         return []
     where = f"the centre of pressure of plate {shown(plate.name)} is {away:.3g} m from {shown(plate.link)}"
     return [f"{where} in the mean; is it in m, in the world of the model, and of this foot?"]
+
+
+def _swapped(model: Model, motion: Motion, plate: ForcePlate) -> list[str]:
+    """Doubt a plate whose centre of pressure is, in the mean, much nearer to another foot."""
+    on = np.linalg.norm(plate.force, axis=1) > STANDING
+    own = model.locate(plate.link)[0]
+    feet = [i for i, name in enumerate(model.link_names) if i != own and FOOT.search(name)]
+    if not on.any() or not feet or not FOOT.search(model.link_names[own]):
+        return []
+    origin = forward_kinematics(model, motion.q[on]).transform[:, :, :3, 3][:, [own, *feet]]
+    away = np.linalg.norm(plate.point[on][:, None] - origin, axis=2).mean(axis=0)
+    k = int(np.argmin(away))
+    if away[k] >= NEARER * away[0]:
+        return []
+    text = (
+        f"the centre of pressure of plate {shown(plate.name)} is {away[0]:.3g} m from {shown(plate.link)} in the mean"
+    )
+    return [f"{text}, and {away[k]:.3g} m from {shown(model.link_names[feet[k - 1]])}; is that the foot on it?"]
 
 
 def _lying(model: Model, motion: Motion, vertical: Array) -> list[str]:

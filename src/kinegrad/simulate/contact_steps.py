@@ -224,8 +224,11 @@ class ContactMotion:
         The cubic through both ends is looked at first; pieces of other lengths are made only if it leaves doubt.
         """
         gap, G = self.contacts.floors.error(self.state[0]), self.contacts.floors.jacobian(cubic.ends[0])
+        arrived = self._arrived(gap)
+        if arrived is not None:
+            return Event(0.0, arrived, True)
         margin = np.abs(G).max(axis=0) @ cubic.off
-        opening = gap <= ROUNDING  # have just opened
+        opening = gap <= ROUNDING  # have just opened, or move along their floors
         opening[list(self.contacts.closed)], margin[list(self.contacts.closed)] = False, 0.0
         rate = float(turn_rate(self.law.model, *cubic.ends).max())
         lengths = instants(0.0, left, rate, 1)
@@ -250,6 +253,15 @@ class ContactMotion:
             root = self._touching if touches else self._losing
             found.append(Event(root(contact, k, t, fall.low, fall.high), contact, touches))
         return min(found)
+
+    def _arrived(self, gap: Array) -> int | None:
+        """An open contact that has come to its floor just where the piece begins, and moves into it."""
+        known = [*self.contacts.closed, *self.contacts.opened]
+        near = [k for k in np.flatnonzero(gap <= ROUNDING).tolist() if k not in known]
+        if not near:
+            return None
+        speed = self.contacts.floors.jacobian(self.state[0]) @ self.state[1]
+        return next((k for k in near if speed[k] < -SMALL * (1.0 + np.abs(self.state[1]).max())), None)
 
     def _watch(self, t: float, lengths: Array, q: Array, v: Array, opening: NDArray[np.bool_]) -> Array:
         """Gaps of open contacts and forces of closed ones, (lengths, contacts), as in :class:`Contacts`."""

@@ -168,7 +168,7 @@ class RankWatch:
 
 
 def watch_rank(law: Law, q: Array) -> RankWatch | None:
-    """What looks after the rank of the constraints of a law, if it has any, from states q, (..., nq), on."""
+    """Return a watch on the rank of a law's constraints from states q, (..., nq); None without constraints."""
     if not isinstance(law, ConstrainedLaw) or not law.constraints.m:
         return None
     return RankWatch(law.constraints, law.normalised(q).reshape(-1, q.shape[-1]), law.moving)

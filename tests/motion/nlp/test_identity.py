@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import importlib
 import json
 import os
 import pickle
@@ -129,6 +130,28 @@ def test_functions_are_seen_with_closure_defaults_and_globals(monkeypatch):
     assert digest(changed) != same
     monkeypatch.setitem(globals(), "LENGTH", 3.0)  # which a function that it calls uses
     assert digest(made()) != same
+
+
+def test_functions_with_a_cache_are_seen_by_their_code():
+    one, other = (functools.lru_cache(made(factor)) for factor in (2, 3))
+    assert digest(one) == digest(functools.lru_cache(made(2)))
+    assert digest(one) != digest(other)
+
+
+def test_values_of_own_modules_are_seen(monkeypatch, tmp_path):
+    """Numbers that a function reads of a module of the user's; modules of installed packages count by their names."""
+    (tmp_path / "kg_settings.py").write_text("T = 1.0\nUNUSED = 1\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    settings = importlib.import_module("kg_settings")
+    monkeypatch.setitem(globals(), "settings", settings)
+    space = globals()
+    exec("def reads():\n    return settings.T + np.pi", space)
+    before = digest(space["reads"])
+    settings.UNUSED = 2
+    assert digest(space["reads"]) == before
+    settings.T = 2.0
+    assert digest(space["reads"]) != before
+    monkeypatch.delitem(space, "reads")
 
 
 def test_code_is_seen_without_names_and_lines():

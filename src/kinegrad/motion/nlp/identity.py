@@ -117,7 +117,7 @@ def program_identity(program: Any) -> dict[str, Any]:
 
 
 def _equal(one: Any, other: Any) -> bool:
-    """Whether two values are the same, floating-point numbers but for rounding."""
+    """Return True if two values are the same, floating-point numbers but for rounding."""
     if isinstance(one, float) and isinstance(other, float):
         return abs(one - other) <= SAME * max(abs(one), abs(other), 1.0)
     if isinstance(one, list) and isinstance(other, list):
@@ -212,7 +212,7 @@ class _Digests:
             return _sha(b"array", str(value.shape).encode(), _rounded(value))
         if isinstance(value, np.ndarray):
             return self._all("array", value.shape, value.dtype.str, *value.ravel().tolist())
-        if isinstance(value, bytes | bytearray):
+        if isinstance(value, bytes | bytearray | memoryview):
             return _sha(b"bytes", bytes(value))
         if isinstance(value, list | tuple):
             return self._all("list", *value)
@@ -235,8 +235,9 @@ class _Digests:
             return self._all("function", name, None if isinstance(own, ModuleType) else own)
         if isinstance(value, type):
             return self._type(value)
-        if isinstance(getattr(value, "py_func", None), FunctionType):  # what Numba has compiled
-            return self.of(value.py_func)
+        for name in ("py_func", "__wrapped__"):  # functions that Numba compiled, or that have a cache
+            if isinstance(getattr(value, name, None), FunctionType):
+                return self._all("function", type(value), getattr(value, name))
         return self._instance(value)
 
     def _code(self, code: CodeType) -> bytes:
@@ -255,7 +256,17 @@ class _Digests:
                 closure[name] = cell.cell_contents
         names = set() if installed else _names(function.__code__)
         used = {name: function.__globals__[name] for name in sorted(names) if name in function.__globals__}
+        used = {name: self._module(x, names) if isinstance(x, ModuleType) else x for name, x in used.items()}
         return self._all("function", function.__code__, function.__defaults__, function.__kwdefaults__, closure, used)
+
+    def _module(self, module: ModuleType, names: set[str], around: tuple[ModuleType, ...] = ()) -> bytes:
+        """Digest of what a function may read of a module: of one that is not installed, the values of these names."""
+        if module in around or _of_package(module):
+            return _sha(b"module", module.__name__.encode())
+        own = {name: vars(module)[name] for name in sorted(names) if name in vars(module)}
+        inner = (*around, module)
+        parts = {name: self._module(x, names, inner) if isinstance(x, ModuleType) else x for name, x in own.items()}
+        return self._all("module", module.__name__, parts)
 
     def _type(self, kind: type) -> bytes:
         if _installed(kind):
@@ -322,7 +333,12 @@ def _folders() -> tuple[Path, ...]:
 def _installed(thing: Any) -> bool:
     """Whether a function or type is of Python or an installed package, so that its name says what it is."""
     module = sys.modules.get(str(getattr(thing, "__module__", None)))
-    if module is None or module.__name__ == "__main__":
+    return module is not None and _of_package(module)
+
+
+def _of_package(module: ModuleType) -> bool:
+    """Whether a module is of Python or an installed package, rather than a user's own."""
+    if module.__name__ == "__main__":
         return False
     file = getattr(module, "__file__", None)
     return file is None or any(Path(file).resolve().is_relative_to(folder) for folder in _folders())

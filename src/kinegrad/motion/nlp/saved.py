@@ -91,7 +91,8 @@ def _loaded(source: Path) -> tuple[NonlinearSolution, dict[str, Any] | None, Arr
     except InputError:
         raise
     except Exception as error:  # whatever a broken archive makes zipfile, zlib or NumPy raise
-        raise InputError(f"{source}: is not a readable NPZ archive: {said(error)}") from None
+        reason = "" if "pickle" in str(error) else f": {said(error)}"  # of objects, which no file of ours holds
+        raise InputError(f"{source}: is not a readable NPZ archive of kinegrad{reason}") from None
     return _unpacked(source, arrays)
 
 

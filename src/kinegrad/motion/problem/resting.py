@@ -44,15 +44,15 @@ class Rests(Requirement):
     at : array_like, shape (3,)
         Where the load rests, world, m.
     phase : str
-        While which it does.
+        Name of the phase in which the load rests.
     point : array_like, shape (3,)
-        Of the load, in the frame of the link, m.
+        Point of the load that touches the ground, in the frame of the link, m.
     friction : float
         Coefficient μ between load and ground.
     faces : int
-        Of the friction pyramid, from 3 on.
+        Number of faces of the friction pyramid, at least 3.
     normal : array_like, shape (3,), optional
-        Of the ground, world; against gravity if not given.
+        Normal of the ground, world; against gravity by default.
 
     Examples
     --------
@@ -133,6 +133,6 @@ def sudden_loads(phases: Sequence[Phase], requirements: Sequence[Any]) -> list[s
             if mass > 0 and link not in before.attached and not rests:
                 notes.append(
                     f"phase {phase.name!r} begins with {mass:g} kg on {link}, which nothing carried before, so that it "
-                    f"may fall; of a load on the ground, Rests({link!r}, …) in a phase before it is lifted says so"
+                    f"may fall; if it lies on the ground, add Rests({link!r}, …) for a phase before it is lifted"
                 )
     return notes

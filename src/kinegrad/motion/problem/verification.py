@@ -139,7 +139,7 @@ class _Found:
 
     def said(self, value: float, coordinate: int) -> str:
         if np.isnan(value):
-            return "what was not simulated to its end"
+            return "an unknown amount (not simulated to its end)"
         return f"{value:.2g} {self.unit(coordinate)}".rstrip()
 
 

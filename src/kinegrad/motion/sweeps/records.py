@@ -29,6 +29,7 @@ from kinegrad.motion.nlp.identity import difference, digest
 __all__ = ["Records", "read_records"]
 
 FORMAT = "kinegrad records 1"
+HEAD = b'{"crc": "'  # of every line
 
 
 class Records:
@@ -171,6 +172,8 @@ def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Any]]
     work: dict[str, Any] = {}
     for number, data in enumerate(lines, start=1):
         record = _record(data)
+        if record is None and number == 1 and not data.startswith(HEAD):
+            raise InputError(f"{path}: is no record of kinegrad; expected a new file, or a record of this work")
         if record is None:
             raise InputError(f"{path}: line {number} is damaged: its checksum is not that of what it says")
         if number == 1:
@@ -186,10 +189,10 @@ def _parsed(path: Path, content: bytes) -> tuple[dict[str, Any], dict[str, Any]]
 
 def _record(data: bytes) -> dict[str, Any] | None:
     """What a line says; None if that is not what was written."""
-    head, size = b'{"crc": "', 8
-    checksum, rest = data[len(head) : len(head) + size], data[len(head) + size :]
+    size = 8
+    checksum, rest = data[len(HEAD) : len(HEAD) + size], data[len(HEAD) + size :]
     text = b"{" + rest[3:]
-    if not data.startswith(head) or not rest.startswith(b'", ') or b"%08x" % zlib.crc32(text) != checksum:
+    if not data.startswith(HEAD) or not rest.startswith(b'", ') or b"%08x" % zlib.crc32(text) != checksum:
         return None
     try:
         record = json.loads(text)
