@@ -255,7 +255,9 @@ def test_what_goes_on_without_end_or_diverges_is_told():
     restless = {"step": 0.5, "steps": 2, "contacts": floor, "sticking_speed": 1e-300}
     motion = simulate_fixed(model, [0.11], [0.0], design=kg.Design(model, ["gravity.z"]), **restless)
     assert (motion.status, motion.success, motion.steps, len(motion.t)) == (-2, False, 0, 1)
-    assert "given up at t = 0.406371 s: contacts open and close 100 times in one step" in motion.message
+    assert (
+        "given up at t = 0.406371 s: contacts open and close 100 times in one step; expected a larger" in motion.message
+    )
     assert len(motion.impacts) == 100
     assert motion.phases[-1].end >= motion.phases[-1].start
     with pytest.raises(SolveError, match="given up"):

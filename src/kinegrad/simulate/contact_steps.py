@@ -29,6 +29,7 @@ from kinegrad.simulate.explicit import Cubic, Scheme, Stages, finish_step, make_
 from kinegrad.simulate.law import diverged, finite
 from kinegrad.simulate.rank import look_along, watch_rank
 from kinegrad.simulate.switching import ROUNDING, SMALL, Contacts, Event, Struck, grown
+from kinegrad.simulate.unfinished import WITHOUT_END
 
 __all__ = ["ContactMotion", "Node", "Piece", "Switch"]
 
@@ -164,7 +165,7 @@ class ContactMotion:
                 self.state, t, left = end, t + event.t, max(left - event.t, 0.0)
             self._follow(k, t, event.contact, event.touches)
         self.status = -2
-        self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in one step"
+        self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in one step; {WITHOUT_END}"
 
     def _advance(self, k: int, t: float, length: float) -> tuple[Stages, State]:
         """The stages and the end of a piece from the present state, which is drawn onto what is closed."""

@@ -21,6 +21,7 @@ from kinegrad.simulate.law import Law, diverged
 from kinegrad.simulate.rank import RankWatch, watch_rank
 from kinegrad.simulate.stiffness import StiffnessWatch
 from kinegrad.simulate.track import Stretch, Track, jacobian_of, pack, rate_of, slopes_of, state_of
+from kinegrad.simulate.unfinished import WITHOUT_END
 from kinegrad.simulate.watch import Watched
 
 __all__ = ["Integration", "Switching"]
@@ -108,7 +109,9 @@ class Integration:
                 break
             if self.restless > MOST:
                 self.status = -2
-                self.trouble = f"given up at t = {t:.6g} s: contacts open and close {MOST} times in no time"
+                self.trouble = (
+                    f"given up at t = {t:.6g} s: contacts open and close {MOST} times in no time; {WITHOUT_END}"
+                )
             if self.trouble or not t < self.span[1]:
                 self.stretches.append(Stretch(self.law, np.array([t]), y, None))
                 break

@@ -8,9 +8,13 @@ from typing import Any, TypeVar
 from kinegrad import _engine as engine
 from kinegrad.errors import SolveError, UnfinishedWarning
 
-__all__ = ["UNFINISHED", "check_unfinished", "noticed"]
+__all__ = ["UNFINISHED", "WITHOUT_END", "check_unfinished", "noticed"]
 
 UNFINISHED = ("warn", "raise", "ignore")
+WITHOUT_END = (  # what to do about contacts that open and close again and again
+    "expected a larger `sticking_speed` of contacts that bounce, or directions along the floor of contacts that slide: "
+    "without these nothing resists, since friction is not simulated"
+)
 Simulated = TypeVar("Simulated")
 
 
