@@ -119,7 +119,7 @@ REFUSED = {
         robot(link("base"), link("upper", body("0")), joint("a", "base", "upper")),
         "`mass` is 0 kg, but `com` is (0, 0, 0) m and the largest entry of `inertia` 1 kg·m²; expected zeros "
         "(`Inertia.zero()`), or more mass; correct it, or read with inertia='project' for the nearest possible one, "
-        "which is none",
+        "which is zero, since the mass is zero",
     ),
     "mimic of itself": (
         ARM.replace(LIMIT, LIMIT + '<mimic joint="shoulder"/>'),
