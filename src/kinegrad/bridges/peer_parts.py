@@ -49,7 +49,7 @@ class Single:
 
     @property
     def leads(self) -> bool:
-        """Whether the coordinate follows from the joint."""
+        """Return True if the coordinate follows from the joint."""
         return isinstance(self.function, LinearFunction) and self.function.multiplier != 0
 
     def to_theirs(self, q: Array, found: Array) -> None:

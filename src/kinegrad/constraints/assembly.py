@@ -52,7 +52,7 @@ class AssembledPath(Result):
 
     @property
     def success(self) -> bool:
-        """Whether all postures are on the branch of the first."""
+        """Return True if all postures are on the branch of the first."""
         return not self.messages
 
 

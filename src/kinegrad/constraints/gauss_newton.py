@@ -136,7 +136,7 @@ def _off(constraints: ConstraintSet, q: Array) -> Array:
 
 
 def flipped(model: Model, one: Constraint, q: Array) -> Flags:
-    """Whether axes of the two frames of a loop that should agree point against each other, (states,)."""
+    """Return True if axes of the two frames of a loop that should agree point against each other, (states,)."""
     if not isinstance(one, Loop) or sum(map(str.isupper, one.directions)) < 2:
         return np.zeros(len(q), dtype=bool)
     transforms = forward_kinematics(model, q).transform

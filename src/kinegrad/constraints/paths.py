@@ -182,7 +182,7 @@ class Tracker:
         return Rows(G, length, U, s, V, rank)
 
     def _same_side(self, before: Rows, after: Rows) -> bool:
-        """Whether det [Uᵀ G_x; Nᵀ] has one sign at both."""
+        """Return True if det [Uᵀ G_x; Nᵀ] has one sign at both."""
         r, free = before.rank, self.free
         if not r:
             return True

@@ -147,7 +147,7 @@ class Bodies:
 
     @property
     def refuse_massless(self) -> bool:
-        """Whether a moving link without mass is a problem."""
+        """Return True if a moving link without mass is a problem."""
         return self.strict and not self.massless
 
     def make(self, name: str, parts: Sequence[tuple[Part, Array]]) -> Inertia:

@@ -183,7 +183,7 @@ class StorageTable(Result):
         return q, tuple(missing), tuple(unused)
 
     def _degrees(self, units: str | None) -> bool:
-        """Whether angles are in degrees, by the table or by `units`, which must agree."""
+        """Return True if angles are in degrees, by the table or by `units`, which must agree."""
         if self.in_degrees is None or units is None:
             return units == "deg" if self.in_degrees is None else bool(self.in_degrees)
         if (units == "deg") != self.in_degrees:

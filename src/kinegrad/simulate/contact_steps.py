@@ -208,7 +208,7 @@ class ContactMotion:
             self._switch(t, None, law)
 
     def _is_dependent(self, cubic: Cubic, t: float, length: float) -> bool:
-        """Whether rows of the constraints become dependent in the first part of a piece: then it has ended."""
+        """Return True if rows of the constraints become dependent in the first part of a piece: then it has ended."""
         if self.ranks is None:
             return False
         for when, why in look_along(self.ranks, cubic, t).values():

@@ -31,7 +31,7 @@ LONGEST = 1e50  # step, s, that takes ordinary states with ordinary acceleration
 
 
 def plain_feedback(law: Law) -> bool:
-    """Whether torques are a function and nothing else is to be done in a step."""
+    """Return True if torques are a function and nothing else is to be done in a step."""
     apart = law.design is not None or law.prescribed is not None or law.turning
     return type(law) is Law and law.feedback is not None and not apart
 

@@ -115,7 +115,7 @@ class RankWatch:
         return found
 
     def near(self, q: Array) -> bool:
-        """Whether the first state is near a posture of lower rank at q."""
+        """Return True if the first state is near a posture of lower rank at q."""
         G = self.jacobian(q[None])[0] / self.size[0]
         return bool(self._sigma(G, 0)[0] < NEAR * self.usual[0])
 
@@ -149,7 +149,7 @@ class RankWatch:
             return np.asarray(2.0 * np.log(np.take_along_axis(S, np.maximum(at, 0), axis=-1)[..., 0]))
 
     def _turned(self, G: Array, H: Array, rank: Any) -> NDArray[np.bool_]:
-        """Whether the orientation changes from G to H, (..., m, n), of a rank (...): (1)."""
+        """Return True if the orientation changes from G to H, (..., m, n), of a rank (...): (1)."""
         if self.full:
             return np.asarray(np.linalg.slogdet(G @ saddle.T(H))[0] < 0.0)
         few = min(G.shape[-2:])
@@ -252,7 +252,7 @@ class Way:
         return None
 
     def _unique(self, t: float, factor: float) -> bool:
-        """Whether one branch only is near the posture at t: (2)."""
+        """Return True if one branch only is near the posture at t: (2)."""
         sigma, usual = self._sigma(t), self.watch.usual[self.k]
         if sigma <= factor * ROUNDING * usual:
             return False

@@ -401,7 +401,7 @@ class Contacts:
         return found
 
     def _sticking(self, contacts: list[int]) -> bool:
-        """Whether one of them has directions along its floor."""
+        """Return True if one of them has directions along its floor."""
         return any(len(self.given[k].contact.rows) > 1 for k in contacts)
 
     def _land(self, contacts: list[int], q: Array) -> None:

@@ -146,7 +146,7 @@ class _Files:
 
 
 def _is_attached(element: Element) -> bool:
-    """Whether it names another model as an asset."""
+    """Return True if it names another model as an asset."""
     return element.tag == "model" and element.parent is not None and element.parent.tag == "asset"
 
 

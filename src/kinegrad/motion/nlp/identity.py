@@ -331,13 +331,13 @@ def _folders() -> tuple[Path, ...]:
 
 
 def _installed(thing: Any) -> bool:
-    """Whether a function or type is of Python or an installed package, so that its name says what it is."""
+    """Return True if a function or type is of Python or an installed package, so that its name says what it is."""
     module = sys.modules.get(str(getattr(thing, "__module__", None)))
     return module is not None and _of_package(module)
 
 
 def _of_package(module: ModuleType) -> bool:
-    """Whether a module is of Python or an installed package, rather than a user's own."""
+    """Return True if a module is of Python or an installed package, rather than a user's own."""
     if module.__name__ == "__main__":
         return False
     file = getattr(module, "__file__", None)

@@ -73,7 +73,7 @@ def path_of(program: MotionProgram, p: int, x: Array) -> Path:
 
 
 def is_watched(item: Item) -> bool:
-    """Whether all rows of an item are bounded at all times."""
+    """Return True if all rows of an item are bounded at all times."""
     constraint = item.constraint
     return isinstance(constraint, Contact) or (
         isinstance(constraint, Loop) and constraint.other is None and set(constraint.directions) <= set("xyz")

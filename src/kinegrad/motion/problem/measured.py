@@ -73,7 +73,7 @@ class SoftStart:
         return low, high
 
     def outside(self, order: int, k: int, lower: float, upper: float) -> bool:
-        """Whether a measured value is outside its limits."""
+        """Return True if a measured value is outside its limits."""
         at = self.values.get((order, k))
         return at is not None and not lower <= at <= upper
 

@@ -93,12 +93,12 @@ def resting_contact(one: Rests, axes: Any) -> Contact:
 
 
 def is_carried(model: Model, phase: Phase, link: str) -> bool:
-    """Whether the body of a link or frame carries a mass in a phase."""
+    """Return True if the body of a link or frame carries a mass in a phase."""
     return any(model.locate(other)[0] == model.locate(link)[0] for other in phase.attached)
 
 
 def lifted(model: Model, phases: Sequence[Phase], requirements: Sequence[Any], p: int, one: Rests) -> bool:
-    """Whether a load that rests in phase p is lifted at its end."""
+    """Return True if a load that rests in phase p is lifted at its end."""
     if p + 1 == len(phases) or not is_carried(model, phases[p + 1], one.link):
         return False
     after = phases[p + 1].name
