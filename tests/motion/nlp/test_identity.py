@@ -138,6 +138,14 @@ def test_functions_with_a_cache_are_seen_by_their_code():
     assert digest(one) != digest(other)
 
 
+def test_data_below_many_levels_are_seen():
+    one, other = [1.0], [2.0]
+    for _ in range(150):
+        one, other = [one], [other]
+    assert digest(one) == digest(copy.deepcopy(one))
+    assert digest(one) != digest(other)
+
+
 def test_values_of_own_modules_are_seen(monkeypatch, tmp_path):
     """Numbers that a function reads of a module of the user's; modules of installed packages count by their names."""
     (tmp_path / "kg_settings.py").write_text("T = 1.0\nUNUSED = 1\n", encoding="utf-8")

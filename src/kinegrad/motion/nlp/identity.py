@@ -19,6 +19,7 @@ import dataclasses
 import functools
 import hashlib
 import math
+import pickle
 import sys
 import sysconfig
 from collections.abc import Iterator, Mapping
@@ -195,7 +196,7 @@ class _Digests:
             return self._known[id(value)][1]
         self._known[id(value)] = value, b"around"
         if self._depth >= DEPTH:
-            return b"deep"
+            return _pickled(value)
         self._depth += 1
         try:
             found = self._inside(value)
@@ -294,6 +295,14 @@ class _Digests:
             return self._all("instance", kind, reduced)
         items = (list(x) if k in (3, 4) and x is not None else x for k, x in enumerate(reduced[:5]))
         return self._all("instance", kind, *items)
+
+
+def _pickled(value: Any) -> bytes:
+    """Return the digest of an object's pickle; one constant for objects that are nested too deep even for that."""
+    try:
+        return _sha(b"deep", pickle.dumps(value, protocol=4))
+    except Exception:
+        return b"deep"
 
 
 def _sha(*parts: bytes) -> bytes:
