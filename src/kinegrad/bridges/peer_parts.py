@@ -175,7 +175,7 @@ class Body:
             found[..., place] = value
 
     def _place(self) -> list[int]:
-        """Where w, x, y, z are."""
+        """Positions of w, x, y, z."""
         return [self.theirs_q + self.count + k for k in self.order]
 
     def to_ours(self, given: Array, found: Array) -> None:

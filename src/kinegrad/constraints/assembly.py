@@ -211,13 +211,13 @@ def check_set(model: Any, constraints: Any) -> None:
 
 
 def _ordered(guess: Array, kept: NDArray[np.bool_]) -> bool:
-    """Whether guesses, (..., nq), are postures of a path: kept coordinates, and one guess of the others for all."""
+    """Return True if guesses, (..., nq), are a path: kept coordinates, and one guess of the others for all."""
     others = guess[..., ~kept]
     return bool(guess.ndim == 2 and len(guess) > 1 and kept.any() and not kept.all() and (others == others[0]).all())
 
 
 def _jump(model: Model, guess: Array, q: Array, kept: NDArray[np.bool_]) -> str:
-    """What to say of the first neighbours in a batch that seem to be on two branches; "" if there are none."""
+    """Return a sentence on the first neighbours in a batch that seem to be on two branches; "" without any."""
     if not kept.any() or kept.all():
         return ""
     for axis in range(q.ndim - 1):

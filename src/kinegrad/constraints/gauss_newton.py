@@ -128,7 +128,7 @@ def times(A: Array, x: Array) -> Array:
 
 
 def _off(constraints: ConstraintSet, q: Array) -> Array:
-    """How far states are from closure, (states,): the largest row, infinite where a loop is half a turn off."""
+    """Distance of states from closure, (states,): the largest row, infinite if a loop is half a turn off."""
     largest: Array = np.abs(constraints.error(q)).max(axis=-1, initial=0.0)
     for one in constraints:
         largest[flipped(constraints.model, one, q)] = np.inf

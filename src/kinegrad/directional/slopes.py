@@ -61,7 +61,7 @@ def duals(
     points: engine.Shape | None = None,
     options: Sequence[Any] = (),
 ) -> list[tuple[Array, Array]]:
-    """What a kernel of ``_kernels/dual_states.py`` finds: values, (..., *core), and slopes, (..., k, *core)."""
+    """Return values, (..., *core), and slopes, (..., k, *core), of a kernel of ``_kernels/dual_states.py``."""
     batch, together, loads = pairs(sweep, kernel, state, changes)
     both = engine.run_duals(kernel, batch, together, loads, sweep.threads, points, options)
     batch.results = both[0]

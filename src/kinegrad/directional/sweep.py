@@ -29,7 +29,7 @@ class Algorithm:
     takes: tuple[str, ...] = ()  # besides the state
 
     def prepared(self, model: Model, given: dict[str, Any]) -> dict[str, Any]:
-        """What the function takes besides states, constraints and loads, checked."""
+        """Return the checked arguments besides states, constraints and loads."""
         return given
 
     def checked(self, model: Model, constraints: Any) -> Any:

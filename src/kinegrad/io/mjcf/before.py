@@ -45,7 +45,7 @@ def check_before(path: Path) -> None:
 
 @dataclass
 class _Expanded:
-    """What a file becomes: numbers of elements, default classes and points of areas, and the largest sizes it asks for.
+    """Size of an expanded file: numbers of elements, default classes and points of areas, and its largest sizes.
 
     `written` elements are those that stand in it and in what it includes.
     """
@@ -84,7 +84,7 @@ class _Files:
                     waiting += [(each, ("mujoco", "robot")) for each in self.places(file, element)]
 
     def places(self, file: XmlFile, element: Element) -> list[Path]:
-        """Where MuJoCo may look for a file: beside the first one, beside the one that names it, and in both folders."""
+        """Places where MuJoCo looks for a file: beside the first one and the one that names it, and in both folders."""
         name = element.get("file")
         if not name or "\0" in name:
             return []
@@ -106,7 +106,7 @@ class _Files:
                 raise FileError(self.path, (f"has {count:g} {what}; expected at most {most}",))
 
     def expanded(self, place: Path, around: tuple[Path, ...]) -> _Expanded:
-        """What a file becomes, `around` being those that attach or include it."""
+        """Return the size of an expanded file; `around` are those that attach or include it."""
         if place in around:
             raise FileError(self.path, (f"attaches {place.name} within itself; expected models without a cycle",))
         if place in self.known:
